@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from snnjax_jax_plugin._wire import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED
 
 from snnjax.ipu import lowering
-from snnjax.ipu.device.library import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED
 from snnjax.ipu.lowering.types import numbered
 
 

@@ -7,12 +7,8 @@ from typing import Any
 import numpy as np
 
 from snnjax.ipu.lowering.errors import Unsupported, refusal
-from snnjax.ipu.lowering.plan import Block, Instruction, Step, is_splat
+from snnjax.ipu.lowering.plan import EFFECTS, Block, Instruction, Step, is_splat
 from snnjax.ipu.lowering.types import WIDE, ArrayType, name_of, numpy_dtype, register_of
-
-# Operations with side effects: neither merged, nor moved, nor dropped.
-EFFECTS = frozenset({"callback"})
-
 
 # Larger constants would waste tile memory.
 MAX_CONSTANT = 64

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import MAX_CONSTANT, is_small
+from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.plan import is_splat
 from snnjax.ipu.lowering.types import WIDE, ArrayType, numpy_dtype
-from snnjax.ipu.lowering.views import counts
 
 _COMPARISONS = {
     "EQ": np.equal,
@@ -104,7 +105,7 @@ def total_order(x: np.ndarray) -> np.ndarray:
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
-def _function(operation: Any) -> Callable[..., Any] | None:
+def _function(operation: Operation) -> Callable[..., Any] | None:
     """The NumPy form of an elementwise operation."""
     dtype = numpy_dtype(operation.types[0].dtype)
     match operation.name.removeprefix("stablehlo."):
@@ -121,11 +122,11 @@ def _function(operation: Any) -> Callable[..., Any] | None:
             return _FUNCTIONS.get(name)
 
 
-def fold(operation: Any) -> list[int] | None:
+def fold(operation: Operation) -> list[int] | None:
     """The results of an operation, if it is elementwise, its operands are constants, and folding it is worthwhile."""
     builder = operation.builder
-    arrays = [builder.constants.get(value) for value in operation.inputs]
-    if not arrays or any(array is None for array in arrays) or len(operation.types) != 1:
+    arrays = [builder.constants[value] for value in operation.inputs if value in builder.constants]
+    if not arrays or len(arrays) != len(operation.inputs) or len(operation.types) != 1:
         return None
     (type_,) = operation.types
     types = (*operation.input_types(), type_)
@@ -135,13 +136,7 @@ def fold(operation: Any) -> list[int] | None:
     function = _function(operation)
     if function is None:
         return None
-    return [_known(builder, _apply(function, arrays, type_, splat))]
-
-
-def _known(builder: Any, array: np.ndarray) -> int:
-    """A value with these elements; if possible, the device generates large ones."""
-    counted = counts(builder, array)
-    return builder.constant(array) if counted is None else counted
+    return [views.constant(builder, _apply(function, arrays, type_, splat))]
 
 
 def _apply(

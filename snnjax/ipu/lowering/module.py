@@ -25,9 +25,9 @@ from snnjax.ipu.lowering.rules import products as products
 from snnjax.ipu.lowering.rules import reductions as reductions
 from snnjax.ipu.lowering.rules import sorting as sorting
 from snnjax.ipu.lowering.rules import structure as structure
-from snnjax.ipu.lowering.rules.sharding import localise, lower_main
+from snnjax.ipu.lowering.rules.shard_map import localise, lower_main
 from snnjax.ipu.lowering.types import WIDE, ArrayType
-from snnjax.ipu.lowering.walk import Walk
+from snnjax.ipu.lowering.walk import ModuleWalk
 
 _OPTION_PREFIX = "ipu_"
 # Occurs in the first bytes of a portable artifact.
@@ -63,7 +63,7 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
     """The plan of a module."""
     if compile_options.num_partitions > 1:
         partition.add_rules(module)
-    walk = Walk(module)
+    walk = ModuleWalk(module)
     main = walk.functions["main"]
     builder = walk.builder
     layout = localise(walk, main, compile_options)

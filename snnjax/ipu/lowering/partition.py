@@ -12,11 +12,12 @@ from typing import Any
 from snnjax import _jax_compat
 from snnjax._jax_compat import ShardingRule, stablehlo
 from snnjax.ipu.lowering import pairs
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import reductions
 from snnjax.ipu.lowering.rules.calls import POINTWISE, is_decomposed
 from snnjax.ipu.lowering.rules.regions import kind_of
-from snnjax.ipu.lowering.shards import Sharding, combined, groups_along, mark_new, place
+from snnjax.ipu.lowering.rules.resharding import combined, mark_new, place
+from snnjax.ipu.lowering.sharding import Sharding, groups_along
 from snnjax.ipu.lowering.types import ArrayType
 
 # These are inlined, or have rules that handle shards.
@@ -55,7 +56,7 @@ def add_rules(module: Any) -> None:
     _jax_compat.run_passes(module, "builtin.module(func.func(sdy-populate-op-sharding-rules))")
 
 
-def lower(walk: Any, operation: Operation) -> Sequence[int]:
+def lower(walk: Walk, operation: Operation) -> Sequence[int]:
     """The results of an operation on values that may be sharded, on each IPU."""
     shardings = [walk.shardings.get(value) for value in operation.inputs]
     if not any(shardings) or operation.name in _INLINED or is_decomposed(operation):

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from snnjax._jax_compat import ir
-from snnjax.ipu.lowering import pairs, partition, views
+from snnjax.ipu.lowering import pairs, partition
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.folding import fold
 from snnjax.ipu.lowering.locations import user_line
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import RULES, complex_formulas, complex_numbers, elementwise
 from snnjax.ipu.lowering.rules.calls import is_callback
-from snnjax.ipu.lowering.shards import Sharding
+from snnjax.ipu.lowering.sharding import Sharding
 from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
 
 _RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
@@ -27,7 +27,7 @@ _ELEMENTWISE = frozenset(
 )
 
 
-class Walk:
+class ModuleWalk(Walk):
     """The traversal of one module."""
 
     def __init__(self, module: Any) -> None:
@@ -101,10 +101,9 @@ class Walk:
 
     def for_all(self, value: int) -> int:
         """A value for all elements of the arrays to which a block of scalars is applied."""
-        builder, shape = self.builder, self.shape
-        if shape is None or builder.types[value].shape == shape:
+        if self.shape is None or self.builder.types[value].shape == self.shape:
             return value
-        return pairs.map_parts(builder, lambda x: views.splat_like(builder, x, shape), value)
+        return pairs.splat_like(self.builder, value, self.shape)
 
     def _elements(self, source: Any, inputs: Sequence[int], types: Sequence[ArrayType]) -> list[ArrayType]:
         """The types of a scalar operation that is done for all elements of arrays."""

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from snnjax.ipu.profiles import svg
+from snnjax.ipu.profiles.costs import Costs
 from snnjax.ipu.profiles.units import amount, percent, size
-
-if TYPE_CHECKING:
-    from snnjax.ipu.profiles.profile import Profile
 
 
 class Number(NamedTuple):
@@ -22,7 +20,7 @@ class Number(NamedTuple):
 Cell = str | Number
 
 
-def operations(profile: "Profile") -> str:
+def operations(profile: Costs) -> str:
     """Where the time of each operation goes."""
     names = (
         "operation",
@@ -52,7 +50,7 @@ def operations(profile: "Profile") -> str:
     return _table("operations", names, rows)
 
 
-def lines(profile: "Profile") -> str:
+def lines(profile: Costs) -> str:
     """The same by line of the user's program."""
     total, most = max(profile.cycles, 1), max(sum(phases) for phases in profile.lines.values())
     rows = [
@@ -67,7 +65,7 @@ def lines(profile: "Profile") -> str:
     return _table("lines", ("line", "time", "share", "compute", "exchange", "sync", "host"), rows)
 
 
-def codelets(profile: "Profile") -> str:
+def codelets(profile: Costs) -> str:
     """The cost of each vertex class."""
     rows = [
         [
@@ -82,7 +80,7 @@ def codelets(profile: "Profile") -> str:
     return _table("codelets", ("codelet", "runs", "mean cycles", "most cycles", "all cycles"), rows)
 
 
-def memory(profile: "Profile") -> str:
+def memory(profile: Costs) -> str:
     """The memory of the tiles by kind."""
     kinds = {**profile.tile_memory_by_kind, "all": profile.tile_memory}
     rows = [

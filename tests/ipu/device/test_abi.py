@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from snnjax_jax_plugin import _library
+from snnjax_jax_plugin import _library, _wire
 
 from tests.architecture import ROOT
 
@@ -146,7 +146,7 @@ def test_numbers_of_types_are_those_of_pjrt() -> None:
 @pytest.fixture
 def plugin(model: None) -> Any:
     """The plugin as the client of another author sees it."""
-    return importlib.import_module("pypjrt._loader").Plugin(_library.path())
+    return importlib.import_module("pypjrt._loader").Plugin(_wire.path())
 
 
 @pytest.mark.usefixtures("model")

@@ -70,20 +70,13 @@ def _components(builder: Builder, indices: Indices) -> list[int]:
     if indices.vector >= len(shape):
         return []
     if indices.value in builder.constants:
-        return [_component(builder, indices, k) for k in range(shape[indices.vector])]
+        places = range(shape[indices.vector])
+        return [views.cut_along(builder, indices.value, indices.vector, k, k + 1) for k in places]
     definition = builder.definitions.get(indices.value)
     if definition is None or definition.op != "concatenate" or definition.ints != ((indices.vector,),):
         return []
     whole = all(builder.types[part].shape[indices.vector] == 1 for part in definition.inputs)
     return list(definition.inputs) if whole else []
-
-
-def _component(builder: Builder, indices: Indices, place: int) -> int:
-    """One element along the index vector."""
-    shape = builder.types[indices.value].shape
-    starts = [place if d == indices.vector else 0 for d in range(len(shape))]
-    limits = [place + 1 if d == indices.vector else n for d, n in enumerate(shape)]
-    return views.cut(builder, indices.value, starts, limits, [1] * len(shape))
 
 
 def _own_row(

@@ -49,9 +49,9 @@ def _parts(builder: Builder, x: int, new: ArrayType) -> int:
 def _joined(builder: Builder, x: int, new: ArrayType) -> int:
     """``sum_i x[..., i] << i * bits``."""
     old, columns = builder.types[x], _unsigned(builder, x)
-    rank, whole = len(new.shape), builder.constant(np.array(0, np.uint32))
+    whole = builder.constant(np.array(0, np.uint32))
     for i in range(old.shape[-1]):
-        column = views.cut(builder, columns, (*[0] * rank, i), (*new.shape, i + 1), (1,) * (rank + 1))
+        column = views.cut_along(builder, columns, len(new.shape), i, i + 1)
         part = views.reshape(builder, column, new.shape)
         shifted = _shifted(builder, "left", part, bits_of(old.dtype) * i)
         whole = shifted if i == 0 else elementwise.binary(builder, "or", whole, shifted)

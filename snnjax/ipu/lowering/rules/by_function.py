@@ -26,23 +26,9 @@ def function_of(operation: Operation) -> Combine:
     return lambda x, y: operation.walk.on_arrays(block, [*x, *y])
 
 
-def _cut(builder: Builder, x: int, start: int, limit: int, stride: int = 1) -> int:
-    """Rows of an array, real or complex."""
-
-    def cut(part: int) -> int:
-        shape = builder.types[part].shape
-        starts, limits = (start, *(0 for _ in shape[1:])), (limit, *shape[1:])
-        return views.cut(builder, part, starts, limits, (stride, *(1 for _ in shape[1:])))
-
-    return pairs.map_parts(builder, cut, x)
-
-
 def selected(builder: Builder, condition: int, x: int, y: int) -> int:
     """Elements of `x` where the condition holds, else of `y`; real or complex."""
-    if x not in builder.parts:
-        return elementwise.select(builder, condition, x, y)
-    parts = zip(builder.parts[x], builder.parts[y], strict=True)
-    return pairs.pair(builder, *(elementwise.select(builder, condition, *part) for part in parts))
+    return pairs.map_parts(builder, lambda *part: elementwise.select(builder, condition, *part), x, y)
 
 
 def _arranged(builder: Builder, x: int, order: Sequence[int], shape: Sequence[int]) -> int:
@@ -50,14 +36,6 @@ def _arranged(builder: Builder, x: int, order: Sequence[int], shape: Sequence[in
     return pairs.map_parts(
         builder, lambda part: views.reshape(builder, views.transpose(builder, part, order), shape), x
     )
-
-
-def everywhere(builder: Builder, starts: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Each start as a separate array."""
-    return [
-        pairs.map_parts(builder, lambda part: views.splat_like(builder, part, shape), start)
-        for start in starts
-    ]
 
 
 def reduce(operation: Operation) -> list[int]:
@@ -71,10 +49,11 @@ def reduce(operation: Operation) -> list[int]:
     shape = tuple(old[d] for d in kept)
     length = math.prod(old[d] for d in dimensions)
     if length == 0:
-        return everywhere(builder, starts, shape)
+        return [pairs.splat_like(builder, start, shape) for start in starts]
     rows = [_arranged(builder, x, (*dimensions, *kept), (length, *shape)) for x in arrays]
     combine = function_of(operation)
-    reduced = combine(everywhere(builder, starts, (1, *shape)), _rows_combined(builder, combine, rows))
+    starts = [pairs.splat_like(builder, start, (1, *shape)) for start in starts]
+    reduced = combine(starts, _rows_combined(builder, combine, rows))
     return [pairs.map_parts(builder, lambda part: views.reshape(builder, part, shape), x) for x in reduced]
 
 
@@ -84,9 +63,11 @@ def _rows_combined(builder: Builder, combine: Combine, rows: Sequence[int]) -> S
     if length == 1:
         return rows
     even = length - length % 2
-    halves = [[_cut(builder, x, first, even, 2) for x in rows] for first in (0, 1)]
+    halves = [[pairs.cut_along(builder, x, 0, first, even, 2) for x in rows] for first in (0, 1)]
     combined = _rows_combined(builder, combine, combine(*halves))
-    return combined if even == length else combine(combined, [_cut(builder, x, even, length) for x in rows])
+    if even == length:
+        return combined
+    return combine(combined, [pairs.cut_along(builder, x, 0, even, length) for x in rows])
 
 
 class Scatter(NamedTuple):
@@ -137,14 +118,7 @@ def _combined_at(builder: Builder, arrays: Sequence[int], scattered: Scatter, co
         return builder.one("scatter", (x, at.value, y), builder.types[x], ints, ("set",))
 
     new = combine([pairs.map_parts(builder, gathered, x) for x in arrays], updates)
-    return [_both(builder, written, x, y) for x, y in zip(arrays, new, strict=True)]
-
-
-def _both(builder: Builder, function: Callable[[int, int], int], x: int, y: int) -> int:
-    """Apply a function of two real arrays, to both parts of complex ones."""
-    if x not in builder.parts:
-        return function(x, y)
-    return pairs.pair(builder, *map(function, builder.parts[x], builder.parts[y]))
+    return [pairs.map_parts(builder, written, *each) for each in zip(arrays, new, strict=True)]
 
 
 def _one_by_one(builder: Builder, arrays: Sequence[int], scattered: Scatter, combine: Combine) -> list[int]:

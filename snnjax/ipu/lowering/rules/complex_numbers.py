@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from snnjax.ipu.lowering import pairs
-from snnjax.ipu.lowering.operation import Operation, complex_array
+from snnjax.ipu.lowering.operation import Operation, from_text
 from snnjax.ipu.lowering.rules import RULES, Rule, elementwise
 from snnjax.ipu.lowering.rules.complex_formulas import FORMULAS, Parts, Real
 from snnjax.ipu.lowering.rules.fourier import lower_fft
@@ -109,7 +109,7 @@ def _iota(operation: Operation) -> list[int]:
 
 def _constant(operation: Operation) -> list[int]:
     (type_,) = operation.types
-    array = complex_array(operation.source.get_asm(), type_)
+    array = from_text(operation.source.get_asm(), type_)
     return [pairs.pair(operation.builder, *map(operation.builder.constant, (np.real(array), np.imag(array))))]
 
 

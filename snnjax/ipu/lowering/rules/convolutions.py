@@ -141,11 +141,9 @@ def _along(builder: Builder, x: _Named, axis: int, window: _Window) -> _Named:
     if window.number < window.length:
         slices, length, step, stride = window.number, window.length, window.stride, window.hole
         names = (f"y{axis}", f"k{axis}")
-    pieces = []
-    for i in range(slices):
-        starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-        starts[d], limits[d], strides[d] = i * step, i * step + (length - 1) * stride + 1, stride
-        pieces.append(views.cut(builder, x.value, starts, limits, strides))
+    extent = (length - 1) * stride + 1
+    starts = (i * step for i in range(slices))
+    pieces = [views.cut_along(builder, x.value, d, start, start + extent, stride) for start in starts]
     joined = views.concatenate(builder, pieces, d)
     value = views.reshape(builder, joined, (*shape[:d], slices, length, *shape[d + 1 :]))
     return _Named(value, (*x.names[:d], *names, *x.names[d + 1 :]))

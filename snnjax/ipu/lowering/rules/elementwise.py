@@ -12,46 +12,24 @@ from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import rule
 from snnjax.ipu.lowering.types import ArrayType, bits_of, is_floating, numpy_dtype, register_of
 
+_UNARY = (
+    *("abs", "cbrt", "ceil", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one"),
+    *("floor", "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "sqrt", "tan"),
+    *("round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "tanh"),
+)
+_BINARY = (
+    *("add", "and", "atan2", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder"),
+    *("shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
+)
+_OTHERS = ("select", "compare", "clamp", "convert", "bitcast_convert", "reduce_precision")
+# All operations here, by their names in StableHLO.
+NAMES = frozenset((*_UNARY, *_BINARY, *_OTHERS))
 # Operations whose results are always representable in the dtype need no rounding.
 _EXACT = frozenset(
     (
         *("abs", "and", "ceil", "floor", "is_finite", "maximum", "minimum", "negate", "not", "or"),
         *("round_nearest_afz", "round_nearest_even", "sign", "trunc", "xor"),
     )
-)
-_UNARY = (
-    *(
-        "abs",
-        "cbrt",
-        "ceil",
-        "cosine",
-        "count_leading_zeros",
-        "exponential",
-        "exponential_minus_one",
-        "floor",
-    ),
-    *("is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "round_nearest_afz"),
-    *("round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh"),
-)
-_BINARY = (
-    *(
-        "add",
-        "and",
-        "atan2",
-        "divide",
-        "maximum",
-        "minimum",
-        "multiply",
-        "or",
-        "power",
-        "remainder",
-        "shift_left",
-    ),
-    *("shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
-)
-# All operations here, by their names in StableHLO.
-NAMES = frozenset(
-    (*_UNARY, *_BINARY, "select", "compare", "clamp", "convert", "bitcast_convert", "reduce_precision")
 )
 # The inverses of powers of two within these limits are not subnormal.
 _MAX_EXPONENT = 100

@@ -12,9 +12,10 @@ from snnjax import _jax_compat
 from snnjax._jax_compat import ir, sdy
 from snnjax.ipu.lowering.donation import attributes_of
 from snnjax.ipu.lowering.errors import refusal
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import rule
-from snnjax.ipu.lowering.shards import Sharding, mark, mark_new, place, shardings_of
+from snnjax.ipu.lowering.rules.resharding import mark, mark_new, place, shardings_of
+from snnjax.ipu.lowering.sharding import Sharding
 from snnjax.ipu.lowering.types import ArrayType
 
 _SHARDING = "sdy.sharding"
@@ -33,7 +34,7 @@ class Layout:
     result_shardings: list[bytes]
 
 
-def axes_of(walk: Any, name: str) -> tuple[tuple[str, int], ...]:
+def axes_of(walk: Walk, name: str) -> tuple[tuple[str, int], ...]:
     """Names and sizes of the axes of a mesh, whose devices must be in order."""
     mesh = sdy.MeshAttr(walk.meshes[name])
     if list(mesh.device_ids):
@@ -42,7 +43,7 @@ def axes_of(walk: Any, name: str) -> tuple[tuple[str, int], ...]:
     return tuple((axis.name, axis.size) for axis in axes)
 
 
-def sharding_of(walk: Any, attribute: Any) -> Sharding:
+def sharding_of(walk: Walk, attribute: Any) -> Sharding:
     """Parse an ``sdy.sharding``."""
     sharding = sdy.TensorShardingAttr(attribute)
     sizes = axes_of(walk, ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value)
@@ -57,7 +58,7 @@ def sharding_of(walk: Any, attribute: Any) -> Sharding:
     return Sharding(sizes, tuple(axes), frozenset(names(sharding.unreduced_axes)))
 
 
-def _first_use(walk: Any, argument: Any) -> Sharding | None:
+def _first_use(walk: Walk, argument: Any) -> Sharding | None:
     """The sharding that the only `shard_map` using an argument requires."""
     wanted = set()
     for use in argument.uses:
@@ -73,7 +74,7 @@ def _first_use(walk: Any, argument: Any) -> Sharding | None:
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def localise(walk: Any, main: Any, options: Any) -> Layout:
+def localise(walk: Walk, main: Any, options: Any) -> Layout:
     """The types of main on each IPU."""
     block = main.regions[0].blocks[0]
     types = [walk.array_type(argument.type) for argument in block.arguments]
@@ -102,7 +103,7 @@ def localise(walk: Any, main: Any, options: Any) -> Layout:
     return Layout(local, count, devices, shardings, [_serialised(*pair) for pair in pairs], [])
 
 
-def lower_main(walk: Any, main: Any, layout: Layout, parameters: Sequence[int]) -> list[int]:
+def lower_main(walk: Walk, main: Any, layout: Layout, parameters: Sequence[int]) -> list[int]:
     """The results of main on each IPU; their shardings go into `layout`."""
     parameters = [mark(walk, *each) for each in zip(parameters, layout.shardings, strict=True)]
     results = walk.block(main.regions[0].blocks[0], parameters)
@@ -121,12 +122,12 @@ def lower_main(walk: Any, main: Any, layout: Layout, parameters: Sequence[int]) 
 
 def _serialised(sharding: Sharding | None, type_: ArrayType) -> bytes:
     """Serialise as an ``xla.OpSharding``."""
-    if sharding is None or sharding.is_whole():
+    if sharding is None or sharding.is_replicated():
         return _jax_compat.op_sharding((), (), len(type_.shape))
     return _jax_compat.op_sharding(sharding.mesh, sharding.axes, len(type_.shape), sharding.unreduced)
 
 
-def _wanted(walk: Any, value: int, attribute: Any) -> Sharding:
+def _wanted(walk: Walk, value: int, attribute: Any) -> Sharding:
     """The sharding that an ``sdy.sharding`` requires of a value; open dimensions keep theirs."""
     wanted, known = sharding_of(walk, attribute), walk.shardings.get(value)
     dimensions = map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(attribute).dimension_shardings)
@@ -200,7 +201,7 @@ def _beside(sharding: Sharding, other: Sharding | None) -> Sharding:
     return sharding._replace(axes=tuple((*major, *minor) for major, minor in each))
 
 
-def _with_others(walk: Any, value: int, wanted: Sharding, manual: frozenset[str]) -> Sharding:
+def _with_others(walk: Walk, value: int, wanted: Sharding, manual: frozenset[str]) -> Sharding:
     """What a `shard_map` wants of a value, and how the value is sharded over the axes that it leaves out."""
     wanted = wanted._replace(axes=_without(wanted.axes, frozenset(dict(wanted.mesh)) - manual))
     known = walk.shardings.get(value)
