@@ -46,7 +46,7 @@ LAYERS = {
         ("costs",),
         ("energy", "steps", "tiles", "units"),
     ),
-    "snnjax_jax_plugin": (("__init__",), ("_library", "_rules"), ("_ending", "_jax_private", "_wire")),
+    "snnjax_jax_plugin": (("__init__",), ("_library", "_rules"), ("_jax_private", "_wire")),
 }
 ORDERS = {package: [name for row in rows for name in row] for package, rows in LAYERS.items()}
 ORDER = ORDERS["snnjax"]

@@ -121,7 +121,7 @@ before = loaded()
 print(*sorted({{*loaded()}} - {{*before}}))
 """
 PLUGIN = " ".join(
-    f"snnjax_jax_plugin{name}" for name in ("", "._ending", "._jax_private", "._library", "._rules", "._wire")
+    f"snnjax_jax_plugin{name}" for name in ("", "._jax_private", "._library", "._rules", "._wire")
 )
 
 

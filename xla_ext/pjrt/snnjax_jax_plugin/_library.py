@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any
 
-from snnjax_jax_plugin import _ending, _wire
+from snnjax_jax_plugin import _wire
 
 _MAX_DEVICES = 64
 
@@ -47,8 +47,7 @@ def connect() -> None:
 def _connect(loaded: Any) -> None:
     loaded.snnjax_ipu_set_lowering(_lower)
     loaded.snnjax_ipu_set_callback(_call_back)
-    # A program that still runs may call back into Python.
-    atexit.register(_ending.finish, _wire.PLATFORM, loaded.snnjax_ipu_finish)
+    atexit.register(loaded.snnjax_ipu_finish)  # waits for what runs, which may call back into Python
 
 
 @_wire.Lower
