@@ -16,7 +16,7 @@ from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import reductions
 from snnjax.ipu.lowering.rules.calls import POINTWISE, is_decomposed
 from snnjax.ipu.lowering.rules.regions import kind_of
-from snnjax.ipu.lowering.rules.resharding import combined, mark_new, place
+from snnjax.ipu.lowering.rules.resharding import combined, mark, place
 from snnjax.ipu.lowering.sharding import Sharding, groups_along
 from snnjax.ipu.lowering.types import ArrayType
 
@@ -88,7 +88,7 @@ def lower(walk: Walk, operation: Operation) -> Sequence[int]:
             pairs.map_parts(walk.builder, lambda part: combined(walk.builder, part, kind, groups), each)
             for each in results
         ]
-    return [mark_new(walk, *each, before) for each in zip(results, wanted, strict=True)]
+    return [mark(walk, *each, before) for each in zip(results, wanted, strict=True)]
 
 
 def _rule_of(operation: Operation) -> ShardingRule | None:

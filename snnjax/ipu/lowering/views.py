@@ -34,12 +34,11 @@ def reshape(builder: Builder, x: int, shape: Sequence[int]) -> int:
         return builder.constant(
             np.broadcast_to(array[(0,) * array.ndim], type_.shape) if splat else array.reshape(type_.shape)
         )
-    definition = builder.definitions.get(x)
-    if definition is not None:
-        if definition.op == "reshape":
-            return reshape(builder, definition.inputs[0], shape)
-        if definition.op == "broadcast_in_dim" and builder.types[definition.inputs[0]].size == 1:
-            return broadcast(builder, reshape(builder, definition.inputs[0], ()), shape, ())
+    repeated, definition = builder.repeated(x), builder.definitions.get(x)
+    if repeated is not None:
+        return splat_like(builder, repeated, shape)
+    if definition is not None and definition.op == "reshape":
+        return reshape(builder, definition.inputs[0], shape)
     return builder.one("reshape", (x,), type_)
 
 
@@ -122,10 +121,9 @@ def cut(
     array = _foldable(builder, x, type_.size)
     if array is not None:
         return builder.constant(array[places])
-    definition = builder.definitions.get(x)
-    is_broadcast = definition is not None and definition.op == "broadcast_in_dim"
-    if definition is not None and is_broadcast and builder.types[definition.inputs[0]].size == 1:
-        return splat_like(builder, definition.inputs[0], shape)
+    repeated = builder.repeated(x)
+    if repeated is not None:
+        return splat_like(builder, repeated, shape)
     return builder.one("slice", (x,), type_, (starts, limits, strides))
 
 

@@ -79,10 +79,8 @@ class Costs:
     def lines(self) -> dict[str, Phases]:
         """Cycles by line of the user's program, the most expensive first; "" holds those that belong to no line."""
         by_line: dict[str, Phases] = {}
-        for operation in self.operations:
-            by_line[operation.where] = join(
-                by_line.get(operation.where, Phases(0, 0, 0, 0)), operation.phases
-            )
+        for each in self.operations:
+            by_line[each.where] = join(by_line.get(each.where, Phases(0, 0, 0, 0)), each.phases)
         return dict(sorted(by_line.items(), key=lambda item: -sum(item[1])))
 
     @property

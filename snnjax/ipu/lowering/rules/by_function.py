@@ -103,22 +103,16 @@ def _are_apart(builder: Builder, scattered: Scatter) -> bool:
 
 
 def _combined_at(builder: Builder, arrays: Sequence[int], scattered: Scatter, combine: Combine) -> list[int]:
-    at, updates = scattered.at, scattered.updates
-    dims = (at.single, at.operand_batching, at.indices_batching, at.index_map, (at.vector,))
-    taken = iter(builder.types[updates[0]].shape[d] for d in scattered.window)
+    at, window, updates = scattered
+    shape = builder.types[updates[0]].shape
+    taken = iter(shape[d] for d in window)
     single = (*at.single, *at.operand_batching)
     sizes = [1 if d in single else next(taken) for d in range(len(builder.types[arrays[0]].shape))]
-
-    def gathered(x: int) -> int:
-        type_ = ArrayType(builder.types[x].dtype, builder.types[updates[0]].shape)
-        return builder.one("gather", (x, at.value), type_, (scattered.window, *dims, sizes, at.from_end))
-
-    def written(x: int, y: int) -> int:
-        ints = (scattered.window, *dims, at.from_end)
-        return builder.one("scatter", (x, at.value, y), builder.types[x], ints, ("set",))
-
-    new = combine([pairs.map_parts(builder, gathered, x) for x in arrays], updates)
-    return [pairs.map_parts(builder, written, *each) for each in zip(arrays, new, strict=True)]
+    old = [pairs.map_parts(builder, lambda x: at.gather(builder, x, shape, window, sizes), x) for x in arrays]
+    return [
+        pairs.map_parts(builder, lambda x, y: at.scatter(builder, x, y, window, "set"), *each)
+        for each in zip(arrays, combine(old, updates), strict=True)
+    ]
 
 
 def _one_by_one(builder: Builder, arrays: Sequence[int], scattered: Scatter, combine: Combine) -> list[int]:

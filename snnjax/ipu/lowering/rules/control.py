@@ -12,7 +12,7 @@ from snnjax.ipu.lowering.rules.resharding import (
     Shardings,
     carried,
     local_types,
-    mark_new,
+    mark,
     place,
     shardings_of,
     yielded,
@@ -46,7 +46,7 @@ class _Carried(Loop):
 
     def _inside(self, source: Any, shardings: Shardings, parameters: Sequence[int]) -> list[int]:
         values = pairs.join(self.builder, self._types(shardings), parameters)
-        marked = [mark_new(self.walk, *each, 0) for each in zip(values, shardings, strict=True)]
+        marked = [mark(self.walk, *each, 0) for each in zip(values, shardings, strict=True)]
         return self.results_of(source, marked)
 
     def holds(self, parameters: Sequence[int]) -> list[int]:
@@ -76,7 +76,7 @@ def _lower_while(operation: Operation) -> Sequence[int]:
     before = len(builder.types)
     outputs = repeated(builder, blocks, initial, lambda: builder.add("while", initial, types, blocks=blocks))
     last = zip(pairs.join(builder, loop.types, outputs), loop.shardings, strict=True)
-    return loop.with_unchanged([mark_new(operation.walk, *each, before) for each in last])
+    return loop.with_unchanged([mark(operation.walk, *each, before) for each in last])
 
 
 @rule("stablehlo.case")
@@ -119,7 +119,7 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
     before = len(builder.types)
     outputs = builder.add("case", (index,), pairs.real_types(whole), blocks=blocks)
     values = zip(pairs.join(builder, whole, outputs), shardings, strict=True)
-    results = dict(zip(kept, [mark_new(walk, *each, before) for each in values], strict=True))
+    results = dict(zip(kept, [mark(walk, *each, before) for each in values], strict=True))
     return [
         results[place] if place in results else pairs.empty(builder, type_)
         for place, type_ in enumerate(operation.types)

@@ -140,7 +140,7 @@ def select(builder: Builder, condition: int, x: int, y: int) -> int:
     return expression.finish(type_)
 
 
-def compare(builder: Builder, direction: str, x: int, y: int, total: bool = False) -> int:
+def compare(builder: Builder, direction: str, x: int, y: int, *, total: bool = False) -> int:
     """A bool for each pair of elements; `total`: in the total order of IEEE 754."""
     type_ = max(builder.types[x], builder.types[y], key=lambda each: each.size)
     suffix = "_total" if total and is_floating(type_.dtype) else ""
@@ -233,16 +233,14 @@ def _without_identity(builder: Builder, name: str, x: int, y: int) -> int | None
 
 @rule("stablehlo.select")
 def _lower_select(operation: Operation) -> list[int]:
-    condition, x, y = operation.inputs
-    return [select(operation.builder, condition, x, y)]
+    return [select(operation.builder, *operation.inputs)]
 
 
 @rule("stablehlo.compare")
 def _lower_compare(operation: Operation) -> list[int]:
     direction = operation.enumeration("comparison_direction")
     total = operation.enumeration("compare_type") == "TOTALORDER"
-    x, y = operation.inputs
-    return [compare(operation.builder, direction, x, y, total)]
+    return [compare(operation.builder, direction, *operation.inputs, total=total)]
 
 
 @rule("stablehlo.clamp")

@@ -1,5 +1,6 @@
 """How arrays are resharded for an operation."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from snnjax.ipu.lowering import pairs, views
@@ -11,27 +12,23 @@ from snnjax.ipu.lowering.sharding import Groups, Sharding, groups_along
 from snnjax.ipu.lowering.types import ArrayType
 
 
-def mark(walk: Walk, value: int, sharding: Sharding | None) -> int:
-    """The value, marked as sharded; a copy if it is already used with a different sharding."""
+def mark(walk: Walk, value: int, sharding: Sharding | None, new_from: float = math.inf) -> int:
+    """The value, marked as sharded; a copy if it is already used with a different sharding.
+
+    Values from `new_from` on have no other use yet.
+    """
+    builder, known = walk.builder, walk.shardings.get(value)
     wanted = None if sharding is None or sharding.is_replicated() else sharding
-    known = walk.shardings.get(value)
-    if known == wanted and (wanted is None or value not in walk.builder.constants):
+    is_new = value >= new_from and value not in builder.constants
+    if known == wanted and (wanted is None or value not in builder.constants):
         return value
-    if value in walk.builder.parts:
-        value = pairs.pair(walk.builder, *walk.builder.parts[value])
-    elif value in walk.builder.definitions or known is not None or value in walk.builder.constants:
-        value = walk.builder.one("identity", (value,), walk.builder.types[value], ((len(walk.shardings),),))
+    if wanted is None or not is_new:
+        if value in builder.parts:
+            value = pairs.pair(builder, *builder.parts[value])
+        elif value in builder.definitions or known is not None or value in builder.constants:
+            value = builder.one("identity", (value,), builder.types[value], ((len(walk.shardings),),))
     if wanted is not None:
         walk.shardings[value] = wanted
-    return value
-
-
-def mark_new(walk: Walk, value: int, sharding: Sharding | None, before: int) -> int:
-    """Like `mark`; values from `before` on have no other use yet."""
-    wanted = None if sharding is None or sharding.is_replicated() else sharding
-    if wanted is None or value < before or value in walk.builder.constants:
-        return mark(walk, value, sharding)
-    walk.shardings[value] = wanted
     return value
 
 

@@ -14,7 +14,7 @@ from snnjax.ipu.lowering.donation import attributes_of
 from snnjax.ipu.lowering.errors import refusal
 from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import rule
-from snnjax.ipu.lowering.rules.resharding import mark, mark_new, place, shardings_of
+from snnjax.ipu.lowering.rules.resharding import mark, place, shardings_of
 from snnjax.ipu.lowering.sharding import Sharding
 from snnjax.ipu.lowering.types import ArrayType
 
@@ -157,7 +157,7 @@ def _lower_sharding_constraint(operation: Operation) -> list[int]:
         return [value]
     before = len(walk.builder.types)
     wanted = _wanted(walk, value, operation.attributes["sharding"])
-    return [mark_new(walk, place(walk, value, wanted), wanted, before)]
+    return [mark(walk, place(walk, value, wanted), wanted, before)]
 
 
 @rule("sdy.manual_computation")
