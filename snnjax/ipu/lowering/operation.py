@@ -31,20 +31,8 @@ class Walk(Protocol):
         """The type of a value of the module."""
         ...
 
-    def call(self, name: str, inputs: Sequence[int]) -> list[int]:
-        """The results of a function of the module, inlined."""
-        ...
-
     def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
         """The results of a block of the module, whose operations are added at the builder's current position."""
-        ...
-
-    def on_arrays(self, block: Any, arrays: Sequence[int]) -> list[int]:
-        """The results of a block of scalars for all elements of arrays of one shape."""
-        ...
-
-    def for_all(self, value: int) -> int:
-        """A value for all elements of the arrays to which a block of scalars is applied."""
         ...
 
     def lower(self, operation: "Operation") -> Sequence[int]:
@@ -66,6 +54,10 @@ class Operation:
         self.source = source
         self.attributes = source.attributes
         self.regions = source.regions
+
+    def called(self, function: str) -> list[int]:
+        """The results of a function of the module for the operands, inlined."""
+        return self.walk.block(self.walk.functions[function].regions[0].blocks[0], self.inputs)
 
     def on(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> "Operation":
         """The same operation on other values and with other result types."""

@@ -74,10 +74,6 @@ class ModuleWalk(Walk):
     def _refuse_type(self, text: str, what: str, way_out: str) -> Unsupported:
         return refusal(self.builder.op, (), f"{text} {what}", way_out, self.builder.where)
 
-    def call(self, name: str, inputs: Sequence[int]) -> list[int]:
-        """The results of a function of the module, inlined."""
-        return self.block(self.functions[name].regions[0].blocks[0], inputs)
-
     def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
         """The results of a block of the module, whose operations are added at the builder's current position."""
         for argument, value in zip(block.arguments, inputs, strict=True):
@@ -90,20 +86,6 @@ class ModuleWalk(Walk):
                 for result, value in zip(source.results, self._lower(source), strict=True):
                     self._values[result] = value
         return []
-
-    def on_arrays(self, block: Any, arrays: Sequence[int]) -> list[int]:
-        """The results of a block of scalars for all elements of arrays of one shape."""
-        outer, self.shape = self.shape, self.builder.types[arrays[0]].shape
-        try:
-            return list(map(self.for_all, self.block(block, arrays)))
-        finally:
-            self.shape = outer
-
-    def for_all(self, value: int) -> int:
-        """A value for all elements of the arrays to which a block of scalars is applied."""
-        if self.shape is None or self.builder.types[value].shape == self.shape:
-            return value
-        return pairs.splat_like(self.builder, value, self.shape)
 
     def _elements(self, source: Any, inputs: Sequence[int], types: Sequence[ArrayType]) -> list[ArrayType]:
         """The types of a scalar operation that is done for all elements of arrays."""

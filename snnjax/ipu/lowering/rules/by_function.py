@@ -12,7 +12,7 @@ import numpy as np
 
 from snnjax.ipu.lowering import pairs, views
 from snnjax.ipu.lowering.builder import Builder
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import elementwise
 from snnjax.ipu.lowering.rules.batching import Indices
 from snnjax.ipu.lowering.types import ArrayType
@@ -21,9 +21,24 @@ Combine = Callable[[Sequence[int], Sequence[int]], list[int]]
 
 
 def function_of(operation: Operation) -> Combine:
-    """The function in an operation's region, of two tuples of arrays of one shape."""
-    block = operation.regions[0].blocks[0]
-    return lambda x, y: operation.walk.on_arrays(block, [*x, *y])
+    """The function of scalars in an operation's region, for all elements of two tuples of arrays of one shape."""
+    walk, block = operation.walk, operation.regions[0].blocks[0]
+
+    def combine(x: Sequence[int], y: Sequence[int]) -> list[int]:
+        outer, walk.shape = walk.shape, walk.builder.types[x[0]].shape
+        try:
+            return [for_all(walk, value) for value in walk.block(block, [*x, *y])]
+        finally:
+            walk.shape = outer
+
+    return combine
+
+
+def for_all(walk: Walk, value: int) -> int:
+    """A value for all elements of the arrays to which a block of scalars is applied."""
+    if walk.shape is None or walk.builder.types[value].shape == walk.shape:
+        return value
+    return pairs.splat_like(walk.builder, value, walk.shape)
 
 
 def selected(builder: Builder, condition: int, x: int, y: int) -> int:

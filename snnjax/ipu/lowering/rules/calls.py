@@ -135,4 +135,4 @@ def _lower_composite(operation: Operation) -> Sequence[int]:
         return _largest(operation, ir.IntegerAttr(attributes["k"]).value)
     if name in POINTWISE:
         return [elementwise.unary(operation.builder, name.removeprefix("chlo."), operation.inputs[0])]
-    return operation.walk.call(operation.text("decomposition"), operation.inputs)
+    return operation.called(operation.text("decomposition"))

@@ -46,14 +46,16 @@ class _Carried(Loop):
 
     def carried(self, values: Sequence[int]) -> list[int]:
         """The parts of the values that the loop carries."""
-        return pairs.split(self.builder, [self.walk.for_all(values[place]) for place in self.places])
+        return pairs.split(
+            self.builder, [by_function.for_all(self.walk, values[place]) for place in self.places]
+        )
 
     def _block(self, source: Any, parameters: Sequence[int]) -> list[int]:
         return self.results_of(source, pairs.join(self.builder, self.types, parameters))
 
     def holds(self, parameters: Sequence[int]) -> list[int]:
         """The condition, for each element."""
-        return [self.walk.for_all(self._block(self.condition, parameters)[0])]
+        return [by_function.for_all(self.walk, self._block(self.condition, parameters)[0])]
 
     def following(self, parameters: Sequence[int]) -> list[int]:
         """What the body yields, for each element."""

@@ -49,7 +49,7 @@ def _lower_pad(operation: Operation) -> list[int]:
 
 
 _IN_A_LINE: dict[str, Rule] = {
-    "func.call": lambda call: call.walk.call(call.text("callee"), call.inputs),
+    "func.call": lambda call: call.called(call.text("callee")),
     "sdy.sharding_group": lambda _: [],
     "stablehlo.after_all": lambda tokens: [views.empty(tokens.builder, each) for each in tokens.types],
     "stablehlo.concatenate": lambda x: [views.concatenate(x.builder, x.inputs, x.integer("dimension"))],
