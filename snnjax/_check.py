@@ -19,9 +19,9 @@ MAX_SIZE = 2**31 - 1
 _LONGEST = 60  # characters of a value in a message
 
 
-def message(op: str, argument: str, expected: str, actual: object, way_out: str) -> str:
-    """Format the text of an error, ``op: `argument` must <expected>, got <actual>. <way_out>.``."""
-    return f"{op}: `{argument}` must {expected}, got {actual}. {way_out}."
+def message(op: str, argument: str, expected: str, actual: object, hint: str) -> str:
+    """Format the text of an error, ``op: `argument` must <expected>, got <actual>. <hint>.``."""
+    return f"{op}: `{argument}` must {expected}, got {actual}. {hint}."
 
 
 def shown(value: object) -> str:
@@ -33,9 +33,9 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def fail(op: str, argument: str, expected: str, actual: object, way_out: str) -> NoReturn:
+def fail(op: str, argument: str, expected: str, actual: object, hint: str) -> NoReturn:
     """Raise a `ValueError` with the text of `message`."""
-    raise ValueError(message(op, argument, expected, actual, way_out))
+    raise ValueError(message(op, argument, expected, actual, hint))
 
 
 def check_rounding(op: str, argument: str, dtype: Any) -> bool:
@@ -45,10 +45,10 @@ def check_rounding(op: str, argument: str, dtype: Any) -> bool:
     return dtype is not None
 
 
-def check(condition: bool, op: str, argument: str, expected: str, actual: object, way_out: str) -> None:
+def check(condition: bool, op: str, argument: str, expected: str, actual: object, hint: str) -> None:
     """Raise a `ValueError` with the text of `message` unless `condition` holds."""
     if not condition:
-        fail(op, argument, expected, actual, way_out)
+        fail(op, argument, expected, actual, hint)
 
 
 def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) -> None:
@@ -73,9 +73,9 @@ def check_switches(op: str, **switches: Any) -> None:
 def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> None:
     """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    way_out = "Pass a larger integer" if is_integer else "Pass an int"
+    hint = "Pass a larger integer" if is_integer else "Pass an int"
     good = is_integer and bool(value >= least)
-    check(good, op, argument, f"be an integer of at least {least}", shown(value), way_out)
+    check(good, op, argument, f"be an integer of at least {least}", shown(value), hint)
     check(int(value) < 2**bits, op, argument, f"be below 2**{bits}", shown(value), "Pass a smaller integer")
 
 
@@ -109,9 +109,9 @@ def check_number(op: str, argument: str, value: Any) -> None:
 def check_real_array(op: str, argument: str, value: Any) -> None:
     """Check that `value` is an array whose dtype is not complex."""
     check_array(op, argument, value)
-    way_out = f"Pass {argument}.real, or its absolute value"
+    hint = f"Pass {argument}.real, or its absolute value"
     is_complex = jnp.issubdtype(value.dtype, jnp.complexfloating)
-    check(not is_complex, op, argument, "be real numbers", value.dtype.name, way_out)
+    check(not is_complex, op, argument, "be real numbers", value.dtype.name, hint)
 
 
 def check_dtype(op: str, dtype: Any) -> None:
@@ -148,7 +148,7 @@ def check_float_array(op: str, argument: str, value: Any) -> None:
 
 
 def check_shape(
-    op: str, argument: str, value: Any, shape: Sequence[int | None], axes: str, way_out: str
+    op: str, argument: str, value: Any, shape: Sequence[int | None], axes: str, hint: str
 ) -> None:
     """Check that `value` has `shape`, in which None allows any length; `axes` names the axes."""
     actual = value.shape if hasattr(value, "shape") else np.shape(value)
@@ -156,7 +156,7 @@ def check_shape(
         want in (None, have) for want, have in zip(shape, actual, strict=True)
     )
     wanted = ", ".join("any" if n is None else str(n) for n in shape)
-    check(good, op, argument, f"have shape [{axes}] = [{wanted}]", list(actual), way_out)
+    check(good, op, argument, f"have shape [{axes}] = [{wanted}]", list(actual), hint)
 
 
 def concrete(value: Any) -> np.ndarray | None:
@@ -166,21 +166,21 @@ def concrete(value: Any) -> np.ndarray | None:
     return np.asarray(value)
 
 
-def check_within(op: str, argument: str, value: Any, most: int, way_out: str, least: int = 0) -> None:
+def check_within(op: str, argument: str, value: Any, most: int, hint: str, least: int = 0) -> None:
     """Check that integers are between `least` and `most`; traced ones cannot be checked."""
     known = concrete(value)
     if known is None or known.size == 0:
         return
     low, high = int(known.min()), int(known.max())
     expected, actual = f"be between {least} and {most}", low if low < least else high
-    check(least <= low and high <= most, op, argument, expected, actual, way_out)
+    check(least <= low and high <= most, op, argument, expected, actual, hint)
 
 
-def batch_way_out(actual: Sequence[int], steps: int, batch: int, way_out: str) -> str:
+def batch_hint(actual: Sequence[int], steps: int, batch: int, hint: str) -> str:
     """The way out for a value that should have one entry for each sequence: another one if it has one for each step."""
     if steps != batch and len(actual) == 1 and actual[0] == steps:
         return "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)"
-    return way_out
+    return hint
 
 
 def as_lengths(op: str, lengths: Any, steps: int, batch: int) -> jax.Array:
@@ -189,8 +189,8 @@ def as_lengths(op: str, lengths: Any, steps: int, batch: int) -> jax.Array:
     Traced values cannot be checked: those beyond the steps count as all steps, and negative ones as none.
     """
     lengths = jnp.asarray(lengths)
-    way_out = batch_way_out(lengths.shape, steps, batch, "Pass the number of steps of each sequence")
-    check_shape(op, "lengths", lengths, (batch,), "batch", way_out)
+    hint = batch_hint(lengths.shape, steps, batch, "Pass the number of steps of each sequence")
+    check_shape(op, "lengths", lengths, (batch,), "batch", hint)
     whole = jnp.issubdtype(lengths.dtype, jnp.integer)
     check(whole, op, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
     check_within(op, "lengths", lengths, steps, "Pass the number of steps of each sequence")

@@ -35,9 +35,9 @@ def compiler_options(device: Any = None) -> dict[str, int]:
         >>> float(step(3.0))
         6.0
     """
-    way_out = "Pass one of jax.devices(), or None"
+    hint = "Pass one of jax.devices(), or None"
     good = device is None or isinstance(device, jax.Device)
-    check(good, "compiler_options", "device", "be a device of JAX", shown(device), way_out)
+    check(good, "compiler_options", "device", "be a device of JAX", shown(device), hint)
     return dict(_LARGEST_BLOCK) if _platform(device) == "cpu" and _is_known() else {}
 
 

@@ -63,12 +63,12 @@ def check_weights(op: str, argument: str, weights: Any) -> None:
     """Check that weights are a floating-point array, or quantised."""
     if not isinstance(weights, Quantised):
         return check_float_array(op, argument, weights)
-    way_out = "Make them with quantisation.quantise(weights)"
+    hint = "Make them with quantisation.quantise(weights)"
     name = weights.values.dtype.name
-    check(name == "int8", op, f"{argument}.values", "have dtype int8", name, way_out)
+    check(name == "int8", op, f"{argument}.values", "have dtype int8", name, hint)
     check_float_array(op, f"{argument}.scale", weights.scale)
     outputs = weights.shape[-1:]
-    return check_shape(op, f"{argument}.scale", weights.scale, outputs, "outputs", way_out)
+    return check_shape(op, f"{argument}.scale", weights.scale, outputs, "outputs", hint)
 
 
 def any_quantised(tree: Any) -> bool:
@@ -79,6 +79,6 @@ def any_quantised(tree: Any) -> bool:
 
 def refuse_gradient(op: str, tree: Any) -> None:
     """Raise an error for gradients through quantised weights, which have none."""
-    way_out = "Train with quantisation.straight_through(params)"
+    hint = "Train with quantisation.straight_through(params)"
     expected = "be floating where a gradient is taken"
-    check(not any_quantised(tree), op, "weights", expected, "int8 weights", way_out)
+    check(not any_quantised(tree), op, "weights", expected, "int8 weights", hint)

@@ -41,8 +41,8 @@ def write_atomically(path: Path | str, content: bytes) -> None:
             partial.unlink()  # free the space that the partial file takes
         if isinstance(error, OSError):
             actual = f"{str(path)!r} ({error.strerror})"
-            way_out = "Make room, or name another folder"
-            fail("write_atomically", "path", "be a file that can be written", actual, way_out)
+            hint = "Make room, or name another folder"
+            fail("write_atomically", "path", "be a file that can be written", actual, hint)
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:

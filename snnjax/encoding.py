@@ -159,8 +159,8 @@ def delta_encode(
 
     Source: Miskowicz 2006, "Send-on-delta concept", doi:10.3390/s6010049.
     """
-    way_out = "Pass series with time first, for instance series.swapaxes(0, 1)"
-    check_shape("delta_encode", "series", series, (None, None, None), "time, batch, channels", way_out)
+    hint = "Pass series with time first, for instance series.swapaxes(0, 1)"
+    check_shape("delta_encode", "series", series, (None, None, None), "time, batch, channels", hint)
     check_float_array("delta_encode", "series", series)
     num_steps, _, num_channels = series.shape
     if isinstance(threshold, int | float):
@@ -218,8 +218,8 @@ def _latency_step(
 
 
 def _check_values(op: str, values: Any, num_steps: int) -> None:
-    way_out = "Flatten the inputs, for instance values.reshape(batch, -1)"
-    check_shape(op, "values", values, (None, None), "batch, inputs", way_out)
+    hint = "Flatten the inputs, for instance values.reshape(batch, -1)"
+    check_shape(op, "values", values, (None, None), "batch, inputs", hint)
     check_float_array(op, "values", values)
     check_integer(op, "num_steps", num_steps, 0)
 

@@ -90,8 +90,8 @@ def first_spike_times(
     expected = (times.shape[1], None)
     check_shape(op, "weights", weights, expected, "inputs, neurons", "Pass one row of weights per input")
     same = weights.dtype == times.dtype
-    way_out = "Cast it, as in weights.astype(times.dtype)"
-    check(same, op, "weights", f"have dtype {times.dtype.name}", weights.dtype.name, way_out)
+    hint = "Cast it, as in weights.astype(times.dtype)"
+    check(same, op, "weights", f"have dtype {times.dtype.name}", weights.dtype.name, hint)
     for name, value in (
         ("membrane_time", membrane_time),
         ("synapse_time", synapse_time),

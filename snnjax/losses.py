@@ -229,8 +229,8 @@ def time_to_first_spike(
         Mostafa 2018, arXiv:1606.08165; Gardner and Grüning 2021, doi:10.3389/fncom.2021.617862.
     """
     _check("time_to_first_spike", outputs, labels, lengths)
-    way_out = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
-    check(time_scale > 0, "time_to_first_spike", "time_scale", "be positive", time_scale, way_out)
+    hint = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
+    check(time_scale > 0, "time_to_first_spike", "time_scale", "be positive", time_scale, hint)
     times = first_spike_times(outputs, lengths)
     return _cross_entropy("time_to_first_spike", -times / time_scale, labels, label_smoothing)
 
@@ -299,13 +299,11 @@ def _pooled(op: str, activity: Sequence[Array], bound: float, over: str) -> list
     """Each layer's mean rates over the population, ``[batch]``, or over the batch, ``[neurons]``."""
     check(bound > 0, op, "bound", "be positive", bound, "Try 0.04, four spikes in a hundred steps")
     check_choice(op, "over", over, ("population", "neurons"))
-    way_out = "Pass the activity that a network returns, one array per layer"
-    check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), way_out)
+    hint = "Pass the activity that a network returns, one array per layer"
+    check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), hint)
     for layer, rate in enumerate(activity):
         check_float_array(op, f"activity[{layer}]", rate)
-        check(
-            rate.ndim == 2, op, f"activity[{layer}]", "have shape [batch, neurons]", list(rate.shape), way_out
-        )
+        check(rate.ndim == 2, op, f"activity[{layer}]", "have shape [batch, neurons]", list(rate.shape), hint)
     return [jnp.mean(wide(rate), axis=1 if over == "population" else 0) for rate in activity]
 
 

@@ -54,8 +54,8 @@ def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | Non
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
     if importlib.util.find_spec("neurobench") is None:
-        way_out = "Install it, for instance with pip install 'snnjax[neurobench]'"
-        raise ImportError(message(_OP, "neurobench", "be installed", ModuleNotFoundError.__name__, way_out))
+        hint = "Install it, for instance with pip install 'snnjax[neurobench]'"
+        raise ImportError(message(_OP, "neurobench", "be installed", ModuleNotFoundError.__name__, hint))
     _check(network, params)
     # Packages without which everything else works, and of which a type checker may not know.
     torch, models = importlib.import_module("torch"), importlib.import_module("neurobench.models")
@@ -89,8 +89,8 @@ def _check(network: Network, params: NetworkParams) -> None:
     for place, spec in enumerate(network.layers):
         form = spec.fitted.connection
         is_dense = form.pooling is None and form.convolution is None
-        way_out = "Count its operations with metrics.synaptic_operations"
-        check(is_dense, _OP, f"network.layers[{place}]", "be dense", shown(spec.connection), way_out)
+        hint = "Count its operations with metrics.synaptic_operations"
+        check(is_dense, _OP, f"network.layers[{place}]", "be dense", shown(spec.connection), hint)
     dtypes = sorted({leaf.dtype.name for leaf in jax.tree.leaves(params)})
     # In a smaller dtype NeuroBench's counts would be rounded.
     good = set(dtypes) <= {"float32", "float64"}
@@ -137,9 +137,9 @@ def _tensor(torch: Any, array: Array) -> Any:
 
 def _inputs(batch: Any, network: Network, params: NetworkParams) -> Array:
     """A batch of NeuroBench with the axes and the dtype of the network, ``[time, batch, inputs]``."""
-    shape, way_out = list(batch.shape), "Flatten images in a preprocessor"
+    shape, hint = list(batch.shape), "Flatten images in a preprocessor"
     good = len(shape) == 3 and shape[2] == network.num_inputs
-    check(good, _OP, "batch", f"have shape [batch, time, {network.num_inputs}]", shape, way_out)
+    check(good, _OP, "batch", f"have shape [batch, time, {network.num_inputs}]", shape, hint)
     return jnp.swapaxes(jnp.asarray(batch.numpy()), 0, 1).astype(params.layers[0].weights.dtype)
 
 

@@ -102,15 +102,13 @@ def stdp_traces(weights: Float[Array, "inputs neurons"]) -> STDPTraces:
 
 def _check_list(argument: str, spikes: SparseSpikes, num_neurons: int) -> None:
     good = isinstance(spikes, SparseSpikes)
-    way_out = "Build it with SparseSpikes.from_ids or from_dense"
-    check(good, "stdp", argument, "be SparseSpikes", type(spikes).__name__, way_out)
-    way_out = "Pass one step of one example, as in spikes[t, b], and vmap over a batch"
-    check_shape("stdp", f"{argument}.ids", spikes.ids, (None,), "capacity", way_out)
+    hint = "Build it with SparseSpikes.from_ids or from_dense"
+    check(good, "stdp", argument, "be SparseSpikes", type(spikes).__name__, hint)
+    hint = "Pass one step of one example, as in spikes[t, b], and vmap over a batch"
+    check_shape("stdp", f"{argument}.ids", spikes.ids, (None,), "capacity", hint)
     fits = spikes.num_neurons == num_neurons
-    way_out = "Pass one row of weights per input, and one column per neuron"
-    check(
-        fits, "stdp", argument, f"hold {num_neurons} neurons, like the weights", spikes.num_neurons, way_out
-    )
+    hint = "Pass one row of weights per input, and one column per neuron"
+    check(fits, "stdp", argument, f"hold {num_neurons} neurons, like the weights", spikes.num_neurons, hint)
 
 
 def _ids(spikes: SparseSpikes) -> Int[Array, " capacity"]:

@@ -78,10 +78,8 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
         >>> len(plot.sample(inputs, output, label=2).axes)
         3
     """
-    way_out = 'Call the network with record="spikes"'
-    check(
-        output.spikes is not None, "plot.sample", "output", "hold the spikes of each layer", "none", way_out
-    )
+    hint = 'Call the network with record="spikes"'
+    check(output.spikes is not None, "plot.sample", "output", "hold the spikes of each layer", "none", hint)
     check_integer("plot.sample", "index", index, 0)
     figure, axes = _subplots(len(output.spikes) + 2, 1, (7.0, 2.0 * len(output.spikes) + 3.4), sharex=True)
     raster(_one(inputs, index), axes[0], title=f"input, {inputs.shape[-1]} neurons", colour=_GREY)
@@ -118,8 +116,8 @@ def overview(output: Any, lengths: Any = None) -> Any:
         ['activity', 'dropped spikes', 'silent neurons']
     """
     good = isinstance(output, NetworkOutput | LIFNetworkOutput)
-    way_out = "Pass the first result of network.apply"
-    check(good, "overview", "output", "be what a network returned", type(output).__name__, way_out)
+    hint = "Pass the first result of network.apply"
+    check(good, "overview", "output", "be what a network returned", type(output).__name__, hint)
     steps, batch = output.output.shape[:2]
     check(batch > 0, "overview", "output", "hold at least one sequence", 0, "Run the network on a batch")
     lengths = np.full(batch, steps, np.int32) if lengths is None else np.asarray(lengths)
@@ -254,9 +252,9 @@ def _draw_readout(ax: Any, membranes: np.ndarray, label: int | None) -> None:
 
 def _points(spikes: Any) -> tuple[np.ndarray, np.ndarray]:
     """Steps and neurons of all spikes of one sample."""
-    way_out = "Choose a sample, for instance spikes[:, 0]"
+    hint = "Choose a sample, for instance spikes[:, 0]"
     good = len(spikes.shape) == 2
-    check(good, "plot.raster", "spikes", "have shape [time, neurons]", list(spikes.shape), way_out)
+    check(good, "plot.raster", "spikes", "have shape [time, neurons]", list(spikes.shape), hint)
     if not isinstance(spikes, SparseSpikes):
         steps, neurons = np.nonzero(np.asarray(spikes))
         return steps, neurons

@@ -50,8 +50,8 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     """
     check_float_array("quantise", "weights", weights)
     check_choice("quantise", "bits", bits, BITS)
-    way_out = "Add the missing axis, for instance weights[None]"
-    check(weights.ndim > 0, "quantise", "weights", "have an output axis", "a number", way_out)
+    hint = "Add the missing axis, for instance weights[None]"
+    check(weights.ndim > 0, "quantise", "weights", "have an output axis", "a number", hint)
     most = 2 ** (bits - 1) - 1
     largest = jnp.max(jnp.abs(weights), axis=tuple(range(weights.ndim - 1)), initial=0)
     scale = jnp.where(largest == 0, jnp.ones_like(largest), largest / most)

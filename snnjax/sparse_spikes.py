@@ -187,8 +187,8 @@ def list_ids(active: Array, capacity: int, then: Array | None = None) -> Int[Arr
 
 def check_spikes(op: str, argument: str, spikes: SparseSpikes) -> None:
     """Check that the leaves of `spikes` match."""
-    way_out = "Build it with SparseSpikes.from_ids or from_dense"
+    hint = "Build it with SparseSpikes.from_ids or from_dense"
     axes = spikes.ids.shape[:-1]
-    check_shape(op, f"{argument}.values", spikes.values, spikes.ids.shape, "..., capacity", way_out)
-    check_shape(op, f"{argument}.num_spikes", spikes.num_spikes, axes, "...", way_out)
-    check_shape(op, f"{argument}.num_listed", spikes.num_listed, axes, "...", way_out)
+    check_shape(op, f"{argument}.values", spikes.values, spikes.ids.shape, "..., capacity", hint)
+    check_shape(op, f"{argument}.num_spikes", spikes.num_spikes, axes, "...", hint)
+    check_shape(op, f"{argument}.num_listed", spikes.num_listed, axes, "...", hint)

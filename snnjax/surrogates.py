@@ -54,8 +54,8 @@ class Surrogate:
         check(good, "surrogate", "cutoff", "be a number in [0, 1)", self.cutoff, "Try cutoff=0.01")
 
     def __init_subclass__(cls) -> None:
-        way_out = "Define `derivative`, and `relaxed` for smooth spikes"
-        check("fire" not in vars(cls), "Surrogate", "fire", "be the step or `relaxed`", cls.__name__, way_out)
+        hint = "Define `derivative`, and `relaxed` for smooth spikes"
+        check("fire" not in vars(cls), "Surrogate", "fire", "be the step or `relaxed`", cls.__name__, hint)
 
     def derivative(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """``ds/dv`` at ``x = v - threshold``."""
@@ -101,14 +101,14 @@ class CustomSurrogate(Surrogate):
 
     def relaxed(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """The antiderivative of `derivative`."""
-        way_out = "Pass it to surrogates.custom"
+        hint = "Pass it to surrogates.custom"
         check(
             self.own_relaxed is not None,
             self.name,
             "antiderivative",
             "be given for smooth spikes",
             None,
-            way_out,
+            hint,
         )
         assert self.own_relaxed is not None
         return self.own_relaxed(x)
@@ -152,13 +152,13 @@ def custom(
 
 
 def _check_function(argument: str, function: Any) -> None:
-    way_out = "Pass a function of one array, such as lambda x: jnp.exp(-x * x)"
-    check(callable(function), "surrogates.custom", argument, "be a function", repr(function), way_out)
+    hint = "Pass a function of one array, such as lambda x: jnp.exp(-x * x)"
+    check(callable(function), "surrogates.custom", argument, "be a function", repr(function), hint)
     given = jax.ShapeDtypeStruct((2, 3), jnp.float32)
     result = jax.eval_shape(function, given)
     good = (getattr(result, "shape", None), getattr(result, "dtype", None)) == (given.shape, given.dtype)
-    way_out = "Compute elementwise, with jnp only"
-    check(good, "surrogates.custom", argument, "return float32[2, 3] for float32[2, 3]", result, way_out)
+    hint = "Compute elementwise, with jnp only"
+    check(good, "surrogates.custom", argument, "return float32[2, 3] for float32[2, 3]", result, hint)
 
 
 def _check_antiderivative(derivative: Callable[[Any], Any], antiderivative: Callable[[Any], Any]) -> None:
@@ -170,14 +170,14 @@ def _check_antiderivative(derivative: Callable[[Any], Any], antiderivative: Call
     worst = np.max(np.abs(values[1:] - values[0] - integrals))
     # An error of a thousandth comes from a kink or from float32 sums; a wrong factor or sign exceeds it.
     good = worst <= 0.01 * max(np.max(np.abs(integrals)), np.max(np.abs(values - values[0])))
-    expected, way_out = "grow by the integral of `derivative`", "Check its factor and sign"
+    expected, hint = "grow by the integral of `derivative`", "Check its factor and sign"
     check(
         bool(good),
         "surrogates.custom",
         "antiderivative",
         expected,
         f"a difference of {worst:.3g} on [-4, 4]",
-        way_out,
+        hint,
     )
 
 

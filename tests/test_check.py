@@ -32,9 +32,9 @@ def test_check_integer_takes_whole_numbers(value: Any) -> None:
 def test_check_integer_refuses_all_else(value: Any) -> None:
     with pytest.raises(ValueError) as caught:
         _check.check_integer("op", "n", value, 2)
-    way_out = "Pass a larger integer" if type(value) is int else "Pass an int"
+    hint = "Pass a larger integer" if type(value) is int else "Pass an int"
     actual = "int64[1]" if isinstance(value, np.ndarray) else repr(value)
-    assert str(caught.value) == f"op: `n` must be an integer of at least 2, got {actual}. {way_out}."
+    assert str(caught.value) == f"op: `n` must be an integer of at least 2, got {actual}. {hint}."
 
 
 def test_check_choice_lists_the_choices() -> None:

@@ -162,10 +162,8 @@ def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys)
     )
 
 
-@pytest.mark.parametrize("batch, way_out", [(32, "Try --batch-size 16"), (1, "Try fewer --hidden neurons")])
-def test_batch_that_no_tile_holds_is_said_with_a_way_out(
-    tmp_path, capsys, monkeypatch, batch, way_out
-) -> None:
+@pytest.mark.parametrize("batch, hint", [(32, "Try --batch-size 16"), (1, "Try fewer --hidden neurons")])
+def test_batch_that_no_tile_holds_is_said_with_a_hint(tmp_path, capsys, monkeypatch, batch, hint) -> None:
     """As of the convolutional network on the IPU; its graph takes minutes to compile."""
 
     def fit(*_: object, **__: object) -> None:
@@ -176,7 +174,7 @@ def test_batch_that_no_tile_holds_is_said_with_a_way_out(
     assert cli.main(["train", *options]) == 2
     expected = f"train: `batch_size` must fit into the memory of the device, got {batch} "
     error = capsys.readouterr().err
-    assert error.startswith(f"snnjax: {expected}(RESOURCE_EXHAUSTED: Engine: `graph` must fit). {way_out}.")
+    assert error.startswith(f"snnjax: {expected}(RESOURCE_EXHAUSTED: Engine: `graph` must fit). {hint}.")
 
 
 @pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))

@@ -65,8 +65,8 @@ def test_options_by_device() -> None:
     with jax.default_device("cpu"):
         assert name in snnjax.compiler_options()
     assert jax.eval_shape(lambda: jnp.zeros(len(snnjax.compiler_options()))).shape == (1,)
-    way_out = "Pass one of jax.devices(), or None."
-    text = f"compiler_options: `device` must be a device of JAX, got 'cpu'. {way_out}"
+    hint = "Pass one of jax.devices(), or None."
+    text = f"compiler_options: `device` must be a device of JAX, got 'cpu'. {hint}"
     with pytest.raises(ValueError, match=re.escape(text)):
         snnjax.compiler_options("cpu")
 

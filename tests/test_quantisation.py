@@ -133,7 +133,7 @@ def test_rows_too_full_for_a_list_are_summed_likewise() -> None:
 
 def test_gradient_with_int8_weights_is_refused() -> None:
     weights, rows = quantise(jnp.ones((3, 2))), jnp.ones((1, 3))
-    way_out = "got int8 weights. Train with quantisation.straight_through(params)."
+    hint = "got int8 weights. Train with quantisation.straight_through(params)."
     lists = SparseSpikes.from_dense(rows, capacity=2)
     spiking = functools.partial(lif_network, layers=[LIFLayer(weights, decay=0.5)])
     for op, function, at in (
@@ -143,7 +143,7 @@ def test_gradient_with_int8_weights_is_refused() -> None:
     ):
         with pytest.raises(ValueError) as caught:
             jax.grad(function, allow_int=True)(at)
-        assert str(caught.value) == f"{op}: `weights` must be floating where a gradient is taken, {way_out}"
+        assert str(caught.value) == f"{op}: `weights` must be floating where a gradient is taken, {hint}"
 
 
 def test_weights_that_are_not_quantised_well_are_refused() -> None:
@@ -154,8 +154,8 @@ def test_weights_that_are_not_quantised_well_are_refused() -> None:
     ):
         with pytest.raises(ValueError) as caught:
             spike_matmul(jnp.ones((1, 3)), bad)
-        way_out = "Make them with quantisation.quantise(weights)"
-        assert str(caught.value) == f"spike_matmul: `{message}. {way_out}."
+        hint = "Make them with quantisation.quantise(weights)"
+        assert str(caught.value) == f"spike_matmul: `{message}. {hint}."
 
 
 def test_a_channel_that_is_not_finite_stays_so() -> None:

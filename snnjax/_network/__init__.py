@@ -13,7 +13,7 @@ from jaxtyping import Array
 from snnjax._check import (
     MAX_SIZE,
     as_lengths,
-    batch_way_out,
+    batch_hint,
     check,
     check_choice,
     check_dtype,
@@ -26,7 +26,7 @@ from snnjax._check import (
     message,
     shown,
 )
-from snnjax._dispatch import IMPLEMENTATIONS, gathered
+from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._network.compare import check_params, check_state
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
@@ -45,6 +45,7 @@ from snnjax._network.specs import (
     spread,
     warn_unless_below,
 )
+from snnjax._sharding import gathered
 from snnjax._types import steps_within, wide
 from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity
@@ -89,8 +90,8 @@ class Network:
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         """A network is run by `apply`: it holds no parameters."""
-        way_out = "Write network.apply(params, state, inputs)"
-        fail("network", "network", "be run by its function apply", "a call of the network", way_out)
+        hint = "Write network.apply(params, state, inputs)"
+        fail("network", "network", "be run by its function apply", "a call of the network", hint)
 
     def init(
         self,
@@ -119,8 +120,8 @@ class Network:
             _check_inputs(inputs, self.num_inputs)
             _warn_of_bytes(inputs)
             if isinstance(target_activity, int | float):  # a traced value cannot be checked
-                good, way_out = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
-                check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, way_out)
+                good, hint = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
+                check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, hint)
             lengths = None if lengths is None else as_lengths("network.init", lengths, *inputs.shape[:2])
             sample = Sample(inputs, lengths, target_activity)
         return init_params(key, self.layers, self.readout, dtype, sample, _run_alone)
@@ -278,14 +279,14 @@ def _check_specs(layers: Any, readout: Any) -> None:
     check(good, op, "layers", "be a sequence of layers", shown(layers), "Write [snnjax.layer(...)]")
     for index, spec in enumerate(layers):
         if isinstance(spec, ReadoutSpec):
-            actual, way_out = "a leaky read-out", "Pass it as the argument `readout`"
+            actual, hint = "a leaky read-out", "Pass it as the argument `readout`"
         else:
-            actual, way_out = shown(spec), "Make it with snnjax.layer(...)"
+            actual, hint = shown(spec), "Make it with snnjax.layer(...)"
         good = isinstance(spec, LayerSpec | Weighted | Between)
-        check(good, op, f"layers[{index}]", "be a spiking layer", actual, way_out)
-    way_out = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
+        check(good, op, f"layers[{index}]", "be a spiking layer", actual, hint)
+    hint = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
     good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
-    check(good, op, "readout", "be a read-out", shown(readout), way_out)
+    check(good, op, "readout", "be a read-out", shown(readout), hint)
 
 
 def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
@@ -325,13 +326,13 @@ def _without_rows(state: NetworkState) -> NetworkState:
 
 
 def _check_record(record: str | Sequence[str], implementation: str | None) -> tuple[str, ...]:
-    way_out = f"Try record={RECORDS[0]!r}, or record={RECORDS} for both"
+    hint = f"Try record={RECORDS[0]!r}, or record={RECORDS} for both"
     good = isinstance(record, str | Sequence)
-    check(good, "network.apply", "record", "be a name or a sequence of names", shown(record), way_out)
+    check(good, "network.apply", "record", "be a name or a sequence of names", shown(record), hint)
     names = (record,) if isinstance(record, str) else tuple(record)
     for name in names:
         expected = f"be {' or '.join(map(repr, RECORDS))}, or a sequence of them"
-        check(name in RECORDS, "network.apply", "record", expected, shown(name), way_out)
+        check(name in RECORDS, "network.apply", "record", expected, shown(name), hint)
     good = "membranes" not in names or implementation != "cpu"
     expected = "be None or 'reference' if membranes are recorded"
     check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
@@ -343,27 +344,27 @@ def _check_inputs(inputs: Any, num_inputs: int) -> None:
         check_real_array("network", "inputs", inputs)
     axes_fit = len(inputs.shape) == 3 and inputs.shape[-1] == num_inputs
     expected = f"have shape [time, batch, inputs] = [any, any, {num_inputs}]"
-    way_out = "Time comes first; add a missing batch axis with inputs[:, None]"
-    check(axes_fit, "network", "inputs", expected, list(inputs.shape), way_out)
+    hint = "Time comes first; add a missing batch axis with inputs[:, None]"
+    check(axes_fit, "network", "inputs", expected, list(inputs.shape), hint)
 
 
 def _warn_of_bytes(inputs: Any) -> None:
     """Warn about inputs that are the bytes of an image: they would drive all neurons at once."""
     known = concrete(inputs.values if isinstance(inputs, SparseSpikes) else inputs)
     if known is not None and known.size > 0 and known.max() > _LARGEST_INPUT:
-        way_out = "Divide the bytes of images by 255, and clip counts of events"
+        hint = "Divide the bytes of images by 255, and clip counts of events"
         expected = f"be of the order of 1, spikes or currents of at most {_LARGEST_INPUT}"
-        text = message("network.init", "inputs", expected, f"values up to {known.max():g}", way_out)
+        text = message("network.init", "inputs", expected, f"values up to {known.max():g}", hint)
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _check_batch(state: Any, steps: int, batch: int) -> None:
     """Check that a state has the batch size of the inputs."""
-    way_out = "Make it with network.initial_state(params, batch), or pass None"
+    hint = "Make it with network.initial_state(params, batch), or pass None"
     good = isinstance(state, NetworkState)
-    check(good, "network.apply", "state", "be a NetworkState or None", type(state).__name__, way_out)
+    check(good, "network.apply", "state", "be a NetworkState or None", type(state).__name__, hint)
     have = {leaf.shape[0] for leaf in jax.tree.leaves(state._replace(pending=())) if leaf.ndim}
     have |= {rows.shape[1] for rows in jax.tree.leaves(state.pending)}
-    way_out = batch_way_out(sorted(have), steps, batch, "Make it with network.initial_state(params, batch)")
+    hint = batch_hint(sorted(have), steps, batch, "Make it with network.initial_state(params, batch)")
     expected = f"have batch size {batch}, like the inputs"
-    check(have <= {batch}, "network", "state", expected, sorted(have), way_out)
+    check(have <= {batch}, "network", "state", expected, sorted(have), hint)

@@ -22,8 +22,8 @@ _Fits = Callable[[jax.ShapeDtypeStruct, Any], bool]
 def check_is_params(op: str, params: Any) -> None:
     """Check that `params` are those of a network, whichever it is."""
     good = isinstance(params, NetworkParams)
-    way_out = "Make them with network.init(key)"
-    check(good, op, "params", "be NetworkParams", type(params).__name__, way_out)
+    hint = "Make them with network.init(key)"
+    check(good, op, "params", "be NetworkParams", type(params).__name__, hint)
 
 
 def check_params(op: str, params: Any, layers: tuple[LayerSpec, ...], readout: ReadoutSpec | None) -> None:
@@ -74,13 +74,13 @@ def _dtype(array: Any) -> Any:
     return jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
 
 
-def _check_like(op: str, name: str, tree: Any, like: Any, fits: _Fits, way_out: str) -> None:
+def _check_like(op: str, name: str, tree: Any, like: Any, fits: _Fits, hint: str) -> None:
     wanted, form = jax.tree.flatten(like)
     leaves, actual = jax.tree.flatten(tree, is_leaf=_is_quantised)
     if form == actual and all(map(fits, wanted, leaves)):
         return
     path, expected, got = _first_difference(name, like, tree, fits) or (name, f"be like {form}", actual)
-    fail(op, path, expected, got, way_out)
+    fail(op, path, expected, got, hint)
 
 
 def _is_quantised(leaf: Any) -> bool:

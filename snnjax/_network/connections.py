@@ -151,13 +151,13 @@ def _checked_distance(exact_within: float | None, rounds: bool) -> float:
     """The distance from the threshold, 0 for None, which must be above 0 and comes with rounding."""
     if exact_within is None:
         return 0.0
-    way_out = "Pass cotangent_dtype=jnp.bfloat16 as well"
-    check(rounds, "dense", "exact_within", "come with a `cotangent_dtype`", shown(exact_within), way_out)
+    hint = "Pass cotangent_dtype=jnp.bfloat16 as well"
+    check(rounds, "dense", "exact_within", "come with a `cotangent_dtype`", shown(exact_within), hint)
     is_number = isinstance(exact_within, int | float) and not isinstance(exact_within, bool)
     limits = np.finfo(np.float32)
     good = is_number and float(limits.tiny) <= exact_within <= float(limits.max)
-    way_out = "Omit it to round all cotangents"
-    check(good, "dense", "exact_within", "be a finite float32 above 0", shown(exact_within), way_out)
+    hint = "Omit it to round all cotangents"
+    check(good, "dense", "exact_within", "be a finite float32 above 0", shown(exact_within), hint)
     return float(exact_within)
 
 
@@ -302,8 +302,8 @@ def fit(what: Weighted | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: b
     pooled = (math.prod(pooled),) if is_flat else pooled
     axes = "height, width" if lengths == 2 else "length"
     expected = f"have the shape ({axes}, channels) before a convolution"
-    way_out = "Pass the shape of the inputs to network, and no flatten() before"
-    check(len(pooled) == lengths + 1, "network", "layers", expected, pooled, way_out)
+    hint = "Pass the shape of the inputs to network, and no flatten() before"
+    check(len(pooled) == lengths + 1, "network", "layers", expected, pooled, hint)
     options = {"strides": what.strides, "padding": what.padding, "groups": what.groups}
     own = Convolution.of("network", pooled, what.kernel, what.channels, **options)
     fan_in = own.fan_in * _share(pooling)
@@ -318,8 +318,8 @@ def _share(pooling: Pooling | None) -> float:
 def _pooling_behind(before: Pooling | None, shape: Shape, pool: Pool) -> Pooling:
     """This pool before a connection, merged with the pooling before it."""
     good = len(shape) > 1
-    way_out = "Pass the shape of the inputs to network, and no flatten() before"
-    check(good, "network", "layers", "have pixels and channels before a pool", shape, way_out)
+    hint = "Pass the shape of the inputs to network, and no flatten() before"
+    check(good, "network", "layers", "have pixels and channels before a pool", shape, hint)
     own = as_pooling("network", shape, pool.window, pool.mean)
     if before is None:
         return own

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check, check_shape
-from snnjax._dispatch import vary_alike
 from snnjax._network.delays import Axonal, delayed
 from snnjax._network.specs import LayerParams, LayerSpec, ReadoutSpec
+from snnjax._sharding import vary_alike
 from snnjax._types import sum_dtype, wide
 from snnjax.neurons import Neuron
 from snnjax.ops import select_spikes, spike, spike_conv, spike_matmul
@@ -102,8 +102,8 @@ def run_layer(
         current, inside, offset = xs
         current, pending = _fed_back(spec.delays, own, carry, current, inside, feedback, implementation)
         membrane, threshold, after = spec.neuron.advance(own.neuron, neuron_state, current)
-        op, way_out = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
-        check_shape(op, "membrane", membrane, current.shape, "batch, neurons", way_out)
+        op, hint = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
+        check_shape(op, "membrane", membrane, current.shape, "batch, neurons", hint)
         shown = membrane
         if offset is not None:
             threshold = jnp.broadcast_to(wide(threshold), membrane.shape) - offset
@@ -164,8 +164,8 @@ def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
         str(jax.tree.map(lambda leaf: f"{leaf.dtype.name}{list(leaf.shape)}", state))
         for state in (before, after)
     )
-    way_out = "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32"
-    check(returned == given, f"{neuron.name}.fire", "state", f"stay {given}", returned, way_out)
+    hint = "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32"
+    check(returned == given, f"{neuron.name}.fire", "state", f"stay {given}", returned, hint)
 
 
 def fire(

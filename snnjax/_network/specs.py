@@ -161,18 +161,18 @@ def layer(
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking("layer", neuron)
     check_switches("layer", recurrent=recurrent, bias=bias, per_channel=per_channel)
-    way_out = "Feed it back through dense(...), or leave it False"
+    hint = "Feed it back through dense(...), or leave it False"
     good = not (recurrent and isinstance(connection, Convolve))
-    check(good, "layer", "recurrent", "be False behind a convolution", recurrent, way_out)
+    check(good, "layer", "recurrent", "be False behind a convolution", recurrent, hint)
     share = _checked_capacity(capacity)
-    way_out = "Make it with snnjax.axonal(max_delay=...)"
+    hint = "Make it with snnjax.axonal(max_delay=...)"
     check(
         isinstance(delays, Axonal | None),
         "layer",
         "delays",
         "be None or axonal delays",
         repr(delays),
-        way_out,
+        hint,
     )
     if share is not None and second_threshold is not None:
         warn_unless_below("layer", second_threshold, neuron)
@@ -185,10 +185,10 @@ def layer(
 def _as_connection(op: str, connection: Any) -> Weighted:
     if isinstance(connection, Weighted):
         return connection
-    way_out = "Pools and `flatten` stand in the list of layers by themselves"
+    hint = "Pools and `flatten` stand in the list of layers by themselves"
     is_number = isinstance(connection, int | np.integer) and not isinstance(connection, bool)
     expected = "be a number of neurons, or weights such as dense(...) and conv2d(...)"
-    check(is_number, op, "connection", expected, shown(connection), way_out)
+    check(is_number, op, "connection", expected, shown(connection), hint)
     check_integer(op, "connection", connection, 1)
     return Dense(int(connection), None)
 
@@ -199,8 +199,8 @@ def _checked_capacity(capacity: Any) -> int | float | None:
         return None
     if isinstance(capacity, float | np.floating):
         good = bool(0 < capacity < 1)
-        way_out = "Pass a whole number of slots, or None for the full gradient"
-        check(good, "layer", "capacity", "be a fraction between 0 and 1 or an integer", capacity, way_out)
+        hint = "Pass a whole number of slots, or None for the full gradient"
+        check(good, "layer", "capacity", "be a fraction between 0 and 1 or an integer", capacity, hint)
         return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
     check_integer("layer", "capacity", capacity, 1)
     return int(capacity)
@@ -324,8 +324,8 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
     else:
         lowest = float(np.min(np.asarray(threshold)))
     if not float(second) < lowest:
-        way_out = "Leave it None for nine tenths of the way from rest to the threshold"
-        text = message(op, "second_threshold", f"be below the threshold, {lowest:g}", float(second), way_out)
+        hint = "Leave it None for nine tenths of the way from rest to the threshold"
+        text = message(op, "second_threshold", f"be below the threshold, {lowest:g}", float(second), hint)
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 

@@ -43,8 +43,8 @@ def stopped_line(metrics: list[dict[str, Any]]) -> str:
     if not metrics:
         return "stopped in the first epoch; nothing is saved before its end\n"
     finite = math.isfinite(metrics[-1]["train_loss"])
-    way_out = "continue with --resume" if finite else "start again with other settings and --overwrite"
-    return f"stopped after {len(metrics)} epochs; {way_out}\n"
+    hint = "continue with --resume" if finite else "start again with other settings and --overwrite"
+    return f"stopped after {len(metrics)} epochs; {hint}\n"
 
 
 def report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:

@@ -196,8 +196,8 @@ def _in_memory(batch_size: int) -> Iterator[None]:
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             raise
         actual = f"{batch_size} ({str(error).rstrip('.')})"
-        way_out = f"Try --batch-size {batch_size // 2}" if batch_size > 1 else "Try fewer --hidden neurons"
-        fail("train", "batch_size", "fit into the memory of the device", actual, way_out)
+        hint = f"Try --batch-size {batch_size // 2}" if batch_size > 1 else "Try fewer --hidden neurons"
+        fail("train", "batch_size", "fit into the memory of the device", actual, hint)
 
 
 def _join(options: argparse.Namespace) -> None:
@@ -212,8 +212,8 @@ def _join(options: argparse.Namespace) -> None:
     try:
         jax.distributed.initialize(*given)
     except (RuntimeError, ValueError) as error:
-        way_out = "Pass --coordinator, --processes and --process"
-        fail("train", "processes", "be known to JAX", f"{str(error).rstrip('.')!r}", way_out)
+        hint = "Pass --coordinator, --processes and --process"
+        fail("train", "processes", "be known to JAX", f"{str(error).rstrip('.')!r}", hint)
 
 
 def _devices(platform: str | None, wanted: int | None) -> Any:

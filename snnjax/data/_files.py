@@ -45,15 +45,15 @@ class CameraEvents(NamedTuple):
         return (polarity * height + y) * width + x
 
 
-def read_bytes(op: str, path: PathLike, way_out: str) -> bytes:
+def read_bytes(op: str, path: PathLike, hint: str) -> bytes:
     """The content of the file at `path`; empty, missing and unreadable files are errors."""
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        fail(op, "path", "be a readable file", f"{str(path)!r} ({reason})", way_out)
+        fail(op, "path", "be a readable file", f"{str(path)!r} ({reason})", hint)
     if not content:
-        fail(op, "path", "be a file with content", f"{str(path)!r} of 0 bytes", way_out)
+        fail(op, "path", "be a file with content", f"{str(path)!r} of 0 bytes", hint)
     return content
 
 
@@ -62,13 +62,13 @@ def refuse(op: str, path: PathLike, expected: str, actual: object) -> NoReturn:
     fail(op, "path", expected, f"{actual} in {str(path)!r}", "Download or extract the file again")
 
 
-def list_folder(op: str, root: PathLike, folder: PathLike, pattern: str, way_out: str) -> list[Path]:
+def list_folder(op: str, root: PathLike, folder: PathLike, pattern: str, hint: str) -> list[Path]:
     """The files of `folder` in `root` that match `pattern`, at least one, sorted by name."""
     path = Path(root, folder)
     # macOS writes a hidden file ``._*`` beside each file on a disk or in an archive of another system.
     files = sorted(file for file in path.glob(pattern) if file.name[0] != ".") if path.is_dir() else []
     if not files:
-        fail(op, "root", f"hold files {Path(folder, pattern)}", f"none in {str(root)!r}", way_out)
+        fail(op, "root", f"hold files {Path(folder, pattern)}", f"none in {str(root)!r}", hint)
     return files
 
 

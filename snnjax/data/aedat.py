@@ -58,8 +58,8 @@ def _skip_header(content: bytes, path: PathLike) -> int:
         actual = repr(first[: len(_FIRST_LINE)])
         if not first.startswith(_ANY_VERSION):
             refuse("read_aedat", path, expected, actual)
-        way_out = "Convert it to AEDAT 3.1, or read it with another package and use structured_events"
-        fail("read_aedat", "path", expected, f"{actual} in {str(path)!r}", way_out)
+        hint = "Convert it to AEDAT 3.1, or read it with another package and use structured_events"
+        fail("read_aedat", "path", expected, f"{actual} in {str(path)!r}", hint)
     offset = 0
     while (end := content.find(b"\n", offset)) >= 0 and content[offset : offset + 1] == b"#":
         line = content[offset:end].rstrip(b"\r")

@@ -60,17 +60,17 @@ class EventDataset:
         _check_shape("EventDataset", "ids", self.ids, 3)
         _check_shape("EventDataset", "counts", self.counts, 2, self.ids.shape[:2])
         good = self.counts.dtype == np.int32
-        way_out = "Cast them, for instance counts.astype(np.int32)"
-        check(good, "EventDataset", "counts", "be int32", self.counts.dtype.name, way_out)
+        hint = "Cast them, for instance counts.astype(np.int32)"
+        check(good, "EventDataset", "counts", "be int32", self.counts.dtype.name, hint)
         check_array("EventDataset", "outside", self.outside)
         if self.outside.ndim == 0:
             object.__setattr__(self, "outside", np.full(len(self.ids), self.outside))
         _check_shape("EventDataset", "outside", self.outside, 1, self.ids.shape[:1])
         _check_labels("EventDataset", self.labels, len(self.ids), self.num_classes)
         expected = id_dtype(self.num_neurons)
-        way_out = f"Cast them, for instance ids.astype(np.{expected.name})"
+        hint = f"Cast them, for instance ids.astype(np.{expected.name})"
         good = self.ids.dtype == expected
-        check(good, "EventDataset", "ids", f"be {expected.name}", self.ids.dtype.name, way_out)
+        check(good, "EventDataset", "ids", f"be {expected.name}", self.ids.dtype.name, hint)
 
     @classmethod
     def from_events(
@@ -135,9 +135,9 @@ class EventDataset:
         """
         op = "EventDataset.channels_last"
         check_integer(op, "channels", channels, 1)
-        way_out = "Pass the number of polarities of the camera"
+        hint = "Pass the number of polarities of the camera"
         good = self.num_neurons % channels == 0
-        check(good, op, "channels", f"divide the {self.num_neurons} inputs", channels, way_out)
+        check(good, op, "channels", f"divide the {self.num_neurons} inputs", channels, hint)
         renumbered = np.arange(self.num_neurons + 1, dtype=self.ids.dtype)  # the last id marks unused slots
         renumbered[:-1] = renumbered[:-1].reshape(-1, channels).T.ravel()
         return replace(self, ids=np.sort(renumbered[self.ids], axis=-1))
@@ -303,9 +303,9 @@ def _as_pair(op: str, number: int, recording: Any) -> Any:
     kind = type(recording).__name__
     actual = f"a {kind} of {len(recording)}" if isinstance(recording, tuple | list) else kind
     actual = "a structured array" if has_fields else actual
-    way_out = "Read structured arrays with structured_events"
+    hint = "Read structured arrays with structured_events"
     good = is_pair and not has_fields
-    check(good, op, f"recordings[{number}]", expected, actual, way_out)
+    check(good, op, f"recordings[{number}]", expected, actual, hint)
     return recording
 
 
@@ -324,16 +324,16 @@ def _check_numbers(op: str, argument: str, value: np.ndarray) -> None:
     finite = np.isfinite(value)
     if not finite.all():
         sample = np.argwhere(~finite)[0, 0]
-        way_out = "Fill what is missing, or remove the sample"
-        fail(op, argument, "be finite", f"NaN or infinity in sample {sample}", way_out)
+        hint = "Fill what is missing, or remove the sample"
+        fail(op, argument, "be finite", f"NaN or infinity in sample {sample}", hint)
 
 
 def _check_labels(op: str, labels: np.ndarray, samples: int, num_classes: int) -> None:
     check_integer(op, "num_classes", num_classes, 1)
     check_array(op, "labels", labels)
     _check_one_hot(op, labels, (samples, num_classes), "[samples]")
-    expected, way_out = f"have one entry for each of {samples} samples", "Pass one class number per sample"
-    check(labels.shape == (samples,), op, "labels", expected, f"shape {list(labels.shape)}", way_out)
+    expected, hint = f"have one entry for each of {samples} samples", "Pass one class number per sample"
+    check(labels.shape == (samples,), op, "labels", expected, f"shape {list(labels.shape)}", hint)
     _check_classes(op, labels, num_classes)
 
 
@@ -344,9 +344,9 @@ def _check_one_hot(op: str, labels: np.ndarray, shape: tuple[int, int], axes: st
 
 
 def _check_classes(op: str, labels: np.ndarray, num_classes: int) -> None:
-    way_out = "Number the classes from 0"
+    hint = "Number the classes from 0"
     good = labels.dtype.kind in "iu"
-    check(good or labels.size == 0, op, "labels", "be integers", labels.dtype.name, way_out)
+    check(good or labels.size == 0, op, "labels", "be integers", labels.dtype.name, hint)
     wrong = labels[(labels < 0) | (labels >= num_classes)]
     first = wrong[0] if wrong.size else 0
-    check(not wrong.size, op, "labels", f"be in [0, {num_classes})", first, way_out)
+    check(not wrong.size, op, "labels", f"be in [0, {num_classes})", first, hint)

@@ -57,10 +57,10 @@ def augment_events(
     Reference: Jaitly and Hinton 2013 (vocal tract length perturbation); Cramer et al. 2022,
         doi:10.1109/TNNLS.2020.3044364 (shifts along the channels).
     """
-    op, way_out = "augment_events", "Try EventAugmentation()"
+    op, hint = "augment_events", "Try EventAugmentation()"
     good = min(augmentation) >= 0 and max(augmentation.lost, augmentation.added) <= 1
     expected = "have limits of at least 0 and shares of at most 1"
-    check(good, op, "augmentation", expected, augmentation, way_out)
+    check(good, op, "augmentation", expected, augmentation, hint)
     random, ids, counts = generator(key), events.ids.copy(), events.counts.copy()
     for first in range(0, len(events), _BLOCK):
         block = slice(first, first + _BLOCK)

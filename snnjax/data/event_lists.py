@@ -103,8 +103,8 @@ def _percent(part: Any, total: Any) -> str:
 
 
 def _warn(what: str, stacklevel: int) -> None:
-    way_out = "Count times from the start of the recording, in the unit of duration, or pass a longer one."
-    warnings.warn(f"{what} {way_out}", RuntimeWarning, stacklevel=stacklevel)
+    hint = "Count times from the start of the recording, in the unit of duration, or pass a longer one."
+    warnings.warn(f"{what} {hint}", RuntimeWarning, stacklevel=stacklevel)
 
 
 def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: int | None) -> None:
@@ -250,8 +250,8 @@ def _check_events(
     numbers = times.dtype.kind in "iuf"
     check(numbers, op, f"times{of}", "be numbers", times.dtype.name, "Cast them to integers or floats")
     last = int(times.max(initial=0)) if times.dtype.kind == "u" else 0
-    way_out = "Count them from the start of the recording"
-    check(last < 2**63, op, f"times{of}", "be below 2**63", last, way_out)
+    hint = "Count them from the start of the recording"
+    check(last < 2**63, op, f"times{of}", "be below 2**63", last, hint)
     real, dtype = times.dtype.kind == "f", times.dtype
     times = times.astype(np.float64 if real else np.int64)
     check(
@@ -261,7 +261,7 @@ def _check_events(
     check(ids.dtype.kind in "iu" or ids.size == 0, op, f"ids{of}", "be integers", ids.dtype.name, "Cast them")
     wrong = ids[(ids < 0) | (ids >= num_neurons)]
     first = wrong[0] if wrong.size else 0
-    way_out = "Pass a larger num_neurons" if first >= 0 else "Number the neurons from 0"
-    check(not wrong.size, op, f"ids{of}", f"be in [0, {num_neurons})", first, way_out)
+    hint = "Pass a larger num_neurons" if first >= 0 else "Number the neurons from 0"
+    check(not wrong.size, op, f"ids{of}", f"be in [0, {num_neurons})", first, hint)
     unit = _last_place(times, dtype) if real else np.broadcast_to(0.0, times.shape)
     return times, ids.astype(np.int64), unit

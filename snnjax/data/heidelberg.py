@@ -167,6 +167,6 @@ def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np
 def check_h5py(op: str) -> None:
     """Check that the package h5py is installed, which only these files need."""
     if importlib.util.find_spec("h5py") is None:
-        way_out = "Install it, for instance with pip install h5py"
-        text = message(op, "h5py", "be installed to read .h5 files", ModuleNotFoundError.__name__, way_out)
+        hint = "Install it, for instance with pip install h5py"
+        text = message(op, "h5py", "be installed to read .h5 files", ModuleNotFoundError.__name__, hint)
         raise ImportError(text)

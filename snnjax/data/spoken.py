@@ -183,8 +183,8 @@ def _espeak(*arguments: str) -> bytes:
     """Run espeak-ng, and return its standard output."""
     program = shutil.which("espeak-ng")
     if program is None:
-        way_out = "Install it, on Debian and Ubuntu with apt-get install espeak-ng"
-        fail("make_spoken_digits", "espeak-ng", "be installed", "no such program", way_out)
+        hint = "Install it, on Debian and Ubuntu with apt-get install espeak-ng"
+        fail("make_spoken_digits", "espeak-ng", "be installed", "no such program", hint)
     return subprocess.run([program, *arguments], check=True, capture_output=True).stdout
 
 

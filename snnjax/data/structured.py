@@ -82,8 +82,8 @@ def structured_events(
     # The labels are complete once the recordings have been read, one by one, which happens first.
     binning = num_steps, 2 * rows * columns, duration
     dataset = binned_dataset(op, samples(), labels, *binning, num_classes, capacity)
-    way_out = "Pass pairs (structured array, label)"
-    check(len(dataset) > 0, op, "recordings", "hold at least one", 0, way_out)
+    hint = "Pass pairs (structured array, label)"
+    check(len(dataset) > 0, op, "recordings", "hold at least one", 0, hint)
     return dataset
 
 
@@ -93,8 +93,8 @@ def _as_pair(op: str, number: int, pair: Any) -> Any:
     actual = (
         f"a {type(pair).__name__} of {len(pair)}" if isinstance(pair, tuple | list) else type(pair).__name__
     )
-    expected, way_out = "be a pair (structured array, label)", "Pass pairs, as zip(arrays, labels) makes them"
-    check(good, op, f"recordings[{number}]", expected, actual, way_out)
+    expected, hint = "be a pair (structured array, label)", "Pass pairs, as zip(arrays, labels) makes them"
+    check(good, op, f"recordings[{number}]", expected, actual, hint)
     return pair
 
 
@@ -102,21 +102,21 @@ def _convert(op: str, argument: str, events: Any, height: int, width: int) -> Ca
     check_integer(op, "height", height, 1)
     check_integer(op, "width", width, 1)
     names = getattr(getattr(events, "dtype", None), "names", None)
-    way_out = "Pass a NumPy array whose dtype has these fields, as from Tonic without a transform"
+    hint = "Pass a NumPy array whose dtype has these fields, as from Tonic without a transform"
     expected = f"be a structured array [events] with the fields {', '.join(_WAYS_OUT)}"
     if names is None or events.ndim != 1:
-        fail(op, argument, expected, type(events).__name__ if names is None else list(events.shape), way_out)
+        fail(op, argument, expected, type(events).__name__ if names is None else list(events.shape), hint)
     missing = [name for name in _WAYS_OUT if name not in names]
-    check(not missing, op, argument, expected, f"no {', '.join(missing)}", way_out)
+    check(not missing, op, argument, expected, f"no {', '.join(missing)}", hint)
     sizes = {"t": 2**63, "x": width, "y": height, "p": 2}
     for name, size in sizes.items():
         column = events[name]
         good = column.dtype.kind in ("iub" if name == "p" else "iu")
-        way_out = "Convert it to whole microseconds" if name == "t" else "Cast the field"
-        check(good, op, argument, f"have integers as {name}", column.dtype.name, way_out)
+        hint = "Convert it to whole microseconds" if name == "t" else "Cast the field"
+        check(good, op, argument, f"have integers as {name}", column.dtype.name, hint)
         # A negative time means an event before the start of the sample.
         wrong = column[(column >= size) if name == "t" else (column < 0) | (column >= size)]
         first = wrong[0] if wrong.size else 0
-        way_out = "Count it from 0" if name in "xy" and first < 0 else _WAYS_OUT[name]
-        check(not wrong.size, op, argument, f"have {name} in [0, {size})", first, way_out)
+        hint = "Count it from 0" if name in "xy" and first < 0 else _WAYS_OUT[name]
+        check(not wrong.size, op, argument, f"have {name} in [0, {size})", first, hint)
     return CameraEvents(*(events[name].astype(np.int64) for name in sizes))

@@ -58,8 +58,8 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
     outputs = jax.eval_shape(forward, *inputs)
     for leaf in (*inputs, *outputs):
         if leaf.dtype == jnp.bfloat16 or jnp.issubdtype(leaf.dtype, jnp.complexfloating):
-            way_out = "Convert them to float16" if leaf.dtype == jnp.bfloat16 else "Pass both parts"
-            fail("custom_op", "arguments", "have types that Poplar has", leaf.dtype, way_out)
+            hint = "Convert them to float16" if leaf.dtype == jnp.bfloat16 else "Pass both parts"
+            fail("custom_op", "arguments", "have types that Poplar has", leaf.dtype, hint)
     given = [leaf for leaf in outputs if _has_gradient(leaf)]
     backward = _backward(forward, inputs)
     return CustomOp(_attributes(forward, inputs), _attributes(backward, [*inputs, *given]))

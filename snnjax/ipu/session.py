@@ -96,12 +96,12 @@ class Session:
             ValueError: if there are fewer IPUs than `num_ipus`, or it is initialized already.
         """
         if self.is_open:
-            way_out = "Call finalize first, or open another session"
-            fail("Session.initialize", "session", "not be initialized", "one that is", way_out)
+            hint = "Call finalize first, or open another session"
+            fail("Session.initialize", "session", "not be initialized", "one that is", hint)
         devices = tuple(jax.devices(self.platform))
         if len(devices) < self.num_ipus:
-            way_out = "Set SNNJAX_IPU_DEVICES before JAX starts"
-            fail("Session", "num_ipus", f"be at most {len(devices)}", self.num_ipus, way_out)
+            hint = "Set SNNJAX_IPU_DEVICES before JAX starts"
+            fail("Session", "num_ipus", f"be at most {len(devices)}", self.num_ipus, hint)
         self._devices = devices[: self.num_ipus]
         _opened.set((*_opened.get(), self))
         return self
@@ -240,8 +240,8 @@ class Session:
 
     def _check_open(self, method: str) -> None:
         if not self.is_open:
-            way_out = "Use it as a context manager"
-            fail(f"Session.{method}", "session", "be initialized", "one that is not", way_out)
+            hint = "Use it as a context manager"
+            fail(f"Session.{method}", "session", "be initialized", "one that is not", hint)
 
     def _sharding(self, spec: PartitionSpec) -> Any:
         if self.num_ipus == 1:

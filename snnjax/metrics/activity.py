@@ -89,14 +89,14 @@ def dropped_share(
         Array([0.05], dtype=float32)
     """
     _check_activity("dropped_share", activity)
-    way_out = "Pass both as the network returned them"
+    hint = "Pass both as the network returned them"
     check(
         len(dropped) == len(activity),
         "dropped_share",
         "dropped",
         f"hold {len(activity)} layers",
         len(dropped),
-        way_out,
+        hint,
     )
     check_lengths("dropped_share", lengths, None, activity[0].shape[0])
     shares = []
@@ -109,8 +109,8 @@ def dropped_share(
 
 
 def _check_activity(op: str, activity: Activity) -> None:
-    way_out = "Pass the activity that a network returns, one array per layer"
-    check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), way_out)
+    hint = "Pass the activity that a network returns, one array per layer"
+    check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), hint)
     for layer, rates in enumerate(activity):
         check(
             rates.ndim == 2,
@@ -118,5 +118,5 @@ def _check_activity(op: str, activity: Activity) -> None:
             f"activity[{layer}]",
             "have shape [batch, neurons]",
             list(rates.shape),
-            way_out,
+            hint,
         )

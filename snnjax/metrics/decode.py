@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from snnjax._check import (
     MAX_SIZE,
-    batch_way_out,
+    batch_hint,
     check,
     check_array,
     check_float_array,
@@ -36,11 +36,11 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
     if isinstance(outputs, SparseSpikes):
         check_spikes(op, "outputs", outputs)
     elif not hasattr(outputs, "shape"):
-        way_out = "Take the field `output` of what network.apply returns first"
-        fail(op, "outputs", "be an array or SparseSpikes", type(outputs).__name__, way_out)
+        hint = "Take the field `output` of what network.apply returns first"
+        fail(op, "outputs", "be an array or SparseSpikes", type(outputs).__name__, hint)
     shape, axes = outputs.shape, "time, batch, classes"
-    way_out = "Stack the outputs of all steps along a first axis, time"
-    check(len(shape) == 3, op, "outputs", f"have shape [{axes}]", list(shape), way_out)
+    hint = "Stack the outputs of all steps along a first axis, time"
+    check(len(shape) == 3, op, "outputs", f"have shape [{axes}]", list(shape), hint)
     if not isinstance(outputs, SparseSpikes):
         check_float_array(op, "outputs", outputs)
     check(
@@ -57,17 +57,17 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
 
 def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
     """Check that `outputs` are dense, and pass `check_outputs`."""
-    way_out = "Use the membranes of a leaky read-out, or call to_dense()"
+    hint = "Use the membranes of a leaky read-out, or call to_dense()"
     is_list = isinstance(outputs, SparseSpikes)
-    check(not is_list, op, "outputs", "be an array", type(outputs).__name__, way_out)
+    check(not is_list, op, "outputs", "be an array", type(outputs).__name__, hint)
     check_outputs(op, outputs, lengths)
 
 
 def check_lengths(op: str, lengths: Array, steps: int | None, batch: int) -> None:
     """Check that `lengths` are integers ``[batch]``, and no more than the steps if their number is known."""
-    way_out = "Pass the number of steps of each sequence of the batch"
-    _check_entries(op, "lengths", lengths, steps, batch, way_out)
-    check_within(op, "lengths", lengths, MAX_SIZE if steps is None else steps, way_out)
+    hint = "Pass the number of steps of each sequence of the batch"
+    _check_entries(op, "lengths", lengths, steps, batch, hint)
+    check_within(op, "lengths", lengths, MAX_SIZE if steps is None else steps, hint)
 
 
 def check_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
@@ -77,18 +77,18 @@ def check_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
     check_within(op, "labels", labels, classes - 1, _CLASSES)
 
 
-def _check_entries(op: str, argument: str, value: Array, steps: int | None, batch: int, way_out: str) -> None:
+def _check_entries(op: str, argument: str, value: Array, steps: int | None, batch: int, hint: str) -> None:
     """Check that `value` holds an integer for each sequence of a batch."""
     if steps is not None and hasattr(value, "shape"):
-        way_out = batch_way_out(value.shape, steps, batch, way_out)
-    check_shape(op, argument, value, (batch,), "batch", way_out)
+        hint = batch_hint(value.shape, steps, batch, hint)
+    check_shape(op, argument, value, (batch,), "batch", hint)
     check_integers(op, argument, value)
 
 
 def check_step_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
     """Check that `labels` are classes ``[time, batch]``, or negative for none, for outputs of that shape."""
-    way_out = "Pass one class index per step of each sequence"
-    check_shape(op, "labels", labels, tuple(shape[:2]), "time, batch", way_out)
+    hint = "Pass one class index per step of each sequence"
+    check_shape(op, "labels", labels, tuple(shape[:2]), "time, batch", hint)
     check_integers(op, "labels", labels)
     check_within(op, "labels", labels, shape[2] - 1, _CLASSES, least=-MAX_SIZE)
 
@@ -97,8 +97,8 @@ def check_integers(op: str, argument: str, value: Array) -> None:
     """Check that `value` is an array with an integer dtype."""
     check_array(op, argument, value)
     good = jnp.issubdtype(value.dtype, jnp.integer)
-    way_out = f"Cast it, for instance {argument}.astype(jnp.int32)"
-    check(good, op, argument, "have an integer dtype", value.dtype.name, way_out)
+    hint = f"Cast it, for instance {argument}.astype(jnp.int32)"
+    check(good, op, argument, "have an integer dtype", value.dtype.name, hint)
 
 
 def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:

@@ -163,9 +163,9 @@ def in_full(index: int, spec: LayerSpec) -> LayerSpec:
     neuron, surrogate = spec.neuron, spec.neuron.surrogate
     if surrogate.cutoff > 0:
         has_own = neuron.inner_surrogate is not None
-        expected, way_out = "be one whose cutoff can be left out", "Make it without: the same parameters fit"
+        expected, hint = "be one whose cutoff can be left out", "Make it without: the same parameters fit"
         good = neuron.integrate is None or not has_own
-        check(good, _OP, f"network.layers[{index}].neuron", expected, repr(neuron.name), way_out)
+        check(good, _OP, f"network.layers[{index}].neuron", expected, repr(neuron.name), hint)
         surrogate = dataclasses.replace(surrogate, cutoff=0.0)
         neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)
     return dataclasses.replace(spec, neuron=neuron, capacity=None)

@@ -132,8 +132,8 @@ def connection_sparsity(params: Any) -> Float[Array, ""]:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
     matrices = [leaf for leaf in jax.tree.leaves(params) if jnp.ndim(leaf) >= 2]
-    way_out = "Pass the parameters that a network's init returned"
-    check(len(matrices) > 0, "connection_sparsity", "params", "hold a weight matrix", "none", way_out)
+    hint = "Pass the parameters that a network's init returned"
+    check(len(matrices) > 0, "connection_sparsity", "params", "hold a weight matrix", "none", hint)
     zeros = jnp.sum(jnp.stack([jnp.sum(matrix == 0) for matrix in matrices]))
     return zeros.astype(jnp.float32) / sum(matrix.size for matrix in matrices)
 
@@ -182,26 +182,26 @@ def _check_chain(
     connections: Sequence[Connection],
 ) -> None:
     op, layers = "synaptic_operations", len(activity)
-    way_out = "Pass the weights of every hidden layer and of the read-out"
+    hint = "Pass the weights of every hidden layer and of the read-out"
     good = len(weights) - layers in (0, 1) and len(weights) > 0
     expected = f"hold {layers + 1} arrays ({layers} with a spiking read-out)"
-    check(good, op, "weights", expected, len(weights), way_out)
-    way_out = "Pass one entry per layer, None if it is not recurrent"
-    check(len(recurrent) == layers, op, "recurrent", f"hold {layers} entries", len(recurrent), way_out)
-    good, way_out = len(connections) == len(weights), "Pass one for each of the weights, or None"
-    check(good, op, "connections", f"hold {len(weights)} connections", len(connections), way_out)
+    check(good, op, "weights", expected, len(weights), hint)
+    hint = "Pass one entry per layer, None if it is not recurrent"
+    check(len(recurrent) == layers, op, "recurrent", f"hold {layers} entries", len(recurrent), hint)
+    good, hint = len(connections) == len(weights), "Pass one for each of the weights, or None"
+    check(good, op, "connections", f"hold {len(weights)} connections", len(connections), hint)
     batch, width = counts.shape
     for layer, (matrix, connection) in enumerate(zip(weights, connections, strict=True)):
-        way_out, shape = "Order the weights from input to read-out", connection.weights_shape(width)
+        hint, shape = "Order the weights from input to read-out", connection.weights_shape(width)
         axes = "inputs, outputs" if connection.convolution is None else "*kernel, channels / groups, channels"
-        check_shape(op, f"weights[{layer}]", matrix, shape, axes, way_out)
-        way_out = "Order the layers from input to read-out"
+        check_shape(op, f"weights[{layer}]", matrix, shape, axes, hint)
+        hint = "Order the layers from input to read-out"
         good, expected = connection.num_inputs(matrix.shape) == width, f"be that of {width} inputs"
         actual = connection.num_inputs(matrix.shape)
-        check(good, op, f"connections[{layer}]", expected, actual, way_out)
+        check(good, op, f"connections[{layer}]", expected, actual, hint)
         if layer < layers:
             width = connection.num_outputs(matrix.shape)
-            check_shape(op, f"activity[{layer}]", activity[layer], (batch, width), "batch, neurons", way_out)
+            check_shape(op, f"activity[{layer}]", activity[layer], (batch, width), "batch, neurons", hint)
             if recurrent[layer] is not None:
                 shape = (width, width)
-                check_shape(op, f"recurrent[{layer}]", recurrent[layer], shape, "neurons, neurons", way_out)
+                check_shape(op, f"recurrent[{layer}]", recurrent[layer], shape, "neurons, neurons", hint)

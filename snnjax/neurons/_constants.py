@@ -58,9 +58,9 @@ def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Flo
     """
     check(dt > 0, "time_constant_to_decay", "dt", "be positive", dt, "Pass the length of a step")
     if isinstance(time_constant, numbers.Real):
-        way_out = "Use the unit of dt"
+        hint = "Use the unit of dt"
         positive = cast(float, time_constant) > 0
-        check(positive, "time_constant_to_decay", "time_constant", "be positive", time_constant, way_out)
+        check(positive, "time_constant_to_decay", "time_constant", "be positive", time_constant, hint)
     return jnp.exp(-dt / jnp.asarray(time_constant))
 
 
@@ -99,5 +99,5 @@ def check_decay(op: str, argument: str, value: Any) -> None:
     check_constant(op, argument, value)
     ends = value if isinstance(value, tuple) else (value, value)
     good = ends[0] > 0 and ends[1] < 1
-    way_out = "From a time constant it is exp(-dt / time_constant)"
-    check(good, op, argument, "be strictly between 0 and 1", value, way_out)
+    hint = "From a time constant it is exp(-dt / time_constant)"
+    check(good, op, argument, "be strictly between 0 and 1", value, hint)

@@ -63,19 +63,19 @@ class Neuron(NamedTuple):
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""
         if self.integrate is None:
-            expected, way_out = (
+            expected, hint = (
                 "be a function unless `glif` is given",
                 "Pass integrate=... or glif=... to Neuron",
             )
-            check(self.glif is not None, "Neuron", "integrate", expected, None, way_out)
+            check(self.glif is not None, "Neuron", "integrate", expected, None, hint)
             assert self.glif is not None
             return advance(f"{self.name}.step", self.glif, self.surrogate, params, state, inputs)
         found: Any = self.integrate(params, state, inputs)
         good = isinstance(found, tuple) and len(found) == 3
         actual = f"{len(found)} values" if isinstance(found, tuple) else shown(found)
-        way_out = "Return all three, such as (v, params.threshold, state._replace(v=v))"
+        hint = "Return all three, such as (v, params.threshold, state._replace(v=v))"
         op = f"{self.name}.integrate"
-        check(good, op, "membrane, threshold, state", "be what it returns", actual, way_out)
+        check(good, op, "membrane, threshold, state", "be what it returns", actual, hint)
         return found
 
     def finish(self, state: Any, spikes: Array) -> Any:
@@ -96,10 +96,10 @@ class Neuron(NamedTuple):
 def check_spiking(op: str, neuron: Any) -> None:
     """Check that `neuron` is a `Neuron` that spikes."""
     actual = f"the function {neuron.__name__}" if hasattr(neuron, "__name__") else repr(neuron)
-    expected, way_out = "be a Neuron", "Call one of snnjax.neurons, as in neurons.lif()"
-    check(isinstance(neuron, Neuron), op, "neuron", expected, actual, way_out)
-    way_out = "Use it as the read-out, snnjax.leaky_readout, or choose another"
-    check(neuron.spikes, op, "neuron", "be a spiking neuron", neuron.name, way_out)
+    expected, hint = "be a Neuron", "Call one of snnjax.neurons, as in neurons.lif()"
+    check(isinstance(neuron, Neuron), op, "neuron", expected, actual, hint)
+    hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
+    check(neuron.spikes, op, "neuron", "be a spiking neuron", neuron.name, hint)
     check_surrogates(op, neuron)
 
 
@@ -107,5 +107,5 @@ def check_surrogates(op: str, neuron: Neuron) -> None:
     """Check that a replaced surrogate also applies to the reset."""
     inner = neuron.inner_surrogate
     expected = f"equal that of its reset or adaptation, {inner}"
-    way_out = "Pass surrogate=... to the function that makes the neuron"
-    check(inner in (None, neuron.surrogate), op, "neuron.surrogate", expected, neuron.surrogate, way_out)
+    hint = "Pass surrogate=... to the function that makes the neuron"
+    check(inner in (None, neuron.surrogate), op, "neuron.surrogate", expected, neuron.surrogate, hint)

@@ -31,10 +31,10 @@ def check_inputs(op: str, params: Any, v: Array, inputs: Array) -> None:
     """Check that `inputs` have the shape of the membrane `v` and the dtype of `params`, or the accumulation dtype."""
     check_float_array(op, "inputs", inputs)
     check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give it the shape of the state")
-    way_out = "Cast it, or call init with that dtype"
+    hint = "Cast it, or call init with that dtype"
     dtype = jax.tree.leaves(params)[0].dtype
     fits = inputs.dtype in (dtype, sum_dtype(dtype))
-    check(fits, op, "inputs", f"have dtype {dtype.name}", inputs.dtype.name, way_out)
+    check(fits, op, "inputs", f"have dtype {dtype.name}", inputs.dtype.name, hint)
 
 
 def at_zero(batch: int, like: Array) -> Array:

@@ -79,8 +79,8 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
     check_params("to_nir", params, network.layers, network.readout)
     _check_dt("to_nir", dt)
     check_choice("to_nir", "method", method, METHODS)
-    way_out = "Pass those that quantise_network was given"
-    check(not any_quantised(params), "to_nir", "params", "have floating weights", "int8 weights", way_out)
+    hint = "Pass those that quantise_network was given"
+    check(not any_quantised(params), "to_nir", "params", "have floating weights", "int8 weights", hint)
     dtype = params.layers[0].weights.dtype
     wide = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
     return graph_of(network, params, Writing(float(dt), method, wide), {"dtype": jnp.dtype(dtype).name})
@@ -146,8 +146,8 @@ def from_nir(
     require(good, "be a nir.NIRGraph or the path of a file", repr(graph)[:60], "Read it with nir.read")
     convention, about = CONVENTIONS[writer], graph.metadata if isinstance(graph.metadata, dict) else {}
     dt = about.get("dt", convention.dt) if dt is None else dt
-    way_out = "Pass the length of a step in the graph's unit of time, as in dt=1e-4"
-    check(dt is not None, "from_nir", "dt", "be given for a graph that does not hold it", None, way_out)
+    hint = "Pass the length of a step in the graph's unit of time, as in dt=1e-4"
+    check(dt is not None, "from_nir", "dt", "be given for a graph that does not hold it", None, hint)
     _check_dt("from_nir", dt)
     said = about.get("method", convention.method)
     check_choice("from_nir", "graph.metadata['method']", said, METHODS)

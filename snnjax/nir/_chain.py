@@ -47,8 +47,8 @@ def chain_of(graph: Any) -> Chain:
     nodes, edges = _inlined(graph, "", 0)
     for name, node in nodes.items():
         known = type(node).__name__ in (*NEURONS, *_CONNECTIONS, *_ENDS)
-        way_out = f"Replace it by nodes that are: {', '.join((*NEURONS, *_CONNECTIONS))}"
-        require(known, "hold nodes that networks here support", f"{type(node).__name__} ({name})", way_out)
+        hint = f"Replace it by nodes that are: {', '.join((*NEURONS, *_CONNECTIONS))}"
+        require(known, "hold nodes that networks here support", f"{type(node).__name__} ({name})", hint)
     for edge in edges:
         for name in edge:
             require(
@@ -59,8 +59,8 @@ def chain_of(graph: Any) -> Chain:
             )
     starts, ends = ([name for name, node in nodes.items() if type(node).__name__ == kind] for kind in _ENDS)
     for kind, found in zip(_ENDS, (starts, ends), strict=True):
-        way_out = "Write networks of several apart" if found else "Add one"
-        require(len(found) == 1, f"have one {kind}", f"{len(found)}: {found}", way_out)
+        hint = "Write networks of several apart" if found else "Add one"
+        require(len(found) == 1, f"have one {kind}", f"{len(found)}: {found}", hint)
     stages = _walk(nodes, list(dict.fromkeys(edges)), starts[0], ends[0])
     return Chain(next(iter(nodes[starts[0]].input_type.values())), stages)
 
@@ -81,8 +81,8 @@ def _inlined(graph: Any, prefix: str, depth: int) -> tuple[dict[str, Any], list[
             for kind in _ENDS
         ]
         for kind, found in zip(_ENDS, ends, strict=True):
-            way_out = "Write its nodes into the graph itself"
-            require(len(found) == 1, f"have one {kind} in the subgraph {full}", len(found), way_out)
+            hint = "Write its nodes into the graph itself"
+            require(len(found) == 1, f"have one {kind} in the subgraph {full}", len(found), hint)
         (first,), (last,) = ends
         entries = [b for a, b in inner_edges if a == first]
         exits = [a for a, b in inner_edges if b == last]
@@ -111,13 +111,13 @@ def _walk(nodes: dict[str, Any], edges: list[Edge], start: str, end: str) -> tup
             connections.append(step)
         came_back = (back[-1].name if back else name) if back is not None else None
         others = [a for a in before[name] if a != came_back]
-        way_out = "Write one path, and recurrence as neurons, Linear, and back to the same neurons"
-        require(len(others) == 1, "be one chain", f"{len(others)} edges to {name}, from {others}", way_out)
+        hint = "Write one path, and recurrence as neurons, Linear, and back to the same neurons"
+        require(len(others) == 1, "be one chain", f"{len(others)} edges to {name}, from {others}", hint)
         name = _only(onward, name)
     seen.add(end)
     lost = [name for name in nodes if name not in seen]
-    way_out = "Connect or remove them"
-    require(not lost, "be one chain from Input to Output", f"{lost} outside it", way_out)
+    hint = "Connect or remove them"
+    require(not lost, "be one chain from Input to Output", f"{lost} outside it", hint)
     require(len(before[end]) == 1, "be one chain", f"{len(before[end])} edges to {end}", "Write one path")
     return (*stages, Stage(tuple(connections), None, None)) if connections or not stages else tuple(stages)
 
@@ -127,9 +127,9 @@ _CUT = "Remove the edge, or let it lead from a Linear after neurons to the same 
 
 def _only(names: list[str], source: str) -> str:
     """The only successor."""
-    way_out = "Write one path from Input to Output, and recurrence only after neurons"
+    hint = "Write one path from Input to Output, and recurrence only after neurons"
     if len(names) != 1:
-        refuse("be one chain", f"{len(names)} edges from {source}", way_out)
+        refuse("be one chain", f"{len(names)} edges from {source}", hint)
     return names[0]
 
 

@@ -10,15 +10,15 @@ from snnjax import _check
 MAX_NEURONS = _check.MAX_SIZE
 
 
-def refuse(expected: str, actual: object, way_out: str) -> NoReturn:
+def refuse(expected: str, actual: object, hint: str) -> NoReturn:
     """Raise the error that says what is wrong with a graph."""
-    _check.fail("from_nir", "graph", expected, actual, way_out)
+    _check.fail("from_nir", "graph", expected, actual, hint)
 
 
-def require(condition: Any, expected: str, actual: object, way_out: str) -> None:
+def require(condition: Any, expected: str, actual: object, hint: str) -> None:
     """Raise the error unless `condition` holds."""
     if not condition:
-        refuse(expected, actual, way_out)
+        refuse(expected, actual, hint)
 
 
 def numbers(name: str, node: Any, field: str) -> np.ndarray:

@@ -116,9 +116,9 @@ def _add_connection(
     _check_parts(fitted)
     pooling, shape = fitted.connection.pooling, fitted.in_shape
     if pooling is not None:
-        way_out = "Pool only images"
+        hint = "Pool only images"
         flat = len(pooling.window) == 2
-        check(flat, "to_nir", "network", "pool in two dimensions, as NIR does", pooling.window, way_out)
+        check(flat, "to_nir", "network", "pool in two dimensions, as NIR does", pooling.window, hint)
         make = nir.AvgPool2d if pooling.mean else nir.SumPool2d
         window = np.array(pooling.window)
         graph.add(f"pool_{index}", make(kernel_size=window, stride=window, padding=np.zeros(2, int)))
@@ -143,10 +143,10 @@ def _add_connection(
 
 def _check_parts(fitted: Fitted) -> None:
     """Check that an unsupported kind of connection is not mistaken for dense weights."""
-    way_out = "Replace it with dense weights or a convolution"
+    hint = "Replace it with dense weights or a convolution"
     for part in fitted.connection.parts:
         expected = "hold connections that are written as NIR"
-        check(isinstance(part, _PARTS), "to_nir", "network", expected, part.words, way_out)
+        check(isinstance(part, _PARTS), "to_nir", "network", expected, part.words, hint)
 
 
 def _convolution(index: str, fitted: Fitted, weights: np.ndarray, bias: np.ndarray | None) -> Any:
@@ -187,7 +187,7 @@ def _padding(index: str, own: Any) -> Any:
         return tuple(low for low, _ in own.padding)
     same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in own.kernel)
     good = own.padding == same and all(stride == 1 for stride in own.strides)
-    way_out = "Pad symmetrically, or use an odd kernel"
+    hint = "Pad symmetrically, or use an odd kernel"
     actual = f"{own.padding} in layer {index}"
-    check(good, "to_nir", "network", "pad symmetrically", actual, way_out)
+    check(good, "to_nir", "network", "pad symmetrically", actual, hint)
     return "same"

@@ -38,8 +38,8 @@ def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, Net
         params.append(own[-1])
         items.append(spec)
     spikes = [isinstance(spec, LayerSpec) for spec in items]
-    way_out = "Put LIF neurons before the last ones"
-    require(any(spikes), "hold spiking neurons", "none", way_out)
+    hint = "Put LIF neurons before the last ones"
+    require(any(spikes), "hold spiking neurons", "none", hint)
     specs, readout = items[:-1], items[-1]
     made = network(shape, specs, readout)
     cast = jax.tree.map(lambda array: jnp.asarray(array, dtype), params)
@@ -103,8 +103,8 @@ def _stage(
         params, spec = _layer(stage, front, cell, reading, is_last)
         return [*front.items, params], spec, front.signal
     good = is_last and stage.recurrent is None
-    way_out = "Write spiking neurons, or a Threshold directly after it"
-    require(good, "have non-spiking neurons only at its end, and none that feed back", name, way_out)
+    hint = "Write spiking neurons, or a Threshold directly after it"
+    require(good, "have non-spiking neurons only at its end, and none that feed back", name, hint)
     return [*front.items, _readout_params(front, cell)], _readout(front, cell, name), front.signal
 
 
@@ -116,8 +116,8 @@ def _nothing(front: Front) -> Cell:
 
 def _readout(front: Front, cell: Cell, name: str) -> ReadoutSpec:
     if isinstance(front.connection, Convolve):
-        way_out = "Put a Flatten and an Affine before it"
-        refuse(f"have dense weights before {name}, which does not spike", "a convolution", way_out)
+        hint = "Put a Flatten and an Affine before it"
+        refuse(f"have dense weights before {name}, which does not spike", "a convolution", hint)
     plain = front.delays is None
     require(plain, f"have no delays before {name}", "a Delay", "Put spiking neurons after it")
     return ReadoutSpec(front.connection, cell.neuron, front.bias is not None)
@@ -156,8 +156,8 @@ def _layer(
             **options,
         )
     except (TypeError, ValueError) as error:
-        way_out = "Remove metadata['snnjax'] of this node"
-        refuse(f"hold what to_nir wrote in the metadata of {name}", str(error), way_out)
+        hint = "Remove metadata['snnjax'] of this node"
+        refuse(f"hold what to_nir wrote in the metadata of {name}", str(error), hint)
     return LayerParams(weights, bias, recurrent, neuron, own), spec
 
 

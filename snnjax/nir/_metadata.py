@@ -31,8 +31,8 @@ def facts_of(name: str, node: Any) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
-        way_out = f"Remove metadata[{_KEY!r}] of this node"
-        refuse(f"hold what to_nir wrote in the metadata of {name}", repr(text)[:60], way_out)
+        hint = f"Remove metadata[{_KEY!r}] of this node"
+        refuse(f"hold what to_nir wrote in the metadata of {name}", repr(text)[:60], hint)
     return facts
 
 

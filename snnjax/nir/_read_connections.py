@@ -75,8 +75,8 @@ class Front(NamedTuple):
             return None
         each = per_channel(values, self.signal.shape)
         if each is None:
-            way_out = "Use the same for all neurons of a channel, or put a Flatten and an Affine before"
-            refuse(f"scale or shift {name} after a convolution by channels", "neurons that differ", way_out)
+            hint = "Use the same for all neurons of a channel, or put a Flatten and an Affine before"
+            refuse(f"scale or shift {name} after a convolution by channels", "neurons that differ", hint)
         return each
 
 
@@ -114,8 +114,8 @@ class _Builder:
 
     def _delay(self, step: Step) -> None:
         good = self.front is None and not self.items and self.factor is None and self.delays is None
-        way_out = "Put it directly after the neurons whose spikes it delays"
-        require(good, "delay spikes, before any weights or pools", f"{step.name} after them", way_out)
+        hint = "Put it directly after the neurons whose spikes it delays"
+        require(good, "delay spikes, before any weights or pools", f"{step.name} after them", hint)
         self.delays, self.raw_delays = delays_of(step, self.signal.shape, self.dt)
 
     def _scale(self, step: Step) -> None:
@@ -131,9 +131,9 @@ class _Builder:
             whole(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim")
         )
         good = axes == 1 or (start % axes == 0 and end in (-1, axes - 1))
-        way_out = "NIR counts axes without the batch: write start_dim=0, end_dim=-1"
+        hint = "NIR counts axes without the batch: write start_dim=0, end_dim=-1"
         expected = f"flatten all {axes} axes in {step.name}"
-        require(good, expected, f"start_dim={start}, end_dim={end}", way_out)
+        require(good, expected, f"start_dim={start}, end_dim={end}", hint)
         self.signal = self.signal._replace(is_flat=True)
 
     def _pool(self, step: Step) -> None:
@@ -141,9 +141,9 @@ class _Builder:
         window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
         padding = whole(step.name, step.node, "padding", 2, 0)
         good = window == strides and padding == (0, 0)
-        way_out = "Pool adjacent windows, or write a convolution"
+        hint = "Pool adjacent windows, or write a convolution"
         actual = f"kernel_size={window}, stride={strides}, padding={padding}"
-        require(good, f"pool windows that neither overlap nor are padded in {step.name}", actual, way_out)
+        require(good, f"pool windows that neither overlap nor are padded in {step.name}", actual, hint)
         fits = all(size <= length for size, length in zip(window, shape, strict=False))
         require(fits, f"have windows in {step.name} within {shape[:2]}", window, "Pool less")
         self.signal = Signal((shape[0] // window[0], shape[1] // window[1], shape[2]))
@@ -160,12 +160,12 @@ class _Builder:
 
     def _dense(self, step: Step) -> None:
         shape, is_flat = self.signal
-        way_out = "Put a Flatten with start_dim=0 before it"
+        hint = "Put a Flatten with start_dim=0 before it"
         require(
             len(shape) == 1 or is_flat,
             f"have one axis before {step.name}",
             list(channels_first(shape)),
-            way_out,
+            hint,
         )
         given = numbers(step.name, step.node, "weight")
         inputs = math.prod(shape)
@@ -187,9 +187,9 @@ class _Builder:
     def _compose(self, step: Step, weights: np.ndarray, bias: np.ndarray | None, signal: Signal) -> None:
         """Consecutive weights are multiplied."""
         assert self.front is not None
-        way_out = "Put neurons between them"
+        hint = "Put neurons between them"
         good = isinstance(self.front.connection, Dense)
-        require(good, f"have neurons before {step.name}", "a convolution", way_out)
+        require(good, f"have neurons before {step.name}", "a convolution", hint)
         before = self.front.bias
         total = None if before is None and bias is None else np.zeros(signal.shape)
         total = total if total is None or before is None else total + before @ weights
@@ -236,8 +236,8 @@ class _Builder:
         if self.factor is not None:
             each = per_channel(self.factor, self.signal.shape)
             if each is None or groups > 1:
-                way_out = "Scale after the convolution"
-                refuse(f"scale by channels before {step.name}", "another Scale", way_out)
+                hint = "Scale after the convolution"
+                refuse(f"scale by channels before {step.name}", "another Scale", hint)
             own, self.factor = own * each[:, None], None
         options = {"padding": padding, "groups": groups}
         if len(kernel) == 1:
@@ -258,8 +258,8 @@ class _Builder:
             if self.front is not None
             else list((math.prod(shape),) if is_flat else channels_first(shape))
         )
-        way_out = "Set it in the Input, and put neurons after other weights"
-        require(good, f"have {names} before {step.name}", actual, way_out)
+        hint = "Set it in the Input, and put neurons after other weights"
+        require(good, f"have {names} before {step.name}", actual, hint)
         return shape
 
     def _identity(self, name: str) -> Front:
@@ -273,12 +273,12 @@ class _Builder:
             connection = make(shape[-1], 1, groups=shape[-1])
             weights = each.reshape((1,) * space + (1, shape[-1]))
             return Front(tuple(self.items), connection, weights, None, self.signal)
-        way_out = "Put an Affine or a convolution before it"
+        hint = "Put an Affine or a convolution before it"
         expected = f"have weights before {name}, or at most {_MAX_IDENTITY} neurons"
-        require(factor.size <= _MAX_IDENTITY, expected, factor.size, way_out)
+        require(factor.size <= _MAX_IDENTITY, expected, factor.size, hint)
         connection = dense(factor.size, mask=np.eye(factor.size, dtype=bool))
         items = (*self.items, flatten()) if len(shape) > 1 else tuple(self.items)
-        require(len(shape) == 1, f"scale by channels before {name}", "pixels that differ", way_out)
+        require(len(shape) == 1, f"scale by channels before {name}", "pixels that differ", hint)
         return Front(items, connection, np.diag(factor), None, self.signal)
 
 
@@ -293,8 +293,8 @@ def front_of(steps: tuple[Step, ...], name: str, signal: Signal, dt: float) -> F
 def delays_of(step: Step, shape: Shape, dt: float) -> tuple[Axonal, np.ndarray]:
     """The axonal delays of a node, and their raw parameters: as `to_nir` wrote them, else one per neuron."""
     steps = _values(step, "delay", shape) / dt
-    good, way_out = bool((steps >= 0).all()), "Use times in the unit of dt"
-    require(good, f"have delays of at least 0 in {step.name}", float(np.min(steps)), way_out)
+    good, hint = bool((steps >= 0).all()), "Use times in the unit of dt"
+    require(good, f"have delays of at least 0 in {step.name}", float(np.min(steps)), hint)
     close = functools.partial(np.isclose, rtol=_RELATIVE_TOLERANCE, atol=_STEP_TOLERANCE)
     is_whole = bool(close(steps, steps.round()).all())
     last = float(np.max(steps))
@@ -354,6 +354,6 @@ def _padding(step: Step, space: int, strides: tuple[int, ...]) -> Any:
         return tuple((number, number) for number in each)
     good = given == "valid" or (given == "same" and all(number == 1 for number in strides))
     actual = f"{given!r} with strides {strides}"
-    way_out = "Write the number of zeros that pad each axis"
-    require(good, f"be padded by 'valid', numbers, or 'same' without strides in {step.name}", actual, way_out)
+    hint = "Write the number of zeros that pad each axis"
+    require(good, f"be padded by 'valid', numbers, or 'same' without strides in {step.name}", actual, hint)
     return "same" if given == "same" else ((0, 0),) * space

@@ -55,17 +55,17 @@ class _Fields(NamedTuple):
         values = numbers(name, node, field)
         fitting = from_channels_first(values, self.shape)
         if fitting is None:
-            way_out = "Write one value per neuron, or one for all"
+            hint = "Write one value per neuron, or one for all"
             expected = f"have {list(channels_first(self.shape))} values in {name}.{field}"
-            refuse(expected, list(values.shape), way_out)
+            refuse(expected, list(values.shape), hint)
         return fitting
 
     def leak(self, field: str) -> np.ndarray:
         """The fraction lost per step, from a time constant."""
         tau, reading = self.get(field), self.reading
         where = f"{self.step.name}.{field}"
-        way_out = "Use the same unit for time constants and dt"
-        require((tau > 0).all(), f"have time constants above 0 in {where}", float(np.min(tau)), way_out)
+        hint = "Use the same unit for time constants and dt"
+        require((tau > 0).all(), f"have time constants above 0 in {where}", float(np.min(tau)), hint)
         leak = leak_of(tau, reading.dt, reading.method)
         expected = f"have time constants of at least dt = {reading.dt:g} in {where}"
         fits = (leak <= 1 + _GAIN_TOLERANCE).all()
@@ -98,8 +98,8 @@ class _Fields(NamedTuple):
                 given["surrogate"] = surrogates.Surrogate(**given["surrogate"])
             return make(**{**own.pop("usual", {}), **given, **own})
         except (TypeError, ValueError) as error:
-            way_out = "Remove metadata['snnjax'] of this node"
-            refuse(f"hold what to_nir wrote in the metadata of {self.step.name}", str(error), way_out)
+            hint = "Remove metadata['snnjax'] of this node"
+            refuse(f"hold what to_nir wrote in the metadata of {self.step.name}", str(error), hint)
 
 
 def cell_of(step: Step, threshold: Step | None, shape: Shape, reading: Reading) -> Cell:
@@ -173,9 +173,9 @@ def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
         threshold = np.full(leak.shape, np.inf) if threshold is None else threshold
         resets = _resets(fields, "none")
     at_rest = bool((fields.get("v_leak") == base).all())
-    way_out = "Shift v_leak, v_reset and v_threshold so that v_leak is v_reset, or 0 without reset"
+    hint = "Shift v_leak, v_reset and v_threshold so that v_leak is v_reset, or 0 without reset"
     expected = f"have a v_leak of {fields.step.name} equal to its initial membrane"
-    require(at_rest, expected, fields.get("v_leak").tolist()[:4], way_out)
+    require(at_rest, expected, fields.get("v_leak").tolist()[:4], hint)
     usual["threshold"] = _mean(threshold)
     gains = {"normalize": normalize, "normalize_synapse": normalize_synapse}
     neuron = fields.switches(neurons.current_lif, usual=usual, **gains, **resets)

@@ -52,17 +52,17 @@ class _Layer(NamedTuple):
     def leak(self, raw: Any) -> np.ndarray:
         """The fraction lost per step, above 0."""
         leak = leak_of_raw(np.asarray(raw, np.float64))
-        way_out = "Use neurons.integrate_and_fire, or a smaller decay"
+        hint = "Use neurons.integrate_and_fire, or a smaller decay"
         good = bool((leak > _LEAK_OF_NONE).all())
-        check(good, "to_nir", "params", f"hold decays below 1 in {self.where}", "1", way_out)
+        check(good, "to_nir", "params", f"hold decays below 1 in {self.where}", "1", hint)
         return leak
 
     def tau(self, leak: np.ndarray) -> np.ndarray:
         """The time constant."""
         tau = tau_of(leak, self.writing.dt, self.writing.method)
         good = bool((tau > 0).all())
-        way_out = "Write it with method='euler'"
-        check(good, "to_nir", "params", f"hold decays above 0 in {self.where}", "0", way_out)
+        hint = "Write it with method='euler'"
+        check(good, "to_nir", "params", f"hold decays above 0 in {self.where}", "0", hint)
         return self.array(tau)
 
     def gain(self, leak: np.ndarray, normalize: bool) -> np.ndarray:
@@ -93,9 +93,9 @@ def _arguments(where: str, neuron: Neuron) -> dict[str, Any]:
     # Its surrogate, and for a read-out whether it spikes, may be others than those of the function.
     own = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
     known = make is not None and bool(given) and make(**given)._replace(**own) == neuron
-    way_out = "Replace them, or save the network in a checkpoint of snnjax.train"
+    hint = "Replace them, or save the network in a checkpoint of snnjax.train"
     expected = f"hold only neurons that NIR has: {', '.join(_MAKERS)}"
-    check(known, "to_nir", "network", expected, f"{neuron.name} in {where}", way_out)
+    check(known, "to_nir", "network", expected, f"{neuron.name} in {where}", hint)
     numbers = {name: _number(value) for name, value in given.items() if name != "surrogate"}
     if "surrogate" in given and type(neuron.surrogate) is Surrogate:
         numbers["surrogate"] = dataclasses.asdict(neuron.surrogate)

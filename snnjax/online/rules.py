@@ -71,8 +71,8 @@ def eprop(
     if feedback is not None:
         shapes = [(network.num_outputs, spec.num_neurons) for spec in network.layers]
         given = [matrix.shape for matrix in feedback]
-        way_out = "Make them with online.random_feedback(key, network)"
-        check(given == shapes, "online.eprop", "feedback", f"have shapes {shapes}", given, way_out)
+        hint = "Make them with online.random_feedback(key, network)"
+        check(given == shapes, "online.eprop", "feedback", f"have shapes {shapes}", given, hint)
     is_filtered = network.readout is not None
     return _learner(network, loss, penalty, rate_window, feedback=feedback, is_filtered=is_filtered)
 
@@ -161,8 +161,8 @@ def _check(op: str, network: Network, rate_window: int) -> None:
     for index, spec in enumerate(network.layers):
         form = spec.fitted.connection
         is_dense = not form.parts and spec.delays is None
-        expected, way_out = "be a dense layer without delays", "Use online.truncated for this network"
-        check(is_dense, op, f"network.layers[{index}]", expected, shown(spec.connection), way_out)
+        expected, hint = "be a dense layer without delays", "Use online.truncated for this network"
+        check(is_dense, op, f"network.layers[{index}]", expected, shown(spec.connection), hint)
         expected = "be of generalised LIF neurons"
         check(
             spec.neuron.fused is not None,
@@ -170,7 +170,7 @@ def _check(op: str, network: Network, rate_window: int) -> None:
             f"network.layers[{index}]",
             expected,
             spec.neuron.name,
-            way_out,
+            hint,
         )
 
 

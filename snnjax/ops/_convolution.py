@@ -53,8 +53,8 @@ class Convolution:
         check_integer(op, "channels_out", channels_out, 1)
         check_integer(op, "groups", groups, 1)
         for name, channels in (("channels of `shape`", shape[-1]), ("output channels", channels_out)):
-            way_out = "Choose a divisor of both numbers of channels"
-            check(channels % groups == 0, op, "groups", f"divide the {channels} {name}", groups, way_out)
+            hint = "Choose a divisor of both numbers of channels"
+            check(channels % groups == 0, op, "groups", f"divide the {channels} {name}", groups, hint)
         pairs = _pairs(op, padding, shape[:-1], kernel, strides)
         out = cls(shape, kernel, strides, pairs, int(groups), int(channels_out))
         out._check_sizes(op)
@@ -63,8 +63,8 @@ class Convolution:
     def _check_sizes(self, op: str) -> None:
         padded = [length + sum(pair) for length, pair in zip(self.shape[:-1], self.padding, strict=True)]
         fits = all(length <= room for length, room in zip(self.kernel, padded, strict=True))
-        way_out = "Pad more, or choose a smaller kernel"
-        check(fits, op, "kernel", f"fit into the padded {padded}", list(self.kernel), way_out)
+        hint = "Pad more, or choose a smaller kernel"
+        check(fits, op, "kernel", f"fit into the padded {padded}", list(self.kernel), hint)
         for name, count in (("shape", self.num_inputs), ("padding", self.num_outputs)):
             check(count <= MAX_SIZE, op, name, f"make at most {MAX_SIZE} neurons", count, "Split the image")
 

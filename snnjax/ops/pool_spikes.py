@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Num
 
 from snnjax._check import check, check_integer, check_real_array
-from snnjax._dispatch import gathered
+from snnjax._sharding import gathered
 from snnjax._types import id_dtype, wide
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
@@ -120,13 +120,13 @@ def pool_spikes(
     else:
         check_real_array("pool_spikes", "spikes", spikes)
     width = spikes.num_neurons if lists else (spikes.shape or (0,))[-1]
-    way_out = "Pass the shape of the image whose pixels spike"
+    hint = "Pass the shape of the image whose pixels spike"
     expected = f"hold {pooling.num_inputs} neurons, as in the shape {pooling.shape}"
-    check(width == pooling.num_inputs, "pool_spikes", "spikes", expected, width, way_out)
+    check(width == pooling.num_inputs, "pool_spikes", "spikes", expected, width, hint)
     dtype = spikes.values.dtype if lists else spikes.dtype
     good = not mean or jnp.issubdtype(dtype, jnp.floating)
-    way_out = "Cast them, for instance spikes.astype(jnp.float32)"
-    check(good, "pool_spikes", "spikes", "be floating-point for a mean", dtype.name, way_out)
+    hint = "Cast them, for instance spikes.astype(jnp.float32)"
+    check(good, "pool_spikes", "spikes", "be floating-point for a mean", dtype.name, hint)
     return pooled(pooling, gathered(spikes))
 
 

@@ -59,15 +59,15 @@ def save_checkpoint(
     from safetensors.numpy import save
 
     op = "save_checkpoint"
-    way_out = "Put the tree under a name, as in {'params': params}"
-    check(isinstance(arrays, dict), op, "arrays", "be a dictionary of trees", type(arrays).__name__, way_out)
+    hint = "Put the tree under a name, as in {'params': params}"
+    check(isinstance(arrays, dict), op, "arrays", "be a dictionary of trees", type(arrays).__name__, hint)
     _check_network(op, arrays, network)
     leaves = _named_leaves(op, arrays)
     kinds = {name: _kind(op, name, leaf) for name, leaf in leaves.items()}
     named = {name: np.asarray(leaf, order="C") for name, leaf in leaves.items()}
-    way_out = "Convert it, for instance tuples to lists and arrays with tolist()"
+    hint = "Convert it, for instance tuples to lists and arrays with tolist()"
     expected = "hold numbers, text, lists, and dictionaries with text as keys"
-    check(_is_json(header), op, "header", expected, shown(header), way_out)
+    check(_is_json(header), op, "header", expected, shown(header), hint)
     content = {"format": _FORMAT, "network": describe(network), "arrays": kinds, "header": header}
     text = json.dumps(content, allow_nan=True)
     metadata = {
@@ -154,8 +154,8 @@ def _check_network(op: str, arrays: Any, network: Network | None) -> None:
     good = isinstance(network, Network) or (
         network is None and not any(isinstance(each, kinds) for each in leaves)
     )
-    expected, way_out = "be the network of the parameters", f"Write {op}(..., network)"
-    check(good, op, "network", expected, type(network).__name__, way_out)
+    expected, hint = "be the network of the parameters", f"Write {op}(..., network)"
+    check(good, op, "network", expected, type(network).__name__, hint)
 
 
 def _check_same(op: str, path: Path, stored: Any, network: Network) -> None:
@@ -168,8 +168,8 @@ def _check_same(op: str, path: Path, stored: Any, network: Network) -> None:
 
 def _read(op: str, path: Path, prefixes: tuple[str, ...]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays under `prefixes`, and everything else: the header, the network, and the kinds of all arrays."""
-    way_out = "Train first, or correct the path"
-    check(path.is_file(), op, "path", "be a checkpoint", f"no file at {path}", way_out)
+    hint = "Train first, or correct the path"
+    check(path.is_file(), op, "path", "be a checkpoint", f"no file at {path}", hint)
     try:
         text, stored = _read_safetensors(path)
         content = json.loads(text)
@@ -180,10 +180,10 @@ def _read(op: str, path: Path, prefixes: tuple[str, ...]) -> tuple[dict[str, np.
     # A damaged file fails in a dozen ways, from KeyError to SafetensorError: all mean the same.
     except Exception as error:
         reason = f"{type(error).__name__} in {path}"
-        way_out = "Use a copy of it, or train again without --resume"
-        fail(op, "path", "be a complete checkpoint", reason, way_out)
-    way_out = "Load it with the version of snnjax that wrote it"
-    check(form == _FORMAT, op, "path", f"be of the format {_FORMAT}", form, way_out)
+        hint = "Use a copy of it, or train again without --resume"
+        fail(op, "path", "be a complete checkpoint", reason, hint)
+    hint = "Load it with the version of snnjax that wrote it"
+    check(form == _FORMAT, op, "path", f"be of the format {_FORMAT}", form, hint)
     return members, content
 
 
@@ -215,12 +215,12 @@ def _kind(op: str, name: str, leaf: Any) -> tuple[str, list[int]]:
     """The dtype and the shape of an array; anything that would come back as something else is refused."""
     dtype = getattr(leaf, "dtype", None)
     text = type(leaf).__name__ if dtype is None else str(dtype)
-    way_out = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data"
+    hint = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data"
     good = text in _DTYPES and hasattr(leaf, "shape")
-    check(good, op, name, f"be an array of one of the dtypes {', '.join(_DTYPES)}", text, way_out)
+    check(good, op, name, f"be an array of one of the dtypes {', '.join(_DTYPES)}", text, hint)
     kept = jax.dtypes.canonicalize_dtype(text).name
-    way_out = f"Cast it to {kept}, or set jax_enable_x64"
-    check(kept == text, op, name, "have a dtype that JAX would keep on loading it", text, way_out)
+    hint = f"Cast it to {kept}, or set jax_enable_x64"
+    check(kept == text, op, name, "have a dtype that JAX would keep on loading it", text, hint)
     return text, list(leaf.shape)
 
 

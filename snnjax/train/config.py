@@ -46,18 +46,18 @@ class TrainConfig:
         op = "TrainConfig"
         check_choice(op, "rule", self.rule, ("bptt", *RULES))
         first, last = self.second_threshold, self.final_second_threshold
-        way_out = "Set both, for instance second_threshold=0.8"
+        hint = "Set both, for instance second_threshold=0.8"
         check(
             first is not None or last is None,
             op,
             "second_threshold",
             "be given together with a final one",
             first,
-            way_out,
+            hint,
         )
         good = self.rule == "bptt" or first is None
-        way_out = "Leave it None: each layer has its own"
-        check(good, op, "second_threshold", f"be None with rule {self.rule!r}", first, way_out)
+        hint = "Leave it None: each layer has its own"
+        check(good, op, "second_threshold", f"be None with rule {self.rule!r}", first, hint)
         for name in ("epochs", "batch_size"):
             check_integer(op, name, getattr(self, name), 1)
         check_integer(op, "seed", self.seed, 0, bits=63)  # that of a key is an int64

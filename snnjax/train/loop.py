@@ -238,10 +238,10 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
 
 
 def _check_arguments(loss: Any, config: Any, network: Network, params: Any, validation: Any) -> None:
-    way_out = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
-    check(callable(loss), "fit", "loss", "be a function", shown(loss), way_out)
-    good, way_out = isinstance(config, TrainConfig), "Make it with train.TrainConfig(...)"
-    check(good, "fit", "config", "be a TrainConfig", type(config).__name__, way_out)
+    hint = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
+    check(callable(loss), "fit", "loss", "be a function", shown(loss), hint)
+    good, hint = isinstance(config, TrainConfig), "Make it with train.TrainConfig(...)"
+    check(good, "fit", "config", "be a TrainConfig", type(config).__name__, hint)
     check_params("fit", params, network.layers, network.readout)
     check_dataset("fit", "validation", validation, network)
 
@@ -252,8 +252,8 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, networ
     dataset = datasets.get(first)
     check_dataset("fit", "train", dataset, network)
     samples = len(dataset)
-    way_out = "Pass more samples, or a smaller batch size"
-    check(samples >= config.batch_size, "fit", "train", f"hold {config.batch_size} samples", samples, way_out)
+    hint = "Pass more samples, or a smaller batch size"
+    check(samples >= config.batch_size, "fit", "train", f"hold {config.batch_size} samples", samples, hint)
     return samples // config.batch_size
 
 

@@ -43,18 +43,18 @@ def batch_of(op: str, inputs: Any) -> int:
     """The number of samples, after checking that all leaves have them."""
     shapes = [list(leaf.shape) for leaf in jax.tree.leaves(inputs)]
     sizes = {shape[BATCH] if len(shape) > BATCH else -1 for shape in shapes}
-    expected, way_out = "have leaves [time, batch, ...] of one batch", "Time comes first, then the batch"
-    check(len(sizes) == 1 and min(sizes) >= 0, op, "inputs", expected, shapes, way_out)
+    expected, hint = "have leaves [time, batch, ...] of one batch", "Time comes first, then the batch"
+    check(len(sizes) == 1 and min(sizes) >= 0, op, "inputs", expected, shapes, hint)
     return sizes.pop()
 
 
 def check_stage(op: str, x: Any, y: Any) -> None:
     """Check that the output of a stage fits the next stage."""
-    way_out = "Put a layer of another width before or after the pipeline"
+    hint = "Put a layer of another width before or after the pipeline"
     before, after = jax.tree.structure(x), jax.tree.structure(y)
-    check(before == after, op, "stage", f"return a tree like its input, {before}", after, way_out)
+    check(before == after, op, "stage", f"return a tree like its input, {before}", after, hint)
     forms, others = _forms(x), _forms(y)
-    check(forms == others, op, "stage", f"return arrays like its input, {forms}", others, way_out)
+    check(forms == others, op, "stage", f"return arrays like its input, {forms}", others, hint)
 
 
 def _forms(tree: Any) -> str:

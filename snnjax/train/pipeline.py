@@ -124,11 +124,11 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
         [0.0, 2.0, 1.0, 3.0]
     """
     check_integer("stack_stages", "devices", devices, 1)
-    good, way_out = (
+    good, hint = (
         len(stages) > 0 and len(stages) % devices == 0,
         "Merge layers into fewer stages, or split them",
     )
-    check(good, "stack_stages", "stages", f"be a multiple of {devices} devices", len(stages), way_out)
+    check(good, "stack_stages", "stages", f"be a multiple of {devices} devices", len(stages), hint)
     order = [stage for device in range(devices) for stage in stages[device::devices]]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *order)
 
@@ -148,9 +148,9 @@ def unstack_stages(params: Any, devices: int) -> list[Any]:
     check_integer("unstack_stages", "devices", devices, 1)
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     count = max(counts, default=0)
-    good, way_out = count > 0 and counts == {count} and count % devices == 0, "Make it with stack_stages"
+    good, hint = count > 0 and counts == {count} and count % devices == 0, "Make it with stack_stages"
     expected = f"have a leading axis that is a multiple of {devices} devices"
-    check(good, "unstack_stages", "params", expected, sorted(counts), way_out)
+    check(good, "unstack_stages", "params", expected, sorted(counts), hint)
     rounds = count // devices
     places = [device * rounds + each for each in range(rounds) for device in range(devices)]
     return [jax.tree.map(lambda leaf, place=place: leaf[place], params) for place in places]
@@ -172,13 +172,13 @@ def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
     op = "pipeline"
     check_integer(op, "pieces", pieces, 1)
     rounds = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
-    way_out = "Make it with stack_stages, and shard it over the mesh axis"
+    hint = "Make it with stack_stages, and shard it over the mesh axis"
     good = len(rounds) == 1 and min(rounds) > 0
-    check(good, op, "params", "have leaves with one leading axis of rounds", sorted(rounds), way_out)
+    check(good, op, "params", "have leaves with one leading axis of rounds", sorted(rounds), hint)
     (count,) = rounds
     expected = f"be at least {devices}, the number of devices, if a device has several stages"
     check(count == 1 or pieces >= devices, op, "pieces", expected, pieces, "Cut the batch into more pieces")
     batch = devices * batch_of(op, inputs)
-    actual, way_out = f"{pieces} pieces of {batch} samples", "Choose a number that divides it"
-    check(batch % pieces == 0, op, "pieces", "divide the batch", actual, way_out)
+    actual, hint = f"{pieces} pieces of {batch} samples", "Choose a number that divides it"
+    check(batch % pieces == 0, op, "pieces", "divide the batch", actual, hint)
     return count

@@ -22,7 +22,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from snnjax._check import check, check_integer
-from snnjax._dispatch import vary_alike
+from snnjax._sharding import vary_alike
 from snnjax._types import sum_dtype, wide
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, read
 
@@ -303,25 +303,25 @@ def _added(sums: list[Array], new: list[Array]) -> list[Array]:
 def _check(params: Any, inputs: Any, targets: Any, pieces: int) -> None:
     check_integer(_OP, "pieces", pieces, 1)
     leading = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
-    way_out = "Make one stage of a device's layers, stack the stages and shard them over the mesh axis"
+    hint = "Make one stage of a device's layers, stack the stages and shard them over the mesh axis"
     check(
         leading == {1},
         _OP,
         "params",
         "have leaves with a leading axis of one stage",
         sorted(leading),
-        way_out,
+        hint,
     )
     share = batch_of(_OP, inputs)
     shapes = [list(leaf.shape) for leaf in jax.tree.leaves(targets)]
     good = all(shape and shape[min(len(shape) - 1, BATCH)] == share for shape in shapes)
-    expected, way_out = (
+    expected, hint = (
         f"have leaves [{share}] or [time, {share}, ...] like the inputs",
         "Pass each device its share",
     )
-    check(good, _OP, "targets", expected, shapes, way_out)
-    actual, way_out = f"{pieces} pieces of {share} samples", "Choose a number that divides it"
-    check(share % pieces == 0, _OP, "pieces", "divide a device's share of the batch", actual, way_out)
+    check(good, _OP, "targets", expected, shapes, hint)
+    actual, hint = f"{pieces} pieces of {share} samples", "Choose a number that divides it"
+    check(share % pieces == 0, _OP, "pieces", "divide a device's share of the batch", actual, hint)
 
 
 def _check_loss(loss: Any) -> None:

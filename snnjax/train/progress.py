@@ -72,8 +72,8 @@ def _score(line: dict[str, Any]) -> tuple[float, float]:
 
 def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) -> Path | None:
     """Make the folder of a run, which must be writable; a checkpoint in it must be resumed or overwritten."""
-    op, way_out = "fit", "Pass the folder of the run to resume"
-    check(folder is not None or not resume, op, "folder", "be given to resume", folder, way_out)
+    op, hint = "fit", "Pass the folder of the run to resume"
+    check(folder is not None or not resume, op, "folder", "be given to resume", folder, hint)
     good = not (resume and overwrite)
     check(good, op, "overwrite", "be omitted to resume", overwrite, "Choose one of the two")
     if folder is None:
@@ -86,9 +86,9 @@ def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) 
     except OSError as error:
         actual = f"{str(folder)!r} ({error.strerror})"
         fail(op, "folder", "be a folder that can be written to", actual, "Choose another folder")
-    way_out = "Continue from it with resume, replace it with overwrite, or choose another folder"
+    hint = "Continue from it with resume, replace it with overwrite, or choose another folder"
     good = resume or overwrite or not taken
-    check(good, op, "folder", "hold no checkpoint yet", str(folder / CHECKPOINT), way_out)
+    check(good, op, "folder", "hold no checkpoint yet", str(folder / CHECKPOINT), hint)
     remove_partial_files(folder)
     return folder
 
@@ -100,8 +100,8 @@ def check_room(folder: Path | None, progress: Progress) -> None:
     needed = sum(leaf.nbytes for leaf in jax.tree.leaves(_arrays(progress))) + _ROOM_FOR_TEXT
     free = shutil.disk_usage(folder).free
     actual = f"{free} in {str(folder)!r}"
-    way_out = "Free some space, or choose a folder on another disk"
-    check(free >= needed, "fit", "folder", f"have {needed} free bytes for a checkpoint", actual, way_out)
+    hint = "Free some space, or choose a folder on another disk"
+    check(free >= needed, "fit", "folder", f"have {needed} free bytes for a checkpoint", actual, hint)
 
 
 def _arrays(progress: Progress) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def as_stored(config: TrainConfig, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A number or an array of NumPy or JAX as Python's numbers."""
-    way_out = "Pass numbers, text, and lists and dictionaries of them"
-    check(hasattr(value, "tolist"), "fit", "settings", "be stored as JSON", shown(value), way_out)
+    hint = "Pass numbers, text, and lists and dictionaries of them"
+    check(hasattr(value, "tolist"), "fit", "settings", "be stored as JSON", shown(value), hint)
     return value.tolist()
 
 
@@ -145,14 +145,14 @@ def read_run(path: Path | str) -> dict[str, Any]:
         1
     """
     op, expected = "read_run", "be the checkpoint of a training run"
-    way_out = "Pass a checkpoint that `fit` or `snnjax train` wrote"
+    hint = "Pass a checkpoint that `fit` or `snnjax train` wrote"
     header = read_header(path)
     # A header of other types was written by hand.
     wrong = [name for name, kind in _HEADER.items() if not isinstance(header.get(name), kind)]
-    check(not wrong, op, "path", expected, f"no {', '.join(wrong)} in {path}", way_out)
+    check(not wrong, op, "path", expected, f"no {', '.join(wrong)} in {path}", hint)
     best, epochs = header["best_epoch"], len(header["metrics"])
     actual = f"best epoch {best} of {epochs} in {path}"
-    check(0 <= best <= epochs == header["epoch"], op, "path", expected, actual, way_out)
+    check(0 <= best <= epochs == header["epoch"], op, "path", expected, actual, hint)
     return header
 
 
@@ -166,11 +166,11 @@ def read_progress(
         known = header[kind] | ({"epochs": config.epochs} if kind == "config" else {})
         for name in sorted(values.keys() | known.keys()):
             old, new = known.get(name), values.get(name)
-            way_out = "Resume with the settings of the checkpoint, or start a new run in another folder"
-            check(old == new, "fit", name, f"be {old!r} as in the checkpoint", repr(new), way_out)
+            hint = "Resume with the settings of the checkpoint, or start a new run in another folder"
+            check(old == new, "fit", name, f"be {old!r} as in the checkpoint", repr(new), hint)
     expected = f"be at least {header['epoch']}, the epochs that the checkpoint has completed"
-    way_out = "Resume with more epochs, or start a new run in another folder"
-    check(config.epochs >= header["epoch"], "fit", "epochs", expected, config.epochs, way_out)
+    hint = "Resume with more epochs, or start a new run in another folder"
+    check(config.epochs >= header["epoch"], "fit", "epochs", expected, config.epochs, hint)
     # The structure of the optimiser's state does not depend on the number of steps.
     state = jax.eval_shape(lambda: begin(params, make_optimiser(config, 1), config).state)
     like = {**state._asdict(), "best_params": params, "key": jax.random.key_data(jax.random.key(0))}

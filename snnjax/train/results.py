@@ -149,8 +149,8 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
     runs = []
     for place in map(Path, places):
         files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("[!.]*-[0-9]*.json")])
-        way_out = "Train with `snnjax train`, and pass the folder given as --out"
-        check(len(files) > 0, "read_runs", "places", "hold records of runs", str(place), way_out)
+        hint = "Train with `snnjax train`, and pass the folder given as --out"
+        check(len(files) > 0, "read_runs", "places", "hold records of runs", str(place), hint)
         runs += [_read(file) for file in files]
     return runs
 
@@ -182,7 +182,7 @@ def results_page(runs: Iterable[dict[str, Any]]) -> str:
 
 
 def _check_record(run: dict[str, Any]) -> None:
-    op, way_out = "results_page", f"Pass {RUN} files that `snnjax train` wrote"
+    op, hint = "results_page", f"Pass {RUN} files that `snnjax train` wrote"
     for holder, kinds in ((run, _RECORD), (run.get("test"), _TEST)):
         for name, kind in kinds.items():
             assert isinstance(holder, dict)  # the last thing that the record was checked for
@@ -191,9 +191,9 @@ def _check_record(run: dict[str, Any]) -> None:
             if isinstance(value, list):
                 good = good and all(type(each) in (int, float) for each in value)
             expected = f"have {name} as {' or '.join(each.__name__ for each in kind)}"
-            check(good, op, "runs", expected, shown(value) if name in holder else "none", way_out)
+            check(good, op, "runs", expected, shown(value) if name in holder else "none", hint)
     positive = run["test"]["dense_operations"] > 0
-    check(positive, op, "runs", "have positive dense_operations", run["test"]["dense_operations"], way_out)
+    check(positive, op, "runs", "have positive dense_operations", run["test"]["dense_operations"], hint)
 
 
 def _row(runs: list[dict[str, Any]]) -> list[str]:
@@ -252,11 +252,11 @@ def _peak_memory() -> int | None:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    way_out = f"Pass {RUN} files that `snnjax train` wrote"
+    hint = f"Pass {RUN} files that `snnjax train` wrote"
     try:
         run = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        fail("read_runs", "places", "hold records of runs", f"{file} ({error})", way_out)
+        fail("read_runs", "places", "hold records of runs", f"{file} ({error})", hint)
     good = isinstance(run, dict) and {"task", "network", "test"} <= run.keys()
-    check(good, "read_runs", "places", "hold records of runs", str(file), way_out)
+    check(good, "read_runs", "places", "hold records of runs", str(file), hint)
     return run

@@ -115,8 +115,8 @@ def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> N
             if second is not None and spec.capacity is not None:
                 warn_unless_below("TrainConfig", second, spec.neuron)
     good = config.rule == "bptt" or mesh is None
-    way_out = "Train on one device"
-    check(good, "fit", "rule", "be 'bptt' on several devices", repr(config.rule), way_out)
+    hint = "Train on one device"
+    check(good, "fit", "rule", "be 'bptt' on several devices", repr(config.rule), hint)
 
 
 def _activity_penalty(activity: tuple[Array, ...], config: TrainConfig) -> Array:
@@ -176,14 +176,14 @@ def evaluate(
 def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> None:
     """Check that `dataset` is a data set with samples. Labels beyond the outputs would make the loss NaN."""
     good = hasattr(dataset, "take") and hasattr(dataset, "__len__")
-    way_out = "Make one with snnjax.data, such as an EventDataset"
-    check(good, op, argument, "be a data set", type(dataset).__name__, way_out)
+    hint = "Make one with snnjax.data, such as an EventDataset"
+    check(good, op, argument, "be a data set", type(dataset).__name__, hint)
     samples = len(dataset)
     check(samples > 0, op, argument, "hold at least one sample", samples, "Split off a larger part for it")
     classes = getattr(dataset, "num_classes", network.num_outputs)
     expected = f"have at most {network.num_outputs} classes, the outputs of the network"
-    way_out = "Give the read-out one output for each class"
-    check(classes <= network.num_outputs, op, argument, expected, classes, way_out)
+    hint = "Give the read-out one output for each class"
+    check(classes <= network.num_outputs, op, argument, expected, classes, hint)
 
 
 def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable[..., Totals]:

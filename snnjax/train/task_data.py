@@ -71,9 +71,9 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         return _gestures(settings, folder)
     if settings.task == "spoken":
         return _spoken(settings, default_folder() if folder is None else Path(folder))
-    way_out = f"Download {settings.task} and pass its folder as --data"
+    hint = f"Download {settings.task} and pass its folder as --data"
     if folder is None:
-        check(False, "load_task", "folder", "hold the data", folder, way_out)
+        check(False, "load_task", "folder", "hold the data", folder, hint)
     train, validation, test = _recordings(settings, Path(str(folder)))
     train, test = _as_read(settings, train), _as_read(settings, test)
     validation = None if validation is None else _as_read(settings, validation)

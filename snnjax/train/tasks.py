@@ -81,8 +81,8 @@ class TaskSettings:
         known = inspect.signature(NEURONS[self.neuron]).parameters
         unknown = ", ".join(sorted(self.neuron_options.keys() - known.keys()))
         expected = f"be options of neurons.{self.neuron}"
-        way_out = "Leave it out, or use the version of snnjax that has it"
-        check(not unknown, op, "neuron_options", expected, unknown, way_out)
+        hint = "Leave it out, or use the version of snnjax that has it"
+        check(not unknown, op, "neuron_options", expected, unknown, hint)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as JSON, without `training`."""
@@ -110,8 +110,8 @@ class TaskSettings:
             known = {each.name for each in fields(kind)} - {"training"}
             absent = [f"no {name}" for name in sorted(known - values.keys())]
             differences = ", ".join(sorted(values.keys() - known) + absent)
-            way_out = "Use the version of snnjax that trained it"
-            check(not differences, op, "header", "hold the settings of this version", differences, way_out)
+            hint = "Use the version of snnjax that trained it"
+            check(not differences, op, "header", "hold the settings of this version", differences, hint)
         settings["hidden"] = tuple(settings["hidden"])
         settings["convolutions"] = tuple(tuple(each) for each in settings["convolutions"])
         # JSON has no tuples, and an option that is a range is a tuple.

@@ -28,8 +28,8 @@ class Refusal(ValueError):
     """The requested comparison is impossible here; the text says what to do."""
 
 
-def refuse(argument: str, expected: str, actual: str, way_out: str) -> NoReturn:
-    raise Refusal(message("benchmarks", argument, expected, actual, way_out))
+def refuse(argument: str, expected: str, actual: str, hint: str) -> NoReturn:
+    raise Refusal(message("benchmarks", argument, expected, actual, hint))
 
 
 class Cell(NamedTuple):
@@ -83,8 +83,8 @@ def file_of(machine: Mapping[str, str]) -> Path:
 def read_kept(machine: Mapping[str, str]) -> Kept:
     path = file_of(machine)
     if not path.exists():
-        way_out = "Measure it with `make bench-keep` on a machine that does nothing else"
-        refuse("--compare", f"find {path}", "no such file", way_out)
+        hint = "Measure it with `make bench-keep` on a machine that does nothing else"
+        refuse("--compare", f"find {path}", "no such file", hint)
     return json.loads(path.read_text())
 
 

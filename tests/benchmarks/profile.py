@@ -66,10 +66,10 @@ def program(plan: Plan, workload: str, alternative: str, task: str) -> Program:
 def perf() -> str:
     found = shutil.which("perf")
     if found is None:
-        way_out = (
+        hint = (
             "Install the tools of the Linux kernel: `linux-perf` on Debian, `linux-tools-generic` on Ubuntu"
         )
-        refuse("perf", "be installed", "no such program", way_out)
+        refuse("perf", "be installed", "no such program", hint)
     return found
 
 
@@ -101,15 +101,15 @@ def sampled(recorder: subprocess.Popen[str], path: Path) -> list[list[phases.Fra
     """The stacks that perf has recorded."""
     said = recorder.communicate()[1]
     if recorder.returncode != 0:
-        way_out = "Let it: `sysctl kernel.perf_event_paranoid=1`"
-        refuse("perf", "be allowed to sample this process", repr(said.strip()), way_out)
+        hint = "Let it: `sysctl kernel.perf_event_paranoid=1`"
+        refuse("perf", "be allowed to sample this process", repr(said.strip()), hint)
     command = [perf(), "script", "--no-inline", "--fields", "ip,sym,dso", "--input", f"{path}"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     stacks = phases.stacks(text)
     if not any(frame.is_ours and phases.own_name(frame.function) for stack in stacks for frame in stack):
-        way_out = "Build them with `make kernels`, which strips no names"
+        hint = "Build them with `make kernels`, which strips no names"
         refuse(
-            "CPU kernels", "run, with the names of their functions", f"{len(stacks)} samples without", way_out
+            "CPU kernels", "run, with the names of their functions", f"{len(stacks)} samples without", hint
         )
     return stacks
 

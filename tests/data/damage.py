@@ -35,7 +35,7 @@ def flips(content: bytes) -> st.SearchStrategy[bytes]:
     return st.lists(st.integers(0, 8 * len(content) - 1), min_size=1, max_size=3).map(flip)
 
 
-def check_absent(op: str, read: Callable[[Path], Any], folder: Path, way_out: str) -> None:
+def check_absent(op: str, read: Callable[[Path], Any], folder: Path, hint: str) -> None:
     """Missing files, folders and empty files are refused word for word."""
     missing, empty = folder / "missing", folder / "empty"
     empty.write_bytes(b"")
@@ -46,4 +46,4 @@ def check_absent(op: str, read: Callable[[Path], Any], folder: Path, way_out: st
     ]:
         with pytest.raises(ValueError) as caught:
             read(path)
-        assert str(caught.value) == f"{op}: `path` must {expected}, got {actual}. {way_out}."
+        assert str(caught.value) == f"{op}: `path` must {expected}, got {actual}. {hint}."

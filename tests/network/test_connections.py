@@ -274,7 +274,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize("call, text", ERRORS, ids=[text[:40] for _, text in ERRORS])
-def test_errors_say_what_is_wrong_and_a_way_out(call: Callable[[], Network], text: str) -> None:
+def test_errors_say_what_is_wrong_and_a_hint(call: Callable[[], Network], text: str) -> None:
     with pytest.raises(ValueError) as caught:
         call()
     assert str(caught.value) == text

@@ -132,10 +132,10 @@ def test_own_pieces_of_another_form_are_refused() -> None:
         return plain.advance(*given)[:2]
 
     three = "lif.integrate: `membrane, threshold, state` must be what it returns, got "
-    way_out = ". Return all three, such as (v, params.threshold, state._replace(v=v))."
+    hint = ". Return all three, such as (v, params.threshold, state._replace(v=v))."
     cases = (
-        ({"integrate": without_threshold}, f"{three}float32[{BATCH}, 8]{way_out}"),
-        ({"integrate": without_state}, f"{three}2 values{way_out}"),
+        ({"integrate": without_threshold}, f"{three}float32[{BATCH}, 8]{hint}"),
+        ({"integrate": without_state}, f"{three}2 values{hint}"),
         (
             {"fire": coarse},
             f"lif.fire: `state` must stay LIFState(v='float32[{BATCH}, 8]'), got LIFState(v='float16[{BATCH}, 8]'). "

@@ -11,10 +11,10 @@ namespace snnjax::builders {
 namespace {
 
 void check(bool good, const std::string& argument, const std::string& expected, const std::string& actual,
-           const std::string& way_out) {
+           const std::string& hint) {
   if (good) return;
   throw Error(ErrorCode::kInvalidArgument,
-              "lif_network: `" + argument + "` must " + expected + ", got " + actual + ". " + way_out + ".");
+              "lif_network: `" + argument + "` must " + expected + ", got " + actual + ". " + hint + ".");
 }
 
 void checkOptions(const NetworkOptions& options, unsigned num_tiles) {

@@ -2,13 +2,13 @@
 
 namespace snnjax::executor {
 
-void refuse(const Plan& plan, const Instruction& instruction, const std::string& what, const std::string& way_out) {
+void refuse(const Plan& plan, const Instruction& instruction, const std::string& what, const std::string& hint) {
   std::string types;
   for (const ValueId value : instruction.inputs) types += (types.empty() ? "" : ", ") + plan.types[value].toString();
   const std::string where = instruction.where.empty() ? "" : " (" + instruction.where + ")";
   const bool own = instruction.op == "custom_call" && !instruction.texts.empty();
   throw Error(ErrorCode::kUnimplemented, "`" + (own ? instruction.texts[0] : instruction.op) + "` of " + types + ": " +
-                                             what + ". " + way_out + "." + where);
+                                             what + ". " + hint + "." + where);
 }
 
 poplar::Type poplarType(Dtype dtype) {

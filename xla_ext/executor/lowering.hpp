@@ -22,7 +22,7 @@ namespace snnjax::executor {
 
 // Refuses an operation: "`op` of f32[3], s32[2]: <what>. <way out>. (model.py:12)"
 [[noreturn]] void refuse(const Plan& plan, const Instruction& instruction, const std::string& what,
-                         const std::string& way_out);
+                         const std::string& hint);
 
 // Data that one op leaves for another.
 struct Record {
@@ -102,8 +102,8 @@ class Lowering {
   virtual poplar::HostFunction hostFunction(std::int64_t number, const std::vector<ValueId>& arrays,
                                             const std::vector<ValueId>& results) = 0;
 
-  [[noreturn]] void refuse(const Instruction& instruction, const std::string& what, const std::string& way_out) const {
-    executor::refuse(plan(), instruction, what, way_out);
+  [[noreturn]] void refuse(const Instruction& instruction, const std::string& what, const std::string& hint) const {
+    executor::refuse(plan(), instruction, what, hint);
   }
 };
 

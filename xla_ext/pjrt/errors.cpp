@@ -9,8 +9,8 @@ Error* toError(const std::optional<Failure>& failure) {
 }
 
 void refuse(const std::string& op, const std::string& argument, const std::string& expected, const std::string& actual,
-            const std::string& way_out, ErrorCode code) {
-  throw Failure(code, op + ": `" + argument + "` must " + expected + ", got " + actual + ". " + way_out + ".");
+            const std::string& hint, ErrorCode code) {
+  throw Failure(code, op + ": `" + argument + "` must " + expected + ", got " + actual + ". " + hint + ".");
 }
 
 void addErrorFunctions(Table& table) {

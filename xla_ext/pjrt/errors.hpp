@@ -22,7 +22,7 @@ Error* toError(const std::optional<Failure>& failure);
 
 // "op: `argument` must <expected>, got <actual>. <way out>."
 [[noreturn]] void refuse(const std::string& op, const std::string& argument, const std::string& expected,
-                         const std::string& actual, const std::string& way_out,
+                         const std::string& actual, const std::string& hint,
                          ErrorCode code = ErrorCode::kInvalidArgument);
 
 class Table;

@@ -164,9 +164,9 @@ class Builder:
         finally:
             self.op, self.where = before
 
-    def refuse(self, inputs: Sequence[int], what: str, way_out: str) -> Unsupported:
+    def refuse(self, inputs: Sequence[int], what: str, hint: str) -> Unsupported:
         """The error that refuses the current operation."""
-        return refusal(self.op, (self.types[value] for value in inputs), what, way_out, self.where)
+        return refusal(self.op, (self.types[value] for value in inputs), what, hint, self.where)
 
 
 def bits(number: Any) -> int:

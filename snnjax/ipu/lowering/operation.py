@@ -103,9 +103,9 @@ class Operation:
         """An attribute such as ``#stablehlo<comparison_direction LT>``: its last word; empty if it is missing."""
         return str(self.attributes[name]).rstrip(">").split()[-1] if name in self.attributes else ""
 
-    def refuse(self, what: str, way_out: str) -> Unsupported:
+    def refuse(self, what: str, hint: str) -> Unsupported:
         """The error that refuses this operation."""
-        return self.builder.refuse(self.inputs, what, way_out)
+        return self.builder.refuse(self.inputs, what, hint)
 
 
 def array_of(attribute: Any, type_: ArrayType) -> np.ndarray:

@@ -71,8 +71,8 @@ class ModuleWalk(Walk):
         self._types[type_] = ArrayType(dtype, tuple(ranked.shape))
         return self._types[type_]
 
-    def _refuse_type(self, text: str, what: str, way_out: str) -> Unsupported:
-        return refusal(self.builder.op, (), f"{text} {what}", way_out, self.builder.where)
+    def _refuse_type(self, text: str, what: str, hint: str) -> Unsupported:
+        return refusal(self.builder.op, (), f"{text} {what}", hint, self.builder.where)
 
     def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
         """The results of a block of the module, whose operations are added at the builder's current position."""
@@ -90,8 +90,8 @@ class ModuleWalk(Walk):
     def _elements(self, source: Any, inputs: Sequence[int], types: Sequence[ArrayType]) -> list[ArrayType]:
         """The types of a scalar operation that is done for all elements of arrays."""
         if source.name not in _ELEMENTWISE or any(type_.shape for type_ in types):
-            way_out = "Combine elements by elementwise operations, branches and loops"
-            raise self.builder.refuse(inputs, "in a function of elements it is not elementwise", way_out)
+            hint = "Combine elements by elementwise operations, branches and loops"
+            raise self.builder.refuse(inputs, "in a function of elements it is not elementwise", hint)
         return [type_._replace(shape=self.shape) for type_ in types]
 
     def _lower(self, source: Any) -> Sequence[int]:
@@ -131,5 +131,5 @@ def _check_width(operation: Operation, results: Sequence[int]) -> None:
     for value in (*operation.inputs, *results):
         dtype = builder.types[value].dtype
         if dtype in WIDE and value not in builder.constants:
-            way_out = "Leave jax_enable_x64 off, or convert to 32 bits first"
-            raise operation.refuse(f"the IPU has no {dtype}", way_out)
+            hint = "Leave jax_enable_x64 off, or convert to 32 bits first"
+            raise operation.refuse(f"the IPU has no {dtype}", hint)

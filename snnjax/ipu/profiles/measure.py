@@ -64,13 +64,13 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
         (True, 0)
     """
     if not hasattr(compiled, "runtime_executable"):
-        way_out = "Pass jax.jit(function).lower(...).compile()"
-        fail("read_profile", "compiled", "be a compiled program", type(compiled).__name__, way_out)
+        hint = "Pass jax.jit(function).lower(...).compile()"
+        fail("read_profile", "compiled", "be a compiled program", type(compiled).__name__, hint)
     executable = compiled.runtime_executable()
     platform = executable.local_devices()[0].platform
     if platform != PLATFORM:
-        way_out = 'Place its arguments on jax.devices("ipu")'
-        fail("read_profile", "compiled", "be a program for the IPU", f"one for {platform}", way_out)
+        hint = 'Place its arguments on jax.devices("ipu")'
+        fail("read_profile", "compiled", "be a program for the IPU", f"one for {platform}", hint)
     fingerprint = executable.fingerprint
     name = fingerprint.decode() if isinstance(fingerprint, bytes) else fingerprint
     return Profile(library.profile_of(name, reset=reset))

@@ -52,8 +52,8 @@ class Profile(Costs):
         }
         ending = Path(path).suffix
         if ending not in writers:
-            way_out = "Save the figures of figures() with their savefig"
-            fail("Profile.save", "path", f"end in one of {', '.join(writers)}", repr(ending), way_out)
+            hint = "Save the figures of figures() with their savefig"
+            fail("Profile.save", "path", f"end in one of {', '.join(writers)}", repr(ending), hint)
         Path(path).write_text(writers[ending](), encoding="utf-8")
 
     def __str__(self) -> str:

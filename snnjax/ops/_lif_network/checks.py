@@ -51,18 +51,18 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     """Check that connection and weights match the inputs, and return the number of neurons."""
     connection = layer.connection
     good = isinstance(connection, Connection)
-    expected, way_out = "be a Connection", "Leave it out for dense weights"
-    check(good, _OP, f"{name}.connection", expected, repr(connection), way_out)
+    expected, hint = "be a Connection", "Leave it out for dense weights"
+    check(good, _OP, f"{name}.connection", expected, repr(connection), hint)
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
-    is_dense, way_out = connection.convolution is None, "Pass quantisation.dequantise(weights)"
+    is_dense, hint = connection.convolution is None, "Pass quantisation.dequantise(weights)"
     argument, actual = f"{name}.weights", "int8 weights"
     good = is_dense or not isinstance(layer.weights, Quantised)
-    check(good, _OP, argument, "be floating in a convolution", actual, way_out)
+    check(good, _OP, argument, "be floating in a convolution", actual, hint)
     _check_array(argument, layer.weights, shape, axes, dtype)
     width = connection.num_inputs(layer.weights.shape)
-    expected, way_out = f"have the {inputs} inputs of the layer", "Give it the shape of the inputs"
-    check(width == inputs, _OP, f"{name}.connection", expected, width, way_out)
+    expected, hint = f"have the {inputs} inputs of the layer", "Give it the shape of the inputs"
+    check(width == inputs, _OP, f"{name}.connection", expected, width, hint)
     return connection.num_outputs(layer.weights.shape)
 
 
@@ -71,8 +71,8 @@ def _check_delays(name: str, layer: Any) -> None:
     has_delays = layer.connection.max_delay is not None
     expected = "be given" if has_delays else "be None for a connection without `max_delay`"
     argument, actual = f"{name}.delays", "None" if layer.delays is None else "delays"
-    way_out = "Give both or neither"
-    check((layer.delays is not None) == has_delays, _OP, argument, expected, actual, way_out)
+    hint = "Give both or neither"
+    check((layer.delays is not None) == has_delays, _OP, argument, expected, actual, hint)
     if layer.delays is None:
         return
     check_float(_OP, argument, layer.delays)
@@ -101,13 +101,13 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
     if isinstance(inputs, SparseSpikes):
         check_spikes(_OP, "inputs", inputs)
         good = inputs.ids.ndim == 3
-        way_out = "Pass lists with leading axes [time, batch]"
+        hint = "Pass lists with leading axes [time, batch]"
     else:
         check_real_array(_OP, "inputs", inputs)
         good = inputs.ndim == 3
-        way_out = "Add the missing axis, for instance inputs[:, None] for a batch of one"
+        hint = "Add the missing axis, for instance inputs[:, None] for a batch of one"
     shape = inputs.shape if isinstance(inputs, SparseSpikes) else np.shape(inputs)
-    check(good, _OP, "inputs", "have axes [time, batch, inputs]", f"shape {list(shape)}", way_out)
+    check(good, _OP, "inputs", "have axes [time, batch, inputs]", f"shape {list(shape)}", hint)
     return shape[-1], shape[1]
 
 

@@ -206,7 +206,7 @@ OUTGROWN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("op", OUTGROWN)
-def test_program_that_outgrows_its_tiles_names_a_way_out(op: str) -> None:
+def test_program_that_outgrows_its_tiles_names_a_hint(op: str) -> None:
     sizes, attributes, message = OUTGROWN[op]
     on_ipu = OnIpu(op, getattr(cases, op)(np.random.default_rng(0), **sizes), **attributes)
     with pytest.raises(jax.errors.JaxRuntimeError, match=f"RESOURCE_EXHAUSTED: {message}"):

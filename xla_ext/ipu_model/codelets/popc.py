@@ -46,7 +46,7 @@ class PopcError(RuntimeError):
     """What stands in the way, as one message to the user."""
 
 
-def run(command: Sequence[str], must: str, way_out: str) -> str:
+def run(command: Sequence[str], must: str, hint: str) -> str:
     """Runs a compiler and returns its output; raises `PopcError` with its message."""
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -56,7 +56,7 @@ def run(command: Sequence[str], must: str, way_out: str) -> str:
             "Install a C++20 compiler such as g++ 12, or name yours in CXX."
         ) from None
     if result.returncode != 0:
-        raise PopcError(f"popc: {must}, got:\n{result.stderr.strip()}\n{way_out}")
+        raise PopcError(f"popc: {must}, got:\n{result.stderr.strip()}\n{hint}")
     return result.stdout
 
 

@@ -23,9 +23,8 @@ std::string nameOf(const FieldRef& field) {
 }
 
 [[noreturn]] void refuse(const FieldRef& field, const std::string& expected, const std::string& actual,
-                         const std::string& way_out) {
-  throw graph_connection_error("connect: `" + nameOf(field) + "` must " + expected + ", got " + actual + ". " +
-                               way_out);
+                         const std::string& hint) {
+  throw graph_connection_error("connect: `" + nameOf(field) + "` must " + expected + ", got " + actual + ". " + hint);
 }
 
 // INT and LONG, say, are the same on a tile; signed and unsigned are not.

@@ -17,9 +17,8 @@ using ipu_model::viewOf;
 std::shared_ptr<View> copyOf(const Tensor& tensor) { return std::make_shared<View>(viewOf(tensor)); }
 
 [[noreturn]] void refuse(const char* operation, const char* argument, const std::string& expected,
-                         const std::string& actual, const char* way_out) {
-  throw index_error(std::string(operation) + ": `" + argument + "` must " + expected + ", got " + actual + ". " +
-                    way_out);
+                         const std::string& actual, const char* hint) {
+  throw index_error(std::string(operation) + ": `" + argument + "` must " + expected + ", got " + actual + ". " + hint);
 }
 
 void checkDimension(const View& view, const char* operation, std::size_t dimension) {

@@ -231,7 +231,7 @@ struct Twice : poplar::Vertex {
 
 
 @pytest.mark.parametrize(
-    "declaration, way_out",
+    "declaration, hint",
     [
         ("typedef float Pair __attribute__((ext_vector_type(2)));", ""),
         ("using Pair = float __attribute__((__ext_vector_type__(2)));", ""),
@@ -240,13 +240,13 @@ struct Twice : poplar::Vertex {
         ("typedef __attribute__((ext_vector_type(2))) float Pair;", "must be a typedef"),
     ],
 )
-def test_short_vectors_of_clang_are_honoured_or_refused(tmp_path: Path, declaration: str, way_out: str):
+def test_short_vectors_of_clang_are_honoured_or_refused(tmp_path: Path, declaration: str, hint: str):
     (tmp_path / "twice.cpp").write_text(
         "#include <cstdint>" + SHORT_VECTORS.replace("DECLARATION", declaration)
     )
     done = popc(tmp_path, "-o", "a.gp", "twice.cpp")
-    assert done.returncode == (1 if way_out else 0), done.stderr
-    assert way_out in done.stderr
+    assert done.returncode == (1 if hint else 0), done.stderr
+    assert hint in done.stderr
 
 
 ASSEMBLY = """

@@ -43,8 +43,8 @@ def place(walk: Walk, value: int, wanted: Sharding | None) -> int:
     if wanted is None:
         wanted = Sharding(known.mesh, ((),) * rank)
     if wanted.unreduced != known.unreduced and wanted.unreduced:
-        way_out = "Compute it with lax.psum in jax.shard_map"
-        raise walk.builder.refuse((value,), "a sum over IPUs would have to be undone", way_out)
+        hint = "Compute it with lax.psum in jax.shard_map"
+        raise walk.builder.refuse((value,), "a sum over IPUs would have to be undone", hint)
     if known.unreduced and not wanted.unreduced:
         groups = groups_along(known.mesh, _in_order(known.mesh, known.unreduced))
         value = pairs.map_parts(walk.builder, lambda part: combined(walk.builder, part, "add", groups), value)
