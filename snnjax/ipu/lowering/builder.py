@@ -20,8 +20,8 @@ HOISTED_ELEMENTS = 2**14
 
 def is_small(size: int, *dtypes: str) -> bool:
     """Whether this many elements may be a constant, if its dtype or the dtype of an operand is among `dtypes`."""
-    wide = any(dtype in WIDE for dtype in dtypes)
-    return size <= (MAX_WIDE_CONSTANT if wide else MAX_CONSTANT)
+    has_no_register = any(dtype in WIDE for dtype in dtypes)
+    return size <= (MAX_WIDE_CONSTANT if has_no_register else MAX_CONSTANT)
 
 
 class _OpenBlock(NamedTuple):

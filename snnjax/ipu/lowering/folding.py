@@ -30,8 +30,8 @@ def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
     def shifted(x: np.ndarray, by: np.ndarray) -> np.ndarray:
         unsigned = np.dtype(f"u{x.dtype.itemsize}")
         distance, width = by.view(unsigned), unsigned.itemsize * 8
-        moved = function(x.view(unsigned), np.minimum(distance, width - 1).astype(unsigned))
-        return np.where(distance < width, moved, 0).astype(unsigned).view(x.dtype)
+        kept = function(x.view(unsigned), np.minimum(distance, width - 1).astype(unsigned))
+        return np.where(distance < width, kept, 0).astype(unsigned).view(x.dtype)
 
     return shifted
 
@@ -90,9 +90,9 @@ def _convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return x != 0
     if x.dtype.kind in "fV" and dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        wide = x.astype(np.float64)
-        low, high = wide <= limits.min, wide >= float(limits.max + 1)  # powers of two, exact in float64
-        inside = np.where(low | high | np.isnan(wide), 0, wide).astype(dtype)
+        number = x.astype(np.float64)
+        low, high = number <= limits.min, number >= float(limits.max + 1)  # powers of two, exact in float64
+        inside = np.where(low | high | np.isnan(number), 0, number).astype(dtype)
         return np.where(low, dtype.type(limits.min), np.where(high, dtype.type(limits.max), inside))
     return x.astype(dtype)
 

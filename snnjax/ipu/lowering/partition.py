@@ -65,8 +65,8 @@ def lower(walk: Walk, operation: Operation) -> Sequence[int]:
     split = {} if rule is None else _split(operation, rule, shardings)
     before = len(walk.builder.types)
     if rule is None or not split:
-        whole = [place(walk, value, None) for value in operation.inputs]
-        return walk.lower(operation.on(whole, operation.types))
+        gathered = [place(walk, value, None) for value in operation.inputs]
+        return walk.lower(operation.on(gathered, operation.types))
     mesh = next(each.mesh for each in shardings if each is not None)
 
     def sharding(dimensions: Sequence[Sequence[int]]) -> Sharding:
@@ -142,9 +142,9 @@ def _split(
     operation: Operation, rule: ShardingRule, shardings: Sequence[Sharding | None]
 ) -> dict[int, tuple[str, ...]]:
     """The mesh axes of each factor that stays or becomes sharded."""
-    whole = rule.whole | _indexed(operation, rule)
+    unsplit = rule.whole | _indexed(operation, rule)
     if not _may_be_summed(operation):
-        whole |= rule.reduced
+        unsplit |= rule.reduced
     minor = {factor for dims in (*rule.operands, *rule.results) for each in dims for factor in each[1:]}
     mesh = next(each.mesh for each in shardings if each is not None)
     split: dict[int, tuple[str, ...]] = {}
@@ -153,7 +153,7 @@ def _split(
         for sharding, dims in zip(shardings, rule.operands, strict=True)
         if sharding is not None and sharding.mesh == mesh
         for axes, each in zip(sharding.axes, dims, strict=True)
-        if axes and each and each[0] not in whole | minor
+        if axes and each and each[0] not in unsplit | minor
     ]
     for factor, axes in sorted(wishes, key=lambda wish: wish[0] in rule.reduced):
         taken = {axis for each in split.values() for axis in each}

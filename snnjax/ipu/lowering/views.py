@@ -177,16 +177,18 @@ def pad(
     old = builder.types[x]
     if not any((*low, *high, *interior)):
         return x
-    spread = [n + max(n - 1, 0) * gap for n, gap in zip(old.shape, interior, strict=True)]
-    wide = [n + max(before, 0) + max(after, 0) for n, before, after in zip(spread, low, high, strict=True)]
-    shape = tuple(n + before + after for n, before, after in zip(spread, low, high, strict=True))
+    dilated = [n + max(n - 1, 0) * gap for n, gap in zip(old.shape, interior, strict=True)]
+    extended = [
+        n + max(before, 0) + max(after, 0) for n, before, after in zip(dilated, low, high, strict=True)
+    ]
+    shape = tuple(n + before + after for n, before, after in zip(dilated, low, high, strict=True))
     if old.size == 0:
         return splat_like(builder, filler, shape)
     edges = ([max(n, 0) for n in low], [max(n, 0) for n in high], interior)
     padded = x
     if any(any(numbers) for numbers in edges):
         padded = builder.one(
-            "pad", (x, reshape(builder, filler, ())), ArrayType(old.dtype, tuple(wide)), edges
+            "pad", (x, reshape(builder, filler, ())), ArrayType(old.dtype, tuple(extended)), edges
         )
     starts = [max(-n, 0) for n in low]
     limits = [start + n for start, n in zip(starts, shape, strict=True)]

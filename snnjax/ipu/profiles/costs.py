@@ -86,8 +86,8 @@ class Costs:
     @property
     def exchange(self) -> Exchange:
         """The exchange between tiles, without host streams."""
-        moved = (step.exchange for step in self.steps if step.kind != "stream")
-        return functools.reduce(join, moved, Exchange(0, 0, 0))
+        received = (step.exchange for step in self.steps if step.kind != "stream")
+        return functools.reduce(join, received, Exchange(0, 0, 0))
 
     @property
     def host_bytes(self) -> int:

@@ -48,15 +48,15 @@ def _phases(figure: Any, profile: Costs) -> None:
 
 def _operations(figure: Any, profile: Costs) -> None:
     axes = figure.subplots()
-    shown = profile.operations[:_SHOWN][::-1]
-    names = [f"{each.name}  {each.where}" for each in shown]
-    begin = np.zeros(len(shown))
+    listed = profile.operations[:_SHOWN][::-1]
+    names = [f"{each.name}  {each.where}" for each in listed]
+    begin = np.zeros(len(listed))
     for phase, colour in COLOURS.items():
-        widths = np.array([getattr(each.phases, phase) for each in shown], float)
-        axes.barh(range(len(shown)), widths, left=begin, color=colour, label=phase)
+        widths = np.array([getattr(each.phases, phase) for each in listed], float)
+        axes.barh(range(len(listed)), widths, left=begin, color=colour, label=phase)
         begin += widths
     axes.set(xlabel="cycles")
-    axes.set_yticks(range(len(shown)), names, fontsize="small")
+    axes.set_yticks(range(len(listed)), names, fontsize="small")
     axes.set_title("most expensive operations", fontsize="medium", loc="left")
     axes.legend(frameon=False, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)

@@ -137,11 +137,11 @@ def _adopted(steps: Iterable["StepCost"]) -> Iterator["StepCost"]:
         before = groups[index - 1][1][-1].name if index else ""
         after = groups[index + 1][1][0].name if index + 1 < len(groups) else ""
         beside = (before.split(_BETWEEN_NAMES)[-1], after.split(_BETWEEN_NAMES)[0])
-        own = next((name for name in beside if name.startswith(_OWN)), None)
-        operation, where = ("", "") if own is None else _parse_one(own)
+        adopter = next((name for name in beside if name.startswith(_OWN)), None)
+        operation, where = ("", "") if adopter is None else _parse_one(adopter)
         for step in group:
             changed = {"operation": operation.removeprefix(_OWN), "where": where}
-            yield step if own is None else replace(step, **changed)
+            yield step if adopter is None else replace(step, **changed)
 
 
 def steps_of(data: dict[str, Any]) -> tuple[StepCost, ...]:
@@ -177,6 +177,6 @@ def _step(kind: str, data: dict[str, Any]) -> StepCost:
     phases = Phases(
         data.get("cycles", 0), exchange["cycles"], data["sync_cycles"], data.get("host_cycles", 0)
     )
-    moved = Exchange(*(exchange[field] for field in Exchange._fields))
+    received = Exchange(*(exchange[field] for field in Exchange._fields))
     busy = data.get("tiles", 0), data.get("tile_cycles", 0)
-    return StepCost(kind, name, *parse(name), data["position"], data["executions"], phases, moved, *busy)
+    return StepCost(kind, name, *parse(name), data["position"], data["executions"], phases, received, *busy)

@@ -84,8 +84,8 @@ def _operations(profile: Costs) -> list[str]:
 
 def _codelets(profile: Costs) -> list[str]:
     lines = ["Codelets (count, mean and maximum cycles):"]
-    shown = list(profile.codelets.items())[:_SHOWN]
-    lines += [f"  {name}: {each.count:,}, {each.mean:,.1f}, {each.max:,}" for name, each in shown]
-    rest = len(profile.codelets) - len(shown)
+    listed = list(profile.codelets.items())[:_SHOWN]
+    lines += [f"  {name}: {each.count:,}, {each.mean:,.1f}, {each.max:,}" for name, each in listed]
+    rest = len(profile.codelets) - len(listed)
     lines += [f"  and {rest} more"] if rest else []
     return lines + [f"  {name}: of unknown cost, counted as 0 cycles" for name in profile.unknown_codelets]

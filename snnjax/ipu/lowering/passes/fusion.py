@@ -94,8 +94,8 @@ class _Fusion:
         for other in self.clusters:
             if other is not cluster and other.shape == cluster.shape and other.mask & readers:
                 inputs, outputs = self._arrays(other.members)
-                own = [value for value in inputs if self.types[value].size > 1 and value not in arrays]
-                if len(own) <= len(outputs):
+                others = [value for value in inputs if self.types[value].size > 1 and value not in arrays]
+                if len(others) <= len(outputs):
                     found.append(other)
         return found[::-1]
 

@@ -69,10 +69,10 @@ def _with_row_dimensions(builder: Builder, shape: Sequence[int], indices: Indice
 def _with_starts_from_end(builder: Builder, shape: Sequence[int], indices: Indices) -> Indices:
     """The indices without ``where(i < 0, i + n, i)``, which gathers and scatters apply themselves."""
     of_indices = builder.types[indices.value].shape
-    whole = len(indices.index_map) == 1 and (
+    is_single = len(indices.index_map) == 1 and (
         indices.vector >= len(of_indices) or of_indices[indices.vector] == 1
     )
-    parts = [indices.value] if whole else _components(builder, indices)
+    parts = [indices.value] if is_single else _components(builder, indices)
     if not parts or len(parts) != len(indices.index_map):
         return indices._replace(from_end=(0,) * len(indices.index_map))
     starts, sizes = zip(
@@ -82,7 +82,7 @@ def _with_starts_from_end(builder: Builder, shape: Sequence[int], indices: Indic
         ),
         strict=True,
     )
-    value = starts[0] if whole else views.concatenate(builder, starts, indices.vector)
+    value = starts[0] if is_single else views.concatenate(builder, starts, indices.vector)
     return indices._replace(value=value, from_end=sizes)
 
 
@@ -97,8 +97,8 @@ def _components(builder: Builder, indices: Indices) -> list[int]:
     definition = builder.definitions.get(indices.value)
     if definition is None or definition.op != "concatenate" or definition.ints != ((indices.vector,),):
         return []
-    whole = all(builder.types[part].shape[indices.vector] == 1 for part in definition.inputs)
-    return list(definition.inputs) if whole else []
+    is_single = all(builder.types[part].shape[indices.vector] == 1 for part in definition.inputs)
+    return list(definition.inputs) if is_single else []
 
 
 def _row_dimension(

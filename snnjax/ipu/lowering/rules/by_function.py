@@ -106,13 +106,13 @@ def scatter(operation: Operation, arrays: Sequence[int], scattered: Scatter, at:
 
 def _are_apart(builder: Builder, scattered: Scatter) -> bool:
     """Whether the indices are constants without repetition, and each window is one element."""
-    at, whole = scattered.at, builder.constants.get(scattered.at.value)
+    at, known = scattered.at, builder.constants.get(scattered.at.value)
     shape = builder.types[at.value].shape
     if math.prod(n for d, n in enumerate(shape) if d != at.vector) == 1:
         return True
-    if whole is None or at.operand_batching or not set(at.index_map) <= set(at.single):
+    if known is None or at.operand_batching or not set(at.index_map) <= set(at.single):
         return False
-    rows = np.moveaxis(whole, at.vector, -1) if at.vector < whole.ndim else whole[..., None]
+    rows = np.moveaxis(known, at.vector, -1) if at.vector < known.ndim else known[..., None]
     rows = rows.reshape(-1, rows.shape[-1])
     return len(np.unique(rows, axis=0)) == len(rows)
 
@@ -133,7 +133,7 @@ def _combined_at(builder: Builder, arrays: Sequence[int], scattered: Scatter, co
 def _one_by_one(builder: Builder, arrays: Sequence[int], scattered: Scatter, combine: Combine) -> list[int]:
     """A loop over the updates, in their order."""
     rows = _in_rows(builder, scattered)
-    whole = [builder.types[x] for x in arrays]
+    types_of_arrays = [builder.types[x] for x in arrays]
     count, counter = builder.types[rows.at.value].shape[0], ArrayType("s32", ())
 
     def body(parameters: Sequence[int]) -> list[int]:
@@ -149,14 +149,16 @@ def _one_by_one(builder: Builder, arrays: Sequence[int], scattered: Scatter, com
             at=rows.at._replace(value=row(rows.at.value)),
             updates=[pairs.map_parts(builder, row, x) for x in rows.updates],
         )
-        new = _combined_at(builder, pairs.join(builder, whole, parameters[1:]), one, combine)
+        new = _combined_at(builder, pairs.join(builder, types_of_arrays, parameters[1:]), one, combine)
         following = elementwise.binary(builder, "add", number, builder.splat(1, counter))
         return [following, *pairs.split(builder, new)]
 
-    types = [counter, *pairs.real_types(whole)]
+    types = [counter, *pairs.real_types(types_of_arrays)]
     block = builder.block(types, body, is_loop=True)
     initial = [builder.splat(0, counter), *pairs.split(builder, arrays)]
-    return pairs.join(builder, whole, builder.add("repeat", initial, types, ((count,),), blocks=[block])[1:])
+    return pairs.join(
+        builder, types_of_arrays, builder.add("repeat", initial, types, ((count,),), blocks=[block])[1:]
+    )
 
 
 def _in_rows(builder: Builder, scattered: Scatter) -> Scatter:
@@ -174,7 +176,7 @@ def _in_rows(builder: Builder, scattered: Scatter) -> Scatter:
         )
         for d in at.indices_batching
     ]
-    whole = Indices(
+    in_rows = Indices(
         views.concatenate(builder, [value, *columns], 1),
         1,
         (*at.index_map, *at.operand_batching),
@@ -183,7 +185,7 @@ def _in_rows(builder: Builder, scattered: Scatter) -> Scatter:
         (),
         (0,) * (depth + len(columns)),
     )
-    return Scatter(whole, *_updates_in_rows(builder, scattered, count))
+    return Scatter(in_rows, *_updates_in_rows(builder, scattered, count))
 
 
 def _updates_in_rows(builder: Builder, scattered: Scatter, count: int) -> tuple[tuple[int, ...], Any]:

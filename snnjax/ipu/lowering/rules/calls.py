@@ -66,13 +66,15 @@ def _threefry(operation: Operation) -> Sequence[int]:
     """Keys may be single elements, counts are arrays; operands are broadcast along dimensions of size 1."""
     builder, shape = operation.builder, operation.types[0].shape
 
-    def whole(x: int) -> int:
+    def broadcast(x: int) -> int:
         if builder.types[x].size == 1:
             return views.splat_like(builder, x, shape)
         return views.broadcast(builder, x, shape, range(len(shape)))
 
-    keys = [_single(operation, x) if builder.types[x].size == 1 else whole(x) for x in operation.inputs[:2]]
-    return builder.add("threefry", (*keys, *map(whole, operation.inputs[2:])), operation.types)
+    keys = [
+        _single(operation, x) if builder.types[x].size == 1 else broadcast(x) for x in operation.inputs[:2]
+    ]
+    return builder.add("threefry", (*keys, *map(broadcast, operation.inputs[2:])), operation.types)
 
 
 def _single(operation: Operation, key: int) -> int:

@@ -115,10 +115,10 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
         return pairs.split(builder, [place(walk, *pair) for pair in each])
 
     blocks = [builder.block((), functools.partial(placed, source)) for source in branches]
-    whole = local_types([operation.types[place] for place in kept], shardings)
+    types = local_types([operation.types[place] for place in kept], shardings)
     before = len(builder.types)
-    outputs = builder.add("case", (index,), pairs.real_types(whole), blocks=blocks)
-    values = zip(pairs.join(builder, whole, outputs), shardings, strict=True)
+    outputs = builder.add("case", (index,), pairs.real_types(types), blocks=blocks)
+    values = zip(pairs.join(builder, types, outputs), shardings, strict=True)
     results = dict(zip(kept, [mark(walk, *each, before) for each in values], strict=True))
     return [
         results[place] if place in results else pairs.empty(builder, type_)

@@ -84,9 +84,9 @@ def _binary(expression: Expression, name: str, x: int, y: int, dtype: str) -> in
 def _distance(expression: Expression, y: int, dtype: str) -> int:
     """The distance to shift 32 bits: the width of a narrow type shifts everything out."""
     width = expression.constant(np.uint32(bits_of(dtype)))
-    whole = expression.constant(np.uint32(32))
+    all_bits = expression.constant(np.uint32(32))
     far = expression.step("ge.u32", y, width)  # true for negative distances as well
-    return expression.step("select.u32", far, whole, y)
+    return expression.step("select.u32", far, all_bits, y)
 
 
 def unary(builder: Builder, name: str, x: int) -> int:

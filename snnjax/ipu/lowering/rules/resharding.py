@@ -70,8 +70,8 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
 def combined(builder: Builder, x: int, kind: str, groups: Groups) -> int:
     """The elementwise combination over the partitions of each group."""
     type_ = builder.types[x]
-    wide = elementwise.convert(builder, x, native(type_.dtype))
-    result = builder.one("all_reduce", (wide,), builder.types[wide], groups, (kind,))
+    converted = elementwise.convert(builder, x, native(type_.dtype))
+    result = builder.one("all_reduce", (converted,), builder.types[converted], groups, (kind,))
     return elementwise.convert(builder, result, type_.dtype)
 
 
@@ -86,11 +86,11 @@ def _gathered(walk: Walk, value: int, known: Sharding, kept: Sequence[int]) -> i
             if count > 1:
                 type_ = builder.types[part]
                 shape = (*type_.shape[:d], type_.shape[d] * count, *type_.shape[d + 1 :])
-                whole = ArrayType(type_.dtype, shape)
+                gathered = ArrayType(type_.dtype, shape)
                 part = (
-                    builder.one("all_gather", (part,), whole, (*groups, (d,)))
-                    if whole.size
-                    else views.empty(builder, whole)
+                    builder.one("all_gather", (part,), gathered, (*groups, (d,)))
+                    if gathered.size
+                    else views.empty(builder, gathered)
                 )
         return part
 

@@ -185,8 +185,8 @@ def _lower_manual_computation(operation: Operation) -> list[int]:
         others = shardings_of(walk, results)
     finally:
         walk.shardings, walk.manual, walk.is_manual = outer
-    whole = [_beside(*pair) for pair in zip(outs, others, strict=True)]
-    return [mark(walk, *pair) for pair in zip(results, whole, strict=True)]
+    outside = [_beside(*pair) for pair in zip(outs, others, strict=True)]
+    return [mark(walk, *pair) for pair in zip(results, outside, strict=True)]
 
 
 def _without(axes: Sequence[Sequence[str]], names: frozenset[str]) -> tuple[tuple[str, ...], ...]:
@@ -208,6 +208,6 @@ def _with_others(walk: Walk, value: int, wanted: Sharding, manual: frozenset[str
     if known is None or known.mesh != wanted.mesh:
         return wanted
     both = _beside(wanted, known._replace(axes=_without(known.axes, manual)))
-    whole = [n * part for n, part in zip(walk.builder.types[value].shape, known.parts(), strict=True)]
-    fits = all(n % part == 0 for n, part in zip(whole, both.parts(), strict=True))
+    shape = [n * part for n, part in zip(walk.builder.types[value].shape, known.parts(), strict=True)]
+    fits = all(n % part == 0 for n, part in zip(shape, both.parts(), strict=True))
     return both if fits else wanted

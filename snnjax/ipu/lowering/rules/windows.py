@@ -106,16 +106,16 @@ def _along(
     def cut(xs: Sequence[int], start: int, limit: int, stride: int = 1) -> list[int]:
         return [pairs.cut_along(builder, x, dimension, start, limit, stride) for x in xs]
 
-    whole: Sequence[int] = []
+    combined: Sequence[int] = []
     # Each place of `powers` holds `power` elements, each of `whole` the first `done`.
     powers, power, done = arrays, 1, 0
     while True:
         if size & power:
             start = done * hole
             pieces = cut(powers, start, start + (count - 1) * stride + 1, stride)
-            whole, done = combine(whole, pieces) if whole else pieces, done + power
+            combined, done = combine(combined, pieces) if combined else pieces, done + power
         if 2 * power > size:
-            return whole
+            return combined
         length, step = builder.types[powers[0]].shape[dimension], power * hole
         powers, power = combine(cut(powers, 0, length - step), cut(powers, step, length)), 2 * power
 
