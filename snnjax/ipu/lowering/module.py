@@ -129,13 +129,12 @@ def _name(module: Any) -> str:
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _options(compile_options: Any) -> list[tuple[str, str]]:
     """The options meant for the IPU, without their prefix; the executor knows their names and values."""
-    options = [(key, _text(value)) for key, value in compile_options.env_option_overrides]
+    options = [
+        (key, str(value).lower() if isinstance(value, bool) else str(value))
+        for key, value in compile_options.env_option_overrides
+    ]
     for key, _ in options:
         wrong = f"compile: `compiler_options` must begin with {_OPTION_PREFIX!r}, got {key!r}. Leave it out on an IPU"
         if key.startswith("xla_"):

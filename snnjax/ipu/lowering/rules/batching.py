@@ -75,13 +75,9 @@ def _with_starts_from_end(builder: Builder, shape: Sequence[int], indices: Indic
     parts = [indices.value] if is_single else _components(builder, indices)
     if not parts or len(parts) != len(indices.index_map):
         return indices._replace(from_end=(0,) * len(indices.index_map))
-    starts, sizes = zip(
-        *(
-            counted_from_end(builder, part, shape[dimension])
-            for dimension, part in zip(indices.index_map, parts, strict=True)
-        ),
-        strict=True,
-    )
+    components = zip(indices.index_map, parts, strict=True)
+    counted = [counted_from_end(builder, part, shape[dimension]) for dimension, part in components]
+    starts, sizes = zip(*counted, strict=True)
     value = starts[0] if is_single else views.concatenate(builder, starts, indices.vector)
     return indices._replace(value=value, from_end=sizes)
 

@@ -156,9 +156,8 @@ def _one_by_one(builder: Builder, arrays: Sequence[int], scattered: Scatter, com
     types = [counter, *pairs.real_types(types_of_arrays)]
     block = builder.block(types, body, is_loop=True)
     initial = [builder.splat(0, counter), *pairs.split(builder, arrays)]
-    return pairs.join(
-        builder, types_of_arrays, builder.add("repeat", initial, types, ((count,),), blocks=[block])[1:]
-    )
+    results = builder.add("repeat", initial, types, ((count,),), blocks=[block])
+    return pairs.join(builder, types_of_arrays, results[1:])
 
 
 def _in_rows(builder: Builder, scattered: Scatter) -> Scatter:

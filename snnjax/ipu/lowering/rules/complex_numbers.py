@@ -31,14 +31,8 @@ def _part_by_part(operation: Operation) -> list[int]:
     """The real rule on the real and on the imaginary parts; operands that are not complex go to both."""
     builder = operation.builder
     types = [pairs.part_type(type_) if type_.dtype == COMPLEX else type_ for type_ in operation.types]
-    halves = [
-        operation.walk.lower(
-            operation.on(
-                [builder.parts.get(value, (value, value))[place] for value in operation.inputs], types
-            )
-        )
-        for place in (0, 1)
-    ]
+    parts = zip(*(builder.parts.get(value, (value, value)) for value in operation.inputs), strict=True)
+    halves = [operation.walk.lower(operation.on(each, types)) for each in parts]
     return [
         pairs.pair(builder, real, imaginary) if type_.dtype == COMPLEX else real
         for type_, real, imaginary in zip(operation.types, *halves, strict=True)

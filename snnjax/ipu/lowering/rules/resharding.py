@@ -87,11 +87,10 @@ def _gathered(walk: Walk, value: int, known: Sharding, kept: Sequence[int]) -> i
                 type_ = builder.types[part]
                 shape = (*type_.shape[:d], type_.shape[d] * count, *type_.shape[d + 1 :])
                 gathered = ArrayType(type_.dtype, shape)
-                part = (
-                    builder.one("all_gather", (part,), gathered, (*groups, (d,)))
-                    if gathered.size
-                    else views.empty(builder, gathered)
-                )
+                if gathered.size:
+                    part = builder.one("all_gather", (part,), gathered, (*groups, (d,)))
+                else:
+                    part = views.empty(builder, gathered)
         return part
 
     return pairs.map_parts(builder, gather, value)

@@ -79,13 +79,8 @@ def localise(walk: Walk, main: Any, options: Any) -> Layout:
     block = main.regions[0].blocks[0]
     types = [walk.array_type(argument.type) for argument in block.arguments]
     if options.num_replicas != 1:
-        raise refusal(
-            "compile",
-            (),
-            f"`num_replicas` must be 1, got {options.num_replicas}",
-            "Compile for partitions, as jax.jit and jax.shard_map do",
-            "",
-        )
+        what = f"`num_replicas` must be 1, got {options.num_replicas}"
+        raise refusal("compile", (), what, "Compile for partitions, as jax.jit and jax.shard_map do", "")
     count = options.num_partitions
     devices = _jax_compat.device_ids(options) or list(range(count))
     walk.num_partitions = count
