@@ -33,11 +33,11 @@ jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
 import hypothesis
 import jax
 import pytest
-from snnjax_jax_plugin import _library
+from snnjax_jax_plugin import _wire
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
-if not _library.is_not_built():
+if _wire.path().exists():
     jax.config.update("jax_platforms", "cpu,ipu")
     # IPU tests report what is wrong with it (tests/ipu/conftest.py); the others continue.
     with unittest.mock.patch.dict(os.environ, IPUS), contextlib.suppress(RuntimeError, RuntimeWarning):
