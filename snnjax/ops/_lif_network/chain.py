@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, sum_dtype, wide
+from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, wide
 from snnjax.ops._connection import Connection
 from snnjax.ops._glif_step import align
 from snnjax.ops._lif_network.layer import (
@@ -84,18 +84,16 @@ def _valid(operands: Operands) -> Array | None:
 def _run_layers(operands: Operands, switches: Switches, runs: list[LayerRun] | None = None) -> list[_Ran]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
     x, valid, ran = _dense_inputs(operands, switches), _valid(operands), []
-    dtype = operands.dtype if runs is None else sum_dtype(operands.dtype)
     each = zip(operands.linears, _neurons(operands, switches), operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = _delayed(operands, linear, x, first, connection)
+        current = _apply(linear, x, connection, again=runs is not None)
+        given = neurons, current, valid, before
         if runs is None:
-            current = _apply(linear, x, connection)
-            run, last = layer_forward(neurons, current, valid, before)
+            run, x, last = layer_forward(*given, operands.dtype)
         else:
-            current = _apply(linear, x, connection, again=True)
-            run, last = layer_again(neurons, current, valid, before, runs[index])
-        x = neurons.listed_spikes(run, valid, dtype)
+            run, x, last = layer_again(*given, runs[index])
         ran.append(_Ran(neurons, current, run, x, last._replace(pending=left)))
     return ran
 

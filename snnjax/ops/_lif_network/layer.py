@@ -167,31 +167,34 @@ class Known(NamedTuple):
 
 
 def layer_forward(
-    neurons: Neurons, current: Array, valid: Array | None, first: LayerState
-) -> tuple[LayerRun, LayerState]:
-    """Run a layer from its first state; also return the last one."""
+    neurons: Neurons, current: Array, valid: Array | None, first: LayerState, dtype: Any
+) -> tuple[LayerRun, Array, LayerState]:
+    """Run a layer from its first state; also return the listed spikes in `dtype` and the last state."""
 
     def step(state: LayerState, xs: tuple[Array, Array | None]) -> tuple[LayerState, LayerRun]:
         return layer_step(neurons.switches, neurons.constants, state, xs[0], Known(xs[1], None))
 
-    last, ran = jax.lax.scan(step, first, (current, valid))
+    last, run = jax.lax.scan(step, first, (current, valid))
     if neurons.constants.recurrent is None:
-        ran = ran._replace(listed=neurons.listed(ran, valid))
-    return ran, last
+        run = run._replace(listed=neurons.listed(run, valid))
+    return run, neurons.listed_spikes(run, valid, dtype), last
 
 
 def layer_again(
-    neurons: Neurons, current: Array, valid: Array | None, first: LayerState, record: LayerRun
-) -> tuple[LayerRun, LayerState]:
-    """The same as recorded: its vjp is that of the steps at the recorded states. The values of the last are others."""
-    spikes = None
+    neurons: Neurons, current: Array, valid: Array | None, first: LayerState, run: LayerRun
+) -> tuple[LayerRun, Array, LayerState]:
+    """The same as recorded, in the accumulation dtype: its vjp is that of the steps at the recorded states."""
+    spikes, dtype = None, first.v.dtype
     if neurons.constants.recurrent is not None:
         first = first._replace(spikes=wide(first.spikes))
-        spikes = neurons.listed_spikes(jax.lax.stop_gradient(record), valid, first.spikes.dtype)
+        spikes = neurons.listed_spikes(run, valid, dtype)
     step = functools.partial(_state_after, neurons.switches)
-    states = LayerState(record.v, record.w, spikes)
-    ran, last = replayed(step, neurons.constants, first, current, Known(valid, record), states)
-    return record._replace(v=ran.v, w=ran.w), last
+    states = LayerState(run.v, run.w, spikes)
+    states, last = replayed(step, neurons.constants, first, current, Known(valid, run), states)
+    run = run._replace(v=states.v, w=states.w)
+    if spikes is None:
+        return run, neurons.listed_spikes(run, valid, dtype), last
+    return run, _choose(valid, states.spikes, jnp.zeros_like(spikes)), last
 
 
 def _state_after(
