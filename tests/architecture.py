@@ -18,7 +18,7 @@ LAYERS = (
     ("neurons",),
     ("ops", "event_times", "plasticity"),
     ("sparse_spikes", "surrogates", "_quantised"),
-    ("_compiler_options", "_dispatch", "_platforms", "_targets", "_write"),
+    ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
     ("_check",),
     ("_types", "_jax_compat"),
 )

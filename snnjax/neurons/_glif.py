@@ -12,17 +12,9 @@ from snnjax.surrogates import Surrogate
 
 
 class GLIF(NamedTuple):
-    r"""The equation that `snnjax.lif_network` supports, with one or two linear states ``v`` and ``w``.
+    r"""A neuron of the equation in `snnjax.lif_network`, with one or two linear states ``v`` and ``w``.
 
-    With the current :math:`I`, a prime for the previous step, and ``s' = [v' > threshold + threshold_coupling w']``:
-
-    .. math::
-
-        w &= \alpha_w w' + a v' + g_w I + b s' \\
-        v &= \alpha\, \mathrm{reset}(v', s') + g I + c w \\
-        s &= [v > \theta + \kappa w]
-
-    The constants are `decay` :math:`\alpha`, `gain` :math:`g`, `threshold` :math:`\theta`, and of the `SecondState`
+    The inputs of the neuron are its current :math:`I`. The constants are `decay` :math:`\alpha`, `gain` :math:`g`, `threshold` :math:`\theta`, and of the `SecondState`
     `w_decay` :math:`\alpha_w`, `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump` :math:`b`, `v_coupling`
     :math:`c` and `threshold_coupling` :math:`\kappa`. The state of the neuron holds ``v``, or ``v`` and ``w`` in this
     order.

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from snnjax import _dispatch
 from snnjax._check import as_lengths, check_size
 from snnjax._quantised import Quantised
+from snnjax._sharding import gathered, vary_alike
 from snnjax._types import sum_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
@@ -211,7 +211,7 @@ def count_network(
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
     """`lif_network` with spike counts instead of the activity."""
     given = inputs, layers, readout, state, lengths
-    inputs, layers, readout, state, lengths = _dispatch.gathered(given)
+    inputs, layers, readout, state, lengths = gathered(given)
     batch = checks.check_network(inputs, layers, readout, chunk)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:
@@ -219,7 +219,7 @@ def count_network(
     checks.check_state(state, batch, layers, readout)
     lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[0], batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
-    operands = _dispatch.vary_alike(operands)
+    operands = vary_alike(operands)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = any(layer.records_spikes for layer in switches.layers)
     spikes = results.spikes if records else None

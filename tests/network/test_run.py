@@ -13,7 +13,6 @@ from jax.sharding import PartitionSpec
 from snnjax import (
     Network,
     SparseSpikes,
-    _dispatch,
     axonal,
     conv1d,
     conv2d,
@@ -26,7 +25,7 @@ from snnjax import (
 )
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.numbers import assert_close
-from tests.ops.common import jit
+from tests.ops.common import equations, jit
 
 # Sums run in another order: a few ulp of float32 on sums of up to 60 terms of order 1.
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
@@ -270,16 +269,11 @@ def test_implementation_reaches_every_op(neuron: Any, ops: set[str], monkeypatch
     """The forward and the backward pass of all; the products of the events, of the layers and of the read-out."""
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params, inputs = initial(net), SparseSpikes.from_dense(random_spikes(0.3), 6)
-    seen, evaluate = [], _dispatch.evaluate
-
-    def record(target: str, *arguments: Any, implementation: str | None = None, **options: Any) -> Any:
-        seen.append((target.removeprefix("snnjax_"), implementation))
-        return evaluate(target, *arguments, implementation=implementation, **options)
-
-    monkeypatch.setattr(_dispatch, "evaluate", record)
     run = with_gradients(functools.partial(net.apply, implementation="reference"))
-    jax.eval_shape(run, params, net.initial_state(params, BATCH), inputs)
-    names, implementations = zip(*seen, strict=True)
+    jaxpr = jax.make_jaxpr(run)(params, net.initial_state(params, BATCH), inputs)
+    called = [each.params["call"] for each in equations(jaxpr.jaxpr) if "call" in each.params]
+    names = [call.target.name.removeprefix("snnjax_") for call in called]
+    implementations = [call.implementation for call in called]
     assert {name for name in names if "backward" not in name} == ops
     assert {name.split("_backward")[0] for name in names if "backward" in name} >= ops - {"spike_matmul"}
     assert set(implementations) == {"reference"}

@@ -2,13 +2,14 @@
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import jaxprs_in_params
 from jax.test_util import check_vjp
 
 from tests.cases import CASES, OPS, Case
@@ -120,3 +121,11 @@ def compiled(case: Case) -> Callable[..., Any]:
         return with_gradient(case.function)(*arguments)
 
     return jit(counted)
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """The equations of a jaxpr and of all jaxprs within it."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for inner in jaxprs_in_params(equation.params):
+            yield from equations(inner)

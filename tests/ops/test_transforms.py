@@ -17,6 +17,7 @@ from tests.ops.common import (
     compiled,
     draws,
     each_case,
+    equations,
     float_leaves,
     jit,
     pick,
@@ -41,14 +42,7 @@ PLAIN = ("spike", "pool_spikes")
 
 def primitives(jaxpr: Any) -> Counter[str]:
     """How often each primitive occurs in a jaxpr and all within it."""
-    found: Counter[str] = Counter()
-    for equation in jaxpr.eqns:
-        found[equation.primitive.name] += 1
-        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
-            inner = getattr(inner, "jaxpr", inner)
-            if hasattr(inner, "eqns"):
-                found += primitives(inner)
-    return found
+    return Counter(equation.primitive.name for equation in equations(jaxpr))
 
 
 def in_axes(case: Case, mapped: int | None) -> tuple[int | None, ...]:
@@ -110,21 +104,12 @@ def test_vmap_over_the_batched_arguments_folds_into_the_batch(case: Case) -> Non
     axes = tuple(None if axis is None else 0 for axis in case.batch_axes)
     stacked = tuple(a if axis is None else stack([a, a]) for a, axis in zip(arguments, axes, strict=True))
     jaxpr = jax.make_jaxpr(jax.vmap(case.function, axes))(*stacked).jaxpr
-    calls = [e for e in _equations(jaxpr) if e.primitive.name.startswith("snnjax_")]
+    calls = [e for e in equations(jaxpr) if e.primitive.name.startswith("snnjax_")]
     assert len(calls) == (case.name not in PLAIN)
     for call in calls:
         shapes = [variable.aval.shape for variable in (*call.invars, *call.outvars)]
         assert all(shape[0] == 1 for shape in shapes)
         assert all(2 * BATCH in shape for shape in (v.aval.shape for v in call.outvars))
-
-
-def _equations(jaxpr: Any) -> Any:
-    for equation in jaxpr.eqns:
-        yield equation
-        for value in equation.params.values():
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from _equations(inner)
 
 
 @each_case

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax import _dispatch, _targets
+from snnjax import _targets
+from snnjax._dispatch import Kernel
 from snnjax._quantised import Quantised
 from snnjax._types import RESETS, SURROGATES
 from snnjax.ops._connection import Connection
@@ -125,7 +126,7 @@ def _flat(weights: Any) -> Any:
     return weights.reshape(groups, math.prod(taps), outputs)
 
 
-def _call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
+def call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
     """The forward pass."""
     attributes = {**_attributes(operands, switches), "records": switches.keeps_record}
     return _targets.call("snnjax_lif_network", _leaves(operands, switches), results, **attributes)
@@ -146,7 +147,7 @@ def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Ne
     return leaves if g.last_readout is None else [*leaves, g.last_readout]
 
 
-def _call_backward(
+def call_backward(
     arguments: BackwardArguments,
     static: tuple[Switches, Needs],
     results: Sequence[jax.ShapeDtypeStruct],
@@ -242,9 +243,8 @@ def _like(g: Array, result: jax.ShapeDtypeStruct) -> Array:
     return g.reshape(result.shape).astype(result.dtype)
 
 
-KERNEL = _dispatch.Kernel(_call, _obstacle)
-BACKWARD_KERNEL = _dispatch.Kernel(
-    _call_backward,
+KERNEL = Kernel(call, _obstacle)
+BACKWARD_KERNEL = Kernel(
+    functools.partial(call_backward, overwrites=True),
     lambda arguments, static: _obstacle(arguments.operands, static[0]),
-    call_on_cpu=functools.partial(_call_backward, overwrites=True),
 )

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax import _dispatch
+from snnjax._batching import SHARED
+from snnjax._dispatch import Target, evaluate
 from snnjax._quantised import refuse_gradient
 from snnjax._types import id_dtype, sum_dtype
 from snnjax.ops._lif_network.chain import backward, forward
@@ -29,10 +30,13 @@ from snnjax.ops._lif_network.records import (
 )
 from snnjax.sparse_spikes import SparseSpikes
 
+FORWARD = Target("snnjax_lif_network", "lif_network", forward, {"cpu": KERNEL})
+BACKWARD = Target("snnjax_lif_network_backward", "lif_network", backward, {"cpu": BACKWARD_KERNEL})
+
 
 def _axes(operands: Operands) -> Operands:
     """The batch axis of each operand."""
-    shared = functools.partial(jax.tree.map, lambda _: _dispatch.SHARED)
+    shared = functools.partial(jax.tree.map, lambda _: SHARED)
     return Operands(
         jax.tree.map(lambda _: 1, operands.inputs),
         *shared(operands[1:4]),
@@ -120,16 +124,14 @@ def _result_axes(shapes: tuple[Results, Record | None]) -> Any:
 
 def _forward(operands: Operands, switches: Switches) -> tuple[Results, Any]:
     shapes = _shapes(operands, switches)
-    return _dispatch.evaluate(
-        "snnjax_lif_network",
-        forward,
+    return evaluate(
+        FORWARD,
         operands,
         _axes(operands),
         _result_axes(shapes),
         switches,
         results=shapes,
         droppable=_droppable(shapes, switches),
-        kernel=KERNEL,
         implementation=switches.implementation,
     )
 
@@ -181,15 +183,13 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
     last = tuple(own._replace(pending=_rows_of_cotangents(own.pending)) for own in g.last)
     g = jax.tree.map(_filled, g._replace(dropped=(), spikes=values, last=last))
     g_axes = result_axes._replace(dropped=(), spikes=jax.tree.map(lambda _: 1, values))
-    cotangents = _dispatch.evaluate(
-        "snnjax_lif_network_backward",
-        backward,
+    cotangents = evaluate(
+        BACKWARD,
         BackwardArguments(operands, results, record, g),
         BackwardArguments(axes, _residual(result_axes), record_axes, g_axes),
         differentiable(axes, operands),
         (switches, needs),
         results=differentiable(operands, operands),
-        kernel=BACKWARD_KERNEL,
         implementation=switches.implementation,
     )
     return (cotangents,)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import SparseSpikes, _dispatch
+from snnjax import SparseSpikes
+from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax.ipu import lowering, read_profile
 from snnjax.quantisation import quantise_network
 from tests import cases
@@ -271,12 +272,11 @@ def test_networks_inside_transformations(ipus, name):
 
 def test_op_that_the_ipu_does_not_know_runs_on_its_reference(ipus):
     """Whatever its kernel on the CPU is called."""
-    kernel = _dispatch.Kernel(
-        lambda x, static, groups: jax.ffi.ffi_call("snnjax_made_up", jax.typeof(x))(x), lambda *_: None
-    )
+    kernel = Kernel(lambda *_: jax.ffi.ffi_call("snnjax_made_up", ())(), lambda *_: None)
+    target = Target("snnjax_made_up", "made_up", lambda x, _: 2 * x, {"cpu": kernel})
 
     def double(x: jax.Array) -> jax.Array:
-        return _dispatch.evaluate("snnjax_made_up", lambda x, _: 2 * x, x, 0, 0, kernel=kernel)
+        return evaluate(target, x, 0, 0)
 
     assert on_device(ipus[0], double, jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
 

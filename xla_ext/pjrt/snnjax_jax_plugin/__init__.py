@@ -27,11 +27,11 @@ def initialize() -> None:
         _warn(_described(error))
 
 
-def snnjax_obstacle() -> Any:
-    """The limits of the codelets, which snnjax asks for when it first lowers one of its ops for the platform."""
+def snnjax_kernel(target: Any) -> Any:
+    """The codelets of a target, which snnjax asks for when it lowers one of its ops for the platform."""
     from snnjax.ipu.device import own_ops
 
-    return own_ops.obstacle
+    return own_ops.kernel(target)
 
 
 def make_client() -> Any:
