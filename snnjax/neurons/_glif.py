@@ -14,10 +14,9 @@ from snnjax.surrogates import Surrogate
 class GLIF(NamedTuple):
     r"""A neuron of the equation in `snnjax.lif_network`, with one or two linear states ``v`` and ``w``.
 
-    The inputs of the neuron are its current :math:`I`. The constants are `decay` :math:`\alpha`, `gain` :math:`g`, `threshold` :math:`\theta`, and of the `SecondState`
-    `w_decay` :math:`\alpha_w`, `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump` :math:`b`, `v_coupling`
-    :math:`c` and `threshold_coupling` :math:`\kappa`. The state of the neuron holds ``v``, or ``v`` and ``w`` in this
-    order.
+    The inputs of the neuron are its current :math:`I`. The constants are `decay` :math:`\alpha`, `gain` :math:`g`,
+    `threshold` :math:`\theta`, and those of the `SecondState`. The state of the neuron holds ``v``, or ``v`` and ``w``
+    in this order.
 
     A reset subtracts the raised threshold. `detach_reset` stops only the gradient through the spikes in the reset; the
     gradient through the spikes that add to ``w`` always flows.
@@ -60,9 +59,10 @@ def advance(
     """
     given = form.constants(params)
     check_inputs(op, (params, given.threshold), state.v, inputs)
-    v, w = (state.v, None) if given.second_state is None else state
+    second, threshold = given.second_state, given.threshold
+    v, w = (state.v, None) if second is None else state
     stepped = glif_step(given, LIFConvention(surrogate, *form[1:]), v, w, wide(inputs))
     after = state._replace(v=stepped.v) if w is None else type(state)(stepped.v, stepped.w)
-    is_raised = w is not None and given.second_state.threshold_coupling is not None
-    threshold = stepped.threshold if is_raised else given.threshold
+    if second is not None and second.threshold_coupling is not None:
+        threshold = stepped.threshold
     return stepped.membrane, just_below(wide(threshold)) if form.inclusive else threshold, after

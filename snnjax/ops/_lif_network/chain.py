@@ -172,7 +172,7 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
 def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     multiply = product if again else Connection.current
-    rows = multiply(connection, rows_of(x), linear.weights)
+    rows: Any = multiply(connection, rows_of(x), linear.weights)
     rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
@@ -258,11 +258,11 @@ def _results_again(
     if operands.readout is not None:
         readout = operands.readout
         current = _apply(readout.linear, output, switches.readout, again=True)
-        states = wide(
-            results.output
-        )  # rounded, but accurate enough: only the gradient of the decay uses them
+        # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
+        states = wide(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
-        output, last_readout = replayed(_leaky_step, *given)
+        replay: Any = replayed(_leaky_step, *given)
+        output, last_readout = replay
     counts = ()
     if needs.counts:
         counts = tuple(

@@ -144,7 +144,7 @@ def layer_step(
         if record is None:
             current = current + dense_product(state.spikes, recurrent)
         else:
-            sent = product(DENSE, rows_of(state.spikes), recurrent)
+            sent: Any = product(DENSE, rows_of(state.spikes), recurrent)
             current = current + sent.reshape(current.shape)
     v, w = _choose(inside, neurons.advance(state, current), (state.v, state.w))
     if record is None:
@@ -190,7 +190,8 @@ def layer_again(
         spikes = neurons.listed_spikes(run, valid, dtype)
     step = functools.partial(_state_after, neurons.switches)
     states = LayerState(run.v, run.w, spikes)
-    states, last = replayed(step, neurons.constants, first, current, Known(valid, run), states)
+    replay: Any = replayed(step, neurons.constants, first, current, Known(valid, run), states)
+    states, last = replay
     run = run._replace(v=states.v, w=states.w)
     if spikes is None:
         return run, neurons.listed_spikes(run, valid, dtype), last
