@@ -81,9 +81,8 @@ class Session:
         for name in ("num_ipus", "gradient_accumulation"):
             check_integer("Session", name, getattr(self, name), 1)
         check_choice("Session", "precision", self.precision, tuple(_training.PRECISIONS))
-        share = self.memory_proportion
+        share, expected = self.memory_proportion, "be above 0 and at most 1"
         good = isinstance(share, int | float) and 0 < share <= 1
-        expected = "be above 0 and at most 1"
         check(good, "Session", "memory_proportion", expected, repr(share), "Pass 1.0 for all of it")
         for name in ("enable_half_partials", "compile_only", "recompute"):
             value = getattr(self, name)

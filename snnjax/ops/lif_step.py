@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,19 +13,8 @@ from snnjax._check import check, check_array, check_choice, check_float_array, c
 from snnjax._dispatch import Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, sum_dtype, wide
-from snnjax.ops.spike import spike
+from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
 from snnjax.surrogates import Surrogate, as_surrogate
-
-
-class LIFConvention(NamedTuple):
-    """The static switches of `lif_step`."""
-
-    surrogate: Surrogate
-    reset: str
-    detach_reset: bool
-    reset_time: str
-    spike_from: str
-    inclusive: bool
 
 
 def lif_step(
@@ -161,31 +150,13 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
 
 
 def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[Array, Array]:
-    """The equations of the docstring on v, current ``[batch, neurons]`` and constants ``[1 | neurons]``."""
-    v, current, decay, threshold, gain = (o if o.ndim == 2 else o[None, :] for o in operands)
-
-    def fire(membrane: Array) -> Array:
-        return spike(membrane - threshold, convention.surrogate, inclusive=convention.inclusive)
-
-    def reset(membrane: Array, spikes: Array) -> Array:
-        spikes = jax.lax.stop_gradient(spikes) if convention.detach_reset else spikes
-        return {"subtract": membrane - threshold * spikes, "zero": membrane * (1 - spikes), "none": membrane}[
-            convention.reset
-        ]
-
-    if convention.reset_time == "immediate":
-        charged = decay * v + gain * current
-        spikes = fire(charged)
-        return reset(charged, spikes), spikes
-    before = fire(v)
-    if convention.reset_time == "before_decay":
-        v_new = decay * reset(v, before) + gain * current
-    else:
-        v_new = reset(decay * v + gain * current, before)
-    return v_new, before if convention.spike_from == "old" else fire(v_new)
+    """The new membrane and the spikes, from v, current ``[batch, neurons]`` and constants ``[1 | neurons]``."""
+    v, current, decay, threshold, gain = operands
+    stepped = glif_step(GLIFConstants(decay, threshold, gain), convention, v, None, current)
+    return stepped.v, convention.fire(stepped.membrane - stepped.threshold)
 
 
-# One program outside jit too, like the target: op by op it would be slow, and round differently.
+# One program outside jit too, like the target.
 _composed = jax.jit(_definition, static_argnums=1)
 
 

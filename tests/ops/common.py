@@ -1,7 +1,6 @@
 """Code shared by the property tests: the float leaves of arguments and results, losses, comparisons."""
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -109,18 +108,10 @@ def draws(case: Case, count: int, seed: int = 0) -> list[tuple[Any, ...]]:
     return [case.arguments(np.random.default_rng(seed + number)) for number in range(count)]
 
 
-TRACES: Counter[str] = Counter()  # of `compiled`, by the id of the case
-
-
 @functools.cache
 def compiled(case: Case) -> Callable[..., Any]:
-    """The op's values and gradients, compiled once for all tests."""
-
-    def counted(*arguments: Any) -> Any:
-        TRACES[case.id] += 1
-        return with_gradient(case.function)(*arguments)
-
-    return jit(counted)
+    """The op's values and gradients, compiled once for all tests of a file."""
+    return jit(with_gradient(case.function))
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:

@@ -327,7 +327,7 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(implementation="gpu"),
-        "spike_conv_rows: `implementation` must be one of None, 'reference', 'cpu', 'composed', got 'gpu'. "
+        "spike_conv: `implementation` must be one of None, 'reference', 'cpu', 'composed', got 'gpu'. "
         "Choose one of these.",
     ),
 ]

@@ -12,9 +12,9 @@ from jax import Array
 from snnjax import _targets
 from snnjax._dispatch import Kernel, Target
 from snnjax._types import RESET_TIMES, RESETS
+from snnjax.ops._glif_step import LIFConvention
 from snnjax.ops._kernel_operands import surrogate_attributes
 from snnjax.ops._lif_network.kernel import call_backward
-from snnjax.ops.lif_step import LIFConvention
 from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")

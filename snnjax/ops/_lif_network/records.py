@@ -90,16 +90,9 @@ _COUNTS = _of("counts", "batch")
 class SecondState(NamedTuple):
     r"""The constants of the second state ``w`` of `lif_network`'s neurons; None means absent.
 
-    Each is one value or one per neuron:
-
-    .. math::
-
-        w &= \alpha_w w' + a v' + g_w I + b s' \\
-        v &= \alpha\, \mathrm{reset}(v', s') + g I + c w \\
-        s &= [v > \theta + \kappa w]
-
-    with the current :math:`I`, `w_decay` :math:`\alpha_w`, `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump`
-    :math:`b`, `v_coupling` :math:`c` and `threshold_coupling` :math:`\kappa`.
+    Each is one value or one per neuron. In the equation of `snnjax.lif_network`, `w_decay` is :math:`\alpha_w`,
+    `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump` :math:`b`, `v_coupling` :math:`c` and `threshold_coupling`
+    :math:`\kappa`.
     """
 
     w_decay: Annotated[Any, _CONSTANT]

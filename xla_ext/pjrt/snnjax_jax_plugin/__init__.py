@@ -12,7 +12,7 @@ default.
 import warnings
 from typing import Any
 
-PLATFORM = "ipu"
+from snnjax_jax_plugin._wire import PLATFORM
 
 
 def initialize() -> None:
@@ -36,17 +36,14 @@ def snnjax_kernel(target: Any) -> Any:
 
 def make_client() -> Any:
     """The client, or an error that JAX raises when the platform is requested."""
-    from snnjax_jax_plugin import _jax_private, _library
+    from snnjax_jax_plugin import _jax_private, _library, _wire
 
     try:
-        if _library.is_not_built():  # as in an editable install before `make kernels`
-            raise _library.NotBuilt(_library.missing())
-        options = _library.client_options()
         _library.connect()
-        return _jax_private.make_client(PLATFORM, _library.path(), options)
+        return _jax_private.make_client(PLATFORM, _wire.path(), _library.client_options())
     except Exception as error:
         reason = _described(error)
-        if not isinstance(error, _library.NotBuilt):
+        if not isinstance(error, _wire.NotBuilt):  # as in an editable install before `make kernels`
             _warn(reason)
         raise RuntimeError(reason) from error
 
