@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <limits>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -69,9 +72,23 @@ using Operand = Array<const void>;
 using Result = Array<void>;
 
 using Shape = std::vector<Index>;
-using Types = std::vector<ffi::DataType>;
 
-inline std::string text(const Shape& shape) {
+// Those that an array may have; nothing is allocated, since each call of a small network checks dozens of arrays.
+class Types {
+ public:
+  constexpr Types(std::initializer_list<ffi::DataType> types) : size_(std::ssize(types)) {
+    std::copy(types.begin(), types.end(), all_.begin());
+  }
+  constexpr bool contain(ffi::DataType type) const {
+    return std::find(all_.begin(), all_.begin() + size_, type) != all_.begin() + size_;
+  }
+
+ private:
+  std::array<ffi::DataType, 4> all_{};
+  std::ptrdiff_t size_;
+};
+
+inline std::string text(std::span<const Index> shape) {
   std::string out = "[groups";
   for (const Index length : shape) out += ", " + (length < 0 ? std::string("any") : std::to_string(length));
   return out + "]";
@@ -118,13 +135,13 @@ class Arrays {
 
   // Throws unless an array has a shape (behind the groups axis) and one of some types. Groups may share an operand, but
   // no result: each writes its own.
-  void need(std::string_view name, const Item& item, const Shape& shape, const Types& types) const {
+  void need(std::string_view name, const Item& item, std::span<const Index> shape, const Types& types) const {
     const auto dims = item.dimensions();
     const bool may_share = std::is_same_v<Item, Operand>;
     const bool fits = dims.size() == shape.size() + 1 && (dims[0] == groups_ || (dims[0] == 1 && may_share)) &&
                       std::equal(shape.begin(), shape.end(), dims.begin() + 1);
     if (!fits) throw misfit(op_, std::string(name), "have the shape " + text(shape), text(dims));
-    if (std::find(types.begin(), types.end(), item.type()) == types.end()) {
+    if (!types.contain(item.type())) {
       throw misfit(op_, std::string(name), "have another dtype",
                    "type " + std::to_string(static_cast<int>(item.type())));
     }
@@ -176,9 +193,9 @@ inline void finish(const Operands& operands, const Results& results) {
   needSameGroups(operands, results);
 }
 
-inline const Types kFloating{ffi::F32, ffi::BF16};
+inline constexpr Types kFloating{ffi::F32, ffi::BF16};
 // Membranes and the constants of neurons, whatever the weights are.
-inline const Types kWide{ffi::F32};
+inline constexpr Types kWide{ffi::F32};
 
 // uint16 where the id of an unused slot, `neurons`, fits into it: as in snnjax/sparse_spikes.py.
 inline ffi::DataType idType(Index neurons) { return neurons <= kMaxShortNeurons ? ffi::U16 : ffi::S32; }

@@ -103,6 +103,11 @@ NetworkFields NetworkFields::read(const Attributes& attributes) {
   for (const LayerNumbers& numbers : LayerNumbers::read(attributes, attributes.layers())) {
     fields.layers.push_back(fieldsOf(numbers));
   }
+  // Where no connection has any of the three parts, none of their numbers needs to be looked up.
+  if (!attributes.has("delay_rows") && !attributes.has("pooling_height") && !attributes.has("height")) {
+    fields.connections.resize(attributes.layers() + 1);
+    return fields;
+  }
   for (const ConnectionNumbers& numbers : ConnectionNumbers::read(attributes, attributes.layers() + 1)) {
     fields.connections.push_back(connectionOf(numbers));
   }
@@ -233,14 +238,13 @@ Types Network::typesOf(lif_network::Numbers numbers, std::size_t layer) const {
 
 void Network::checkCotangents(const lif_network::BackwardResults<Result>& to, const Results& from) const {
   const auto visit = [&](const lif_network::Leaf& leaf, std::size_t layer, const Operand* operand, const Result& g) {
-    Shape shape;
-    shape.reserve(leaf.rank);
+    std::array<Index, 3> shape{};
     for (std::size_t i = 0; i < leaf.rank; ++i) {
       const bool is_alike = operand != nullptr && leaf.axes[i] != Axis::kNeuronsOr1;
-      shape.push_back(is_alike ? operand->length(i) : lengthOf(leaf.axes[i], layer));
+      shape[i] = is_alike ? operand->length(i) : lengthOf(leaf.axes[i], layer);
     }
     const bool is_input = leaf.numbers == lif_network::Numbers::kInputs;
-    from.need(leaf.name, g, shape, is_input ? kFloating : typesOf(leaf.numbers, layer));
+    from.need(leaf.name, g, std::span(shape).first(leaf.rank), is_input ? kFloating : typesOf(leaf.numbers, layer));
   };
   schema::checkCotangents(arrays_, to, size(), visit, refuse);
 }

@@ -21,6 +21,8 @@ class Attributes {
   std::size_t layers() const { return layers_; }
   std::string_view names(const char* arrays) const;  // "operand_names" or "result_names"
 
+  bool has(const char* name) const { return attributes_.contains(name); }
+
   // The values of `all` are those of an array; where there is none, they are 0.
   template <typename Record, typename T>
   void read(const char* name, std::vector<Record>& all, T Record::* field) const {
@@ -117,7 +119,8 @@ class Network {
       return arrays_.has(by, layer) || root.has(by, layer);
     };
     const auto visit = [&](const lif_network::Leaf& leaf, std::size_t layer, Item& item) {
-      from.need(leaf.name, item, shapeOf(leaf, layer, item), typesOf(leaf.numbers, layer));
+      const std::array<Index, 3> shape = shapeOf(leaf, layer, item);
+      from.need(leaf.name, item, std::span(shape).first(leaf.rank), typesOf(leaf.numbers, layer));
       // Recorded twice, those that nobody reads have no rows.
       const bool is_dropped = leaf.axes[0] == lif_network::Axis::kStepsOr0 && item.length(0) == 0 && sizes_.steps > 0;
       if (is_dropped) item = Item();
@@ -152,15 +155,14 @@ class Network {
   Types typesOf(lif_network::Numbers numbers, std::size_t layer) const;
   // With the lengths that an array has where it may have them.
   template <typename Item>
-  Shape shapeOf(const lif_network::Leaf& leaf, std::size_t layer, const Item& item) const {
-    Shape shape;
-    shape.reserve(leaf.rank);
+  std::array<Index, 3> shapeOf(const lif_network::Leaf& leaf, std::size_t layer, const Item& item) const {
+    std::array<Index, 3> shape{};
     for (std::size_t i = 0; i < leaf.rank; ++i) {
       using enum lif_network::Axis;
       const lif_network::Axis axis = leaf.axes[i];
       const bool may_be_0 = axis == kPendingOr0 || axis == kStepsOr0, may_be_1 = axis == kNeuronsOr1;
       const Index own = item.length(i);
-      shape.push_back((may_be_0 && own == 0) || (may_be_1 && own == 1) ? own : lengthOf(axis, layer));
+      shape[i] = (may_be_0 && own == 0) || (may_be_1 && own == 1) ? own : lengthOf(axis, layer);
     }
     return shape;
   }
