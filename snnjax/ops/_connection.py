@@ -27,6 +27,10 @@ class Connection:
     exact_within: float = 0.0  # but not where the membrane of the input is nearer than this to its threshold
     max_delay: int | None = None  # of the inputs, in steps; None for no delays
 
+    def behind(self, pooling: Pooling | None, max_delay: int | None) -> "Connection":
+        """This connection behind delays and a pool."""
+        return dataclasses.replace(self, pooling=pooling, max_delay=max_delay)
+
     @property
     def parts(self) -> tuple[Any, ...]:
         """The geometries of its parts, in order; dense weights have none."""

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check, fail, shown
-from snnjax._network.init import params_like
-from snnjax._network.specs import LayerSpec, NetworkParams, ReadoutSpec
+from snnjax.graph.containers import Node
+from snnjax.graph.init import params_like
 from snnjax._quantised import Quantised
 
 # States of the last networks and batches, which `apply` compares in every call outside of `jit`.
@@ -19,22 +19,13 @@ _KEPT = 128
 _Fits = Callable[[jax.ShapeDtypeStruct, Any], bool]
 
 
-def check_is_params(op: str, params: Any) -> None:
-    """Check that `params` are those of a network, whichever it is."""
-    good = isinstance(params, NetworkParams)
-    hint = "Make them with network.init(key)"
-    check(good, op, "params", "be NetworkParams", type(params).__name__, hint)
-
-
-def check_params(op: str, params: Any, layers: tuple[LayerSpec, ...], readout: ReadoutSpec | None) -> None:
+def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[Any, ...]) -> None:
     """Check that `params` have the structure and shapes of those that `init` draws; their dtypes are the user's choice.
 
     Those of a batch of networks have them under `jax.vmap`, and quantised weights have the shape of the weights.
     """
-    check_is_params(op, params)
-    _check_like(
-        op, "params", params, params_like(layers, readout), _fits, "Make them with init of this network"
-    )
+    like = params_like(nodes, shapes)
+    _check_like(op, "params", params, like, _fits, "Make them with init of this network")
 
 
 def check_state(

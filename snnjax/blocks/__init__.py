@@ -1,0 +1,18 @@
+"""Blocks: pure functions of whole sequences, of which `snnjax.network` makes networks."""
+
+from snnjax.blocks.block import Block as Block
+from snnjax.blocks.block import BlockResult as BlockResult
+from snnjax.blocks.block import Context as Context
+from snnjax.blocks.conv import conv1d as conv1d
+from snnjax.blocks.conv import conv2d as conv2d
+from snnjax.blocks.delay import axonal as axonal
+from snnjax.blocks.dense import dense as dense
+from snnjax.blocks.dropout import dropout as dropout
+from snnjax.blocks.join import join as join
+from snnjax.blocks.norm import batch_norm as batch_norm
+from snnjax.blocks.norm import layer_norm as layer_norm
+from snnjax.blocks.pool import flatten as flatten
+from snnjax.blocks.pool import mean_pool as mean_pool
+from snnjax.blocks.pool import sum_pool as sum_pool
+from snnjax.blocks.readout import integrator as integrator
+from snnjax.blocks.spiking import spiking as spiking

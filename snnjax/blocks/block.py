@@ -1,0 +1,192 @@
+"""`Block`: a pure function of whole sequences, of which networks are made."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._types import sum_dtype
+from snnjax.sparse_spikes import SparseSpikes
+
+Shape = tuple[int, ...]  # of the neurons: (neurons,), (length, channels) or (height, width, channels), row-major
+# What flows between blocks: an array [time, batch, *shape], or lists of [time, batch] over the flat neurons.
+Signal = Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Context:
+    """How a call of a network runs its blocks."""
+
+    lengths: Array | None = None  # int32 [batch], the number of steps of each sequence
+    key: Array | None = None  # of this block alone
+    second_threshold: Any = None  # of the neurons that list their spikes, in place of their own
+    train: bool = dataclasses.field(default=False, metadata={"static": True})
+    record: tuple[str, ...] = dataclasses.field(default=(), metadata={"static": True})  # see `Network.apply`
+    implementation: str | None = dataclasses.field(default=None, metadata={"static": True})  # of the ops
+
+    def valid(self, num_steps: int) -> Array | None:
+        """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
+        if self.lengths is None:
+            return None
+        return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < self.lengths[None, :]
+
+
+class BlockResult(NamedTuple):
+    """What a block returns; None for what it does not have."""
+
+    signal: Signal
+    state: Any = None
+    stats: Any = None
+    counts: Array | None = None  # of neurons: the true spikes of each sequence, [batch, neurons]
+    dropped: Array | None = None  # of neurons: the spikes that did not fit into their lists, int32 [batch]
+    membranes: Array | None = None  # of neurons, [time, batch, *shape], if the context asks for them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A part of a network; one's own is a frozen dataclass derived from it, with at least `apply`.
+
+    Shapes are those of the neurons of each incoming signal. A block holds no arrays: what it learns are its params,
+    what it carries from step to step is its state, and what it carries from one call to the next its stats.
+
+    Example:
+        >>> import dataclasses
+        >>> from snnjax import blocks
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Double(blocks.Block):
+        ...     kind = "double"
+        ...
+        ...     def apply(self, params, state, stats, x, *, shapes, context):
+        ...         return blocks.BlockResult(2 * x)
+        >>> import snnjax
+        >>> [node.name for node in snnjax.network(4, [Double(), snnjax.layer(3)]).nodes]
+        ['double_0', 'layer_0/connection', 'layer_0/neuron', 'output']
+    """
+
+    kind: ClassVar[str] = "block"  # names a block without a name, with its number among those of its kind
+    num_signals: ClassVar[int | None] = 1  # that it receives; None for any number
+    is_spiking: ClassVar[bool] = False  # whether its signal are the spikes of neurons
+    name: str | None = None
+    # The names of the inputs, blocks or containers that it receives; None for what stands before it.
+    source: str | tuple[str, ...] | None = None
+
+    def fitted(self, *shapes: Shape) -> "Block":
+        """The block for signals of these shapes, where it has to know them."""
+        del shapes
+        return self
+
+    def out_shape(self, *shapes: Shape) -> Shape:
+        """The shape of its signal."""
+        return shapes[0]
+
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> Any:
+        """Draw its params, None if it learns nothing."""
+        del key, shapes, dtype
+        return None
+
+    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> Any:
+        """The state before the first step, arrays with a batch axis; None if it has none."""
+        del params, stats, batch, shapes
+        return None
+
+    def initial_stats(self, key: Array, *shapes: Shape) -> Any:
+        """The stats before the first call, None if it has none."""
+        del key, shapes
+        return None
+
+    def apply(
+        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+    ) -> BlockResult:
+        """Run all time steps."""
+        raise NotImplementedError
+
+    def needs_all_steps(self, train: bool) -> bool:
+        """Whether a run cannot be cut into pieces of fewer steps."""
+        del train
+        return False
+
+    def scaled(self, params: Any, factor: Array) -> Any:
+        """The params whose signal is `factor` times as large, None if there are none."""
+        del params, factor
+        return None
+
+    def drive(self) -> float | None:
+        """The deviation of the currents that its neurons need at the start; None if it has no neurons."""
+        return None
+
+    def op(self, shape: Shape) -> "Op | None":
+        """How `snnjax.lif_network` computes it; None if it does not."""
+        del shape
+        return None
+
+    def operands(self, params: Any, stats: Any, shape: Shape) -> Any:
+        """The arrays of `op`."""
+        raise NotImplementedError
+
+
+class Op:
+    """How `snnjax.lif_network` computes a block: a part of a layer, in the order in which the parts may follow."""
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True)(cls)
+
+
+def flat(signal: Signal) -> Signal:
+    """A signal over flat neurons, ``[time, batch, neurons]``."""
+    if isinstance(signal, SparseSpikes):
+        return signal
+    return signal.reshape(*signal.shape[:2], math.prod(signal.shape[2:]))
+
+
+def shaped(signal: Signal, shape: Shape) -> Signal:
+    """A signal over neurons of `shape`; lists stay as they are."""
+    return signal if isinstance(signal, SparseSpikes) else signal.reshape(*signal.shape[:2], *shape)
+
+
+def dense_signal(signal: Signal, shape: Shape) -> Array:
+    """A signal as an array ``[time, batch, *shape]``."""
+    return shaped(signal.to_dense() if isinstance(signal, SparseSpikes) else signal, shape)
+
+
+def rounded(signal: Signal, dtype: Any) -> Signal:
+    """A signal in another dtype."""
+    if isinstance(signal, SparseSpikes):
+        return dataclasses.replace(signal, values=signal.values.astype(dtype))
+    return signal.astype(dtype)
+
+
+def widened(signal: Signal) -> Signal:
+    """A signal in its accumulation dtype, so that nothing between two blocks rounds their cotangents."""
+    return rounded(signal, sum_dtype(signal.dtype))
+
+
+def within(signal: Signal, valid: Array | None) -> Signal:
+    """A signal, 0 after the end of each sequence: padding, even NaN, does not affect outputs or gradients."""
+    if valid is None:
+        return signal
+    if isinstance(signal, SparseSpikes):
+        values = jnp.where(valid[:, :, None], signal.values, jnp.zeros_like(signal.values))
+        return dataclasses.replace(signal, values=values)
+    return jnp.where(aligned_mask(valid, signal.ndim), signal, jnp.zeros_like(signal))
+
+
+def aligned_mask(valid: Array, ndim: int) -> Array:
+    """A mask ``[time, batch]`` or ``[batch]`` with as many axes as an array."""
+    return valid.reshape(*valid.shape, *(1,) * (ndim - valid.ndim))
+
+
+def choose(inside: Array | None, now: Any, otherwise: Any) -> Any:
+    """Arrays ``[batch, ...]`` from `now` within a sequence, else from `otherwise`."""
+    if inside is None:
+        return now
+    return jax.tree.map(lambda a, b: jnp.where(aligned_mask(inside, a.ndim), a, b), now, otherwise)
+
+
+def one_per_neuron(array: Array, shape: Shape) -> Array:
+    """One value for each neuron from one for each channel, the last axis of `shape`."""
+    return jnp.tile(array, math.prod(shape[:-1])) if len(shape) > 1 else array

@@ -1,0 +1,153 @@
+"""`axonal`: delays of spikes, one for each sending neuron; spikes in transit are the state."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_choice, check_integer, check_switches, fail
+from snnjax._types import sum_dtype, wide
+from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, shaped
+from snnjax.neurons import decay_to_raw, raw_to_decay
+from snnjax.ops.delay_spikes import delay_spikes
+
+# Initial delays keep this distance (as a fraction of the longest) from 0 and the longest, where raw is infinite; at
+# most a quarter of a step, so that they round to what was asked for.
+_MARGIN, _MARGIN_STEPS = 1e-3, 0.25
+# Up to this delay float32 computes ``max_delay * sigmoid(raw)`` to a quarter of a step (all integers were tried).
+LONGEST_DELAY = 2**22
+_OWNERS = ("neuron", "channel", "layer")
+
+
+class DelayParams(NamedTuple):
+    """The params of `axonal`: ``delay = max_delay * sigmoid(raw_delay)`` steps."""
+
+    raw_delay: Float[Array, " neurons"]  # or one per channel, or one
+
+
+class DelayState(NamedTuple):
+    """The state of `axonal`: spikes that have not arrived, in the accumulation dtype."""
+
+    pending: Float[Array, "rows batch neurons"]  # of the last max_delay + 1 steps, oldest first; no rows stand for 0
+
+
+class Delayed(Op):
+    """Delays of the inputs of a layer."""
+
+    max_delay: int
+
+
+@dataclass(frozen=True)
+class Axonal(Block):
+    """Axonal delays; made by `axonal`."""
+
+    kind = "axonal"
+    max_delay: int
+    initial: tuple[float, float]
+    learn: bool
+    per: str
+
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> DelayParams:
+        """Draw the delays, in the accumulation dtype: in bfloat16 or float16 long delays would be off by steps."""
+        (shape,) = shapes
+        count = {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
+        share = jax.random.uniform(key, (count,), jnp.float32, *self.initial) / self.max_delay
+        margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
+        return DelayParams(decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(sum_dtype(dtype)))
+
+    def delays(self, params: DelayParams, shape: Shape) -> Float[Array, " neurons"]:
+        """The delay of each neuron in steps, in the accumulation dtype; integers if they are not learned."""
+        delays = self.max_delay * raw_to_decay(wide(params.raw_delay))
+        delays = delays if self.learn else jnp.round(jax.lax.stop_gradient(delays))
+        return jnp.tile(delays, math.prod(shape) // delays.shape[0])
+
+    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> DelayState:
+        """Nothing in transit."""
+        del stats
+        rows = (self.max_delay + 1, batch, math.prod(shapes[0]))
+        return DelayState(jnp.zeros(rows, sum_dtype(params.raw_delay.dtype)))
+
+    def apply(
+        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+    ) -> BlockResult:
+        """The spikes that arrive in each step, dense: a share of a spike is no spike."""
+        del stats
+        (x,), (shape,) = signals, shapes
+        options: Any = {"lengths": context.lengths, "implementation": context.implementation}
+        before = state.pending if state.pending.shape[0] else None
+        arriving, pending = delay_spikes(
+            flat(x), self.delays(params, shape), before, max_delay=self.max_delay, **options
+        )
+        return BlockResult(shaped(arriving, shape), DelayState(pending))
+
+    def op(self, shape: Shape) -> Delayed:
+        """Delays of the fused op."""
+        del shape
+        return Delayed(self.max_delay)
+
+    def operands(self, params: Any, stats: Any, shape: Shape) -> Array:
+        """The delays in steps."""
+        del stats
+        return self.delays(params, shape)
+
+
+def axonal(
+    max_delay: int,
+    *,
+    initial: float | tuple[float, float] | None = None,
+    learn: bool = True,
+    per: str = "neuron",
+    name: str | None = None,
+    source: str | None = None,
+) -> Axonal:
+    """Delay the spikes of each neuron: a spike of neuron i at t arrives at ``t + delay[i]``.
+
+    ``delay = max_delay * sigmoid(raw_delay)``. A delay that is not an integer splits a spike between two steps
+    (`snnjax.delay_spikes`), and its gradient is that of the split. As part of a recurrent connection it delays in
+    addition to the one step that recurrent spikes always take; such a layer is scanned.
+
+    Args:
+        max_delay: the longest delay, in steps; at most 4,194,304.
+        initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range ``(0,
+            max_delay)``. Learned delays start at least ``min(max_delay / 1000, 1 / 4)`` steps from both ends.
+        learn: whether the delays are learned; otherwise they are rounded to integers, and integers asked for are
+            exact. A network of the same blocks with False accepts the parameters of one with True, and rounds its
+            delays: for inference, or for further training.
+        per: whether there is one delay per "neuron", per "channel" of an image, or per "layer".
+        name: names the block in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if a delay is outside ``[0, max_delay]``, or `max_delay` too long.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from snnjax import axonal
+        >>> block = axonal(max_delay=10, initial=(2, 5))
+        >>> params = block.init(jax.random.key(0), (3,), dtype=jnp.float32)
+        >>> delays = block.delays(params, (3,))
+        >>> delays.shape, bool((delays >= 2).all() and (delays <= 5).all())
+        ((3,), True)
+
+    Reference:
+        Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670.
+    """
+    check_integer("axonal", "max_delay", max_delay, 1)
+    if max_delay > LONGEST_DELAY:
+        fail(
+            f"axonal: `max_delay` must be at most {LONGEST_DELAY}, up to which float32 is exact, "
+            f"got {max_delay}. Use longer steps."
+        )
+    check_choice("axonal", "per", per, _OWNERS)
+    check_switches("axonal", learn=learn)
+    initial = (0.0, float(max_delay)) if initial is None else initial
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    if not 0 <= low <= high <= max_delay:
+        fail(
+            f"axonal: `initial` must be between 0 and {max_delay}, got {initial}. "
+            "Pass delays in steps, or a longer max_delay."
+        )
+    return Axonal(max_delay, (float(low), float(high)), learn, per, name=name, source=source)

@@ -1,0 +1,68 @@
+"""`dropout`: random neurons silenced in training."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from snnjax._check import fail, short_repr
+from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, shaped
+from snnjax.sparse_spikes import SparseSpikes, gather
+
+
+@dataclass(frozen=True)
+class Dropout(Block):
+    """Random neurons silenced; made by `dropout`."""
+
+    kind = "dropout"
+    rate: float
+
+    def apply(
+        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+    ) -> BlockResult:
+        """The signal of the neurons that are left, larger by the share of those that are not."""
+        del params, state, stats
+        (x,), (shape,) = signals, shapes
+        if not context.train or self.rate == 0:
+            return BlockResult(x)
+        if context.key is None:
+            fail("dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply.")
+        batch, neurons = x.shape[1], math.prod(shape)
+        left = jax.random.bernoulli(context.key, 1 - self.rate, (batch, neurons))
+        if not isinstance(x, SparseSpikes):
+            factor = left.astype(x.dtype) / (1 - self.rate)
+            return BlockResult(x * shaped(factor[None], shape))
+        rows = jnp.broadcast_to(left.astype(x.dtype), (x.shape[0], batch, neurons)).reshape(-1, neurons)
+        factor = gather(rows, x.ids.reshape(-1, x.capacity)).reshape(x.ids.shape) / (1 - self.rate)
+        return BlockResult(dataclasses.replace(x, values=x.values * factor))
+
+
+def dropout(rate: float, *, name: str | None = None, source: str | None = None) -> Dropout:
+    """Silence random neurons in training, the same ones for all steps of a sequence; others count 1 / (1 - rate).
+
+    Lists stay lists. Each sequence has a mask of its own, drawn from the `key` of `Network.apply`; under
+    `jax.shard_map` fold the index of the shard into it.
+
+    Args:
+        rate: the share of neurons that are silenced, at least 0 and below 1.
+        name: names the block in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if the rate is out of range.
+
+    Example:
+        >>> from snnjax import blocks
+        >>> blocks.dropout(0.2).rate
+        0.2
+
+    Reference:
+        Srivastava et al. 2014 (Journal of Machine Learning Research 15); one mask a sequence: Lee et al. 2020,
+        doi:10.3389/fnins.2020.00119.
+    """
+    if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 <= rate < 1:
+        fail(f"dropout: `rate` must be at least 0 and below 1, got {short_repr(rate)}. Try 0.2.")
+    return Dropout(float(rate), name=name, source=source)

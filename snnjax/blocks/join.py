@@ -1,0 +1,97 @@
+"""`add`, `concatenate`, `multiply` and `either`: several signals as one."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._check import check_choice, fail
+from snnjax._types import id_dtype
+from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, dense_signal
+from snnjax.sparse_spikes import SparseSpikes, in_range
+
+_DENSE: dict[str, Callable[[Array, Array], Array]] = {
+    "add": lambda a, b: a + b,
+    "multiply": lambda a, b: a * b,
+    "either": lambda a, b: a + b - a * b,
+}
+JOINS = (*_DENSE, "concatenate")
+
+
+@dataclass(frozen=True)
+class Join(Block):
+    """Several signals as one; made by `join`."""
+
+    num_signals = None
+    how: str
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """What it does."""
+        return self.how
+
+    def out_shape(self, *shapes: Shape) -> Shape:
+        """The common shape, or the one of all channels."""
+        first, *others = shapes
+        common = first[:-1] if self.how == "concatenate" else first
+        for other in others:
+            if (other[:-1] if self.how == "concatenate" else other) != common:
+                what = "one image size" if self.how == "concatenate" else "one shape"
+                fail(
+                    f"join: `{self.how}` must receive signals of {what}, got {' and '.join(map(str, shapes))}. "
+                    "Give the shortcut a convolution of the same strides and channels."
+                )
+        return (*common, sum(shape[-1] for shape in shapes)) if self.how == "concatenate" else first
+
+    def apply(
+        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+    ) -> BlockResult:
+        """Lists joined to lists where they can be, else arrays."""
+        del params, state, stats, context
+        if self.how in ("add", "concatenate") and all(isinstance(x, SparseSpikes) for x in signals):
+            return BlockResult(_joined(signals, shapes, self.how, self.out_shape(*shapes)))
+        arrays = [dense_signal(x, shape) for x, shape in zip(signals, shapes, strict=True)]
+        if self.how == "concatenate":
+            return BlockResult(jnp.concatenate(arrays, -1))
+        return BlockResult(functools.reduce(_DENSE[self.how], arrays))
+
+
+def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, shape: Shape) -> SparseSpikes:
+    """Lists behind one another; their ids are shifted to their channels."""
+    total, first, ids = math.prod(shape), 0, []
+    for spikes, own in zip(lists, shapes, strict=True):
+        there, own_ids = in_range(spikes.ids, spikes.num_neurons), spikes.ids.astype(jnp.int32)
+        if how == "concatenate":
+            own_ids = own_ids // own[-1] * shape[-1] + own_ids % own[-1] + first
+            first += own[-1]
+        ids.append(jnp.where(there, own_ids, total).astype(id_dtype(total)))
+    spikes, listed = (functools.reduce(jnp.add, counts) for counts in zip(*((x.num_spikes, x.num_listed) for x in lists), strict=True))
+    values = jnp.concatenate([x.values for x in lists], -1)
+    return SparseSpikes(jnp.concatenate(ids, -1), values, spikes, listed, total)
+
+
+def join(how: str = "add", *, name: str | None = None, source: tuple[str, ...] | None = None) -> Join:
+    """Join several signals: "add", "concatenate" (along the channels), "multiply", or "either" (a spike of any).
+
+    Lists that are added or concatenated stay lists: capacities add up, and an id that stands in two lists counts
+    twice. Other joins, and those of lists with arrays, are dense.
+
+    Args:
+        how: what is done with the signals.
+        name: names the block in a network.
+        source: the names of the blocks or inputs that it joins.
+
+    Raises:
+        ValueError: if `how` is unknown.
+
+    Example:
+        >>> from snnjax import blocks
+        >>> blocks.join("concatenate").out_shape((8, 8, 3), (8, 8, 5))
+        (8, 8, 8)
+    """
+    check_choice("join", "how", how, JOINS)
+    return Join(how, name=name, source=source)

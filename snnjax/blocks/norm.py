@@ -1,0 +1,239 @@
+"""`batch_norm` and `layer_norm`: normalised currents."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import check_switches, fail, short_repr
+from snnjax._types import wide
+from snnjax.blocks.block import (
+    Block,
+    BlockResult,
+    Context,
+    Op,
+    Shape,
+    Signal,
+    aligned_mask,
+    dense_signal,
+)
+
+
+class NormParams(NamedTuple):
+    """The params of a norm."""
+
+    scale: Float[Array, " channels"]
+    bias: Float[Array, " channels"]
+
+
+class NormStats(NamedTuple):
+    """The running statistics of `batch_norm`, in at least float32."""
+
+    mean: Float[Array, " channels"]
+    variance: Float[Array, " channels"]
+
+
+class Affine(Op):
+    """A factor and a term for each channel, which are those of the product before."""
+
+
+@dataclass(frozen=True)
+class BatchNorm(Block):
+    """A norm over steps, batch and pixels; made by `batch_norm`."""
+
+    kind = "batch_norm"
+    initial_scale: float
+    momentum: float
+    epsilon: float
+    frozen: bool
+    axis_name: str | tuple[str, ...] | None
+
+    def needs_all_steps(self, train: bool) -> bool:
+        """In training: its statistics are those of all steps."""
+        return train and not self.frozen
+
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> NormParams:
+        """One scale and one bias for each channel."""
+        del key
+        channels = shapes[0][-1]
+        return NormParams(jnp.full(channels, self.initial_scale, dtype), jnp.zeros(channels, dtype))
+
+    def scaled(self, params: NormParams, factor: Array) -> NormParams:
+        """The params with scale and bias times `factor`."""
+        return jax.tree.map(lambda array: (wide(array) * factor).astype(array.dtype), params)
+
+    def initial_stats(self, key: Array, *shapes: Shape) -> NormStats:
+        """Mean 0 and variance 1."""
+        del key
+        channels = shapes[0][-1]
+        return NormStats(jnp.zeros(channels, jnp.float32), jnp.ones(channels, jnp.float32))
+
+    def affine(self, params: NormParams, stats: NormStats) -> tuple[Array, Array]:
+        """The factor and the term of each channel, ``factor * x + term``."""
+        factor = wide(params.scale) * jax.lax.rsqrt(stats.variance + self.epsilon)
+        return factor, wide(params.bias) - stats.mean * factor
+
+    def apply(
+        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+    ) -> BlockResult:
+        """Normalise by the statistics of this call in training, else by the running ones."""
+        del state
+        x = wide(dense_signal(signals[0], shapes[0]))
+        if not self.needs_all_steps(context.train):
+            factor, term = self.affine(params, stats)
+            return BlockResult(_times(x, factor, term))
+        now = self.statistics(x, context)
+        factor, term = self.affine(params, now)
+        kept = jnp.float32(self.momentum)
+        after = jax.tree.map(
+            lambda old, new: kept * old + (1 - kept) * jax.lax.stop_gradient(new).astype(old.dtype), stats, now
+        )
+        return BlockResult(_times(x, factor, term), stats=after)
+
+    def statistics(self, x: Array, context: Context) -> NormStats:
+        """Mean and variance of each channel over the steps within the sequences, the batch, pixels and the axis."""
+        axes, valid = tuple(range(x.ndim - 1)), context.valid(x.shape[0])
+        rows = jnp.asarray(math.prod(x.shape[:2]), x.dtype) if valid is None else jnp.sum(valid, dtype=x.dtype)
+        mask = None if valid is None else aligned_mask(valid, x.ndim)
+
+        def total(array: Array) -> Array:  # sums and counts over shards, never means of means
+            array = array if mask is None else jnp.where(mask, array, 0)
+            return self._over_shards(jnp.sum(array, axes))
+
+        count = jnp.maximum(self._over_shards(rows) * math.prod(x.shape[2:-1]), 1)
+        mean = total(x) / count
+        return NormStats(mean, total((x - mean.reshape((1,) * (x.ndim - 1) + (-1,))) ** 2) / count)
+
+    def _over_shards(self, array: Array) -> Array:
+        return array if self.axis_name is None else jax.lax.psum(array, self.axis_name)
+
+    def op(self, shape: Shape) -> Affine:
+        """A factor and a term, where it uses its running statistics."""
+        del shape
+        return Affine()
+
+    def operands(self, params: NormParams, stats: NormStats, shape: Shape) -> tuple[Array, Array]:
+        """The factor and the term of each channel."""
+        del shape
+        return self.affine(params, stats)
+
+
+@dataclass(frozen=True)
+class LayerNorm(Block):
+    """A norm over the neurons of each sample and step; made by `layer_norm`."""
+
+    kind = "layer_norm"
+    initial_scale: float
+    epsilon: float
+
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> NormParams:
+        """One scale and one bias for each channel."""
+        del key
+        channels = shapes[0][-1]
+        return NormParams(jnp.full(channels, self.initial_scale, dtype), jnp.zeros(channels, dtype))
+
+    def scaled(self, params: NormParams, factor: Array) -> NormParams:
+        """The params with scale and bias times `factor`."""
+        return jax.tree.map(lambda array: (wide(array) * factor).astype(array.dtype), params)
+
+    def apply(
+        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+    ) -> BlockResult:
+        """Normalise each step of each sample over its neurons."""
+        del state, stats, context
+        x = wide(dense_signal(signals[0], shapes[0]))
+        axes = tuple(range(2, x.ndim))
+        centred = x - jnp.mean(x, axes, keepdims=True)
+        variance = jnp.mean(centred**2, axes, keepdims=True)
+        return BlockResult(
+            _times(centred * jax.lax.rsqrt(variance + self.epsilon), wide(params.scale), wide(params.bias))
+        )
+
+
+def batch_norm(
+    *,
+    scale: float = 1.0,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    frozen: bool = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    name: str | None = None,
+    source: str | None = None,
+) -> BatchNorm:
+    """Normalise currents per channel over all steps, the batch and pixels: threshold-dependent batch normalisation.
+
+    ``y = scale (x - mean) / sqrt(variance + epsilon) + bias``, with a learned `scale` and `bias` per channel. In
+    training, mean and variance are those of the call, over the steps within `lengths`; otherwise they are the running
+    ones of the network's stats, and the fused op computes the norm as part of the weights.
+
+    Args:
+        scale: the deviation of the normalised currents at the start. `Network.init` scales it to the drive of the
+            neurons behind the norm: 1 is the current at which they spike at 5 % of the steps.
+        momentum: the share of the running statistics that a call keeps.
+        epsilon: is added to the variance.
+        frozen: use the running statistics in training too.
+        axis_name: the axis of `jax.shard_map` or `jax.vmap` over which a batch is divided.
+        name: names the block in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if a number is out of range.
+
+    Example:
+        >>> from snnjax import blocks
+        >>> blocks.batch_norm().out_shape((17, 17, 32))
+        (17, 17, 32)
+
+    Reference:
+        Ioffe and Szegedy 2015, arXiv:1502.03167; Zheng et al. 2021, arXiv:2011.05280 (over time, scaled to the
+        threshold).
+    """
+    _check_numbers("batch_norm", scale, epsilon)
+    if not _is_number(momentum) or not 0 <= momentum < 1:
+        fail(
+            f"batch_norm: `momentum` must be at least 0 and below 1, got {short_repr(momentum)}. "
+            "It is the share that is kept; try 0.9."
+        )
+    check_switches("batch_norm", frozen=frozen)
+    options: Any = {"name": name, "source": source}
+    return BatchNorm(float(scale), float(momentum), float(epsilon), bool(frozen), axis_name, **options)
+
+
+def layer_norm(
+    *, scale: float = 1.0, epsilon: float = 1e-5, name: str | None = None, source: str | None = None
+) -> LayerNorm:
+    """Normalise the currents of each sample and step over its neurons, with a learned scale and bias per channel.
+
+    ``y = scale (x - mean) / sqrt(variance + epsilon) + bias``; it is the same in training and evaluation.
+
+    Raises:
+        ValueError: if a number is out of range.
+
+    Example:
+        >>> from snnjax import blocks
+        >>> blocks.layer_norm().out_shape((128,))
+        (128,)
+
+    Reference:
+        Ba, Kiros and Hinton 2016, arXiv:1607.06450.
+    """
+    _check_numbers("layer_norm", scale, epsilon)
+    return LayerNorm(float(scale), float(epsilon), name=name, source=source)
+
+
+def _times(x: Array, factor: Array, term: Array) -> Array:
+    axes = (1,) * (x.ndim - 1) + (-1,)
+    return x * factor.reshape(axes) + term.reshape(axes)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_numbers(op: str, scale: Any, epsilon: Any) -> None:
+    for argument, value in (("scale", scale), ("epsilon", epsilon)):
+        if not _is_number(value) or not 0 < value < math.inf:
+            fail(f"{op}: `{argument}` must be a number above 0, got {short_repr(value)}. Try its default.")

@@ -1,0 +1,113 @@
+"""`integrator`: neurons that do not spike, which read a network out."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jaxtyping import Array
+
+from snnjax._check import fail, short_repr
+from snnjax._sharding import vary_alike
+from snnjax._types import wide
+from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, choose, dense_signal, flat, one_per_neuron, shaped
+from snnjax.blocks.spiking import NeuronOperands, Neurons
+from snnjax.neurons import Neuron, leaky_integrator
+from snnjax.neurons._drive import drive
+
+# The initial standard deviation of read-out membranes: summed over time they are logits, which should be undecided.
+READOUT_DEVIATION = 0.1
+
+
+@dataclass(frozen=True)
+class Integrator(Block):
+    """Neurons whose membranes are the signal; made by `integrator`."""
+
+    neuron: Neuron
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The neuron model."""
+        return self.neuron.name
+
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> Any:
+        """Draw the neuron's parameters, one set per channel."""
+        return self.neuron.init(key, shapes[0][-1], dtype)
+
+    def _params(self, params: Any, shape: Shape) -> Any:
+        return jax.tree.map(lambda leaf: one_per_neuron(leaf, shape) if leaf.ndim else leaf, params)
+
+    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> Any:
+        """Neurons at rest."""
+        del stats
+        return self.neuron.initial_state(self._params(params, shapes[0]), batch)
+
+    def apply(
+        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+    ) -> BlockResult:
+        """The membrane after each step; after the end of a sequence the last one."""
+        del stats
+        (x,), (shape,) = signals, shapes
+        end, outputs = _scan(self, self._params(params, shape), state, wide(flat(dense_signal(x, shape))), context)
+        return BlockResult(shaped(outputs, shape), end)
+
+    def drive(self) -> float:
+        """A small one: large random logits would cost the first epochs."""
+        return READOUT_DEVIATION * drive(self.neuron)
+
+    def op(self, shape: Shape) -> Neurons | None:
+        """The read-out of the fused op, if it is a leaky integrator of one state."""
+        del shape
+        form = self.neuron.fused
+        if form is None or form.reset != "none":
+            return None
+        return Neurons(form, None, self.neuron.surrogate, False, False, None)
+
+    def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
+        """The constants of the equation, one per neuron."""
+        del stats
+        form = self.neuron.fused
+        assert form is not None
+        return NeuronOperands(form.constants(self._params(params, shape)), None, None)
+
+
+@functools.partial(jax.jit, static_argnames=("block",), inline=True)
+def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: Context) -> tuple[Any, Array]:
+    valid, own = context.valid(currents.shape[0]), jax.tree.map(wide, params)
+
+    def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
+        (before, last), (current, inside) = carry, xs
+        after, output = block.neuron.step(own, before, current)
+        output = choose(inside, output, last)
+        return (choose(inside, after, before), output), output
+
+    start: Any = (state, state.v)
+    leaves, form = jax.tree.flatten(start)
+    start = form.unflatten(vary_alike([*leaves, *jax.tree.leaves((own, currents, valid))])[: len(leaves)])
+    (end, _), outputs = jax.lax.scan(step, start, (currents, valid))
+    return end, outputs
+
+
+def integrator(neuron: Neuron | None = None, *, name: str | None = None, source: str | None = None) -> Integrator:
+    """Make neurons that do not spike, on given currents: the part of a read-out behind its connection.
+
+    Args:
+        neuron: a neuron without spikes; ``neurons.leaky_integrator()`` by default.
+        name: names the block in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if the neuron spikes.
+
+    Example:
+        >>> from snnjax import blocks
+        >>> blocks.integrator().out_shape((10,))
+        (10,)
+    """
+    neuron = leaky_integrator() if neuron is None else neuron
+    if not isinstance(neuron, Neuron) or neuron.spikes:
+        fail(
+            f"integrator: `neuron` must be a neuron without spikes, got {short_repr(neuron)}. "
+            "Use neurons.leaky_integrator(), or spiking(...) for neurons that spike."
+        )
+    return Integrator(neuron, name=name, source=source)

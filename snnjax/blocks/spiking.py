@@ -1,0 +1,440 @@
+"""`spiking`: neurons on given currents, with their recurrent connection, and how their spikes are passed on."""
+
+import dataclasses
+import functools
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from snnjax._check import check_integer, check_rounding, check_shape, check_switches, fail, short_repr
+from snnjax._jax_compat import Tracer
+from snnjax._sharding import vary_alike
+from snnjax._types import wide
+from snnjax.blocks.block import (
+    Block,
+    BlockResult,
+    Context,
+    Op,
+    Shape,
+    Signal,
+    choose,
+    dense_signal,
+    flat,
+    one_per_neuron,
+    shaped,
+)
+from snnjax.blocks.dense import Dense
+from snnjax.neurons import GLIF, Neuron, lif
+from snnjax.neurons._drive import drive
+from snnjax.neurons._neuron import check_spiking
+from snnjax.ops import select_spikes, spike
+from snnjax.ops.select_spikes import usual_second_threshold
+from snnjax.sparse_spikes import SparseSpikes
+from snnjax.surrogates import Surrogate
+
+# Number of neurons whose thresholds are drawn for a check when those of the parameters are not known yet.
+_DRAWN = 64
+# Recurrent weights start at this fraction of the scale at which they would drive a layer as strongly as its input.
+RECURRENT_SHARE = 0.5
+# One object for all layers, so that they share compiled functions.
+_DEFAULT_NEURON = lif()
+
+
+class SpikingParams(NamedTuple):
+    """The params of `spiking`."""
+
+    neuron: Any  # the neuron's parameters, one set per neuron or per channel
+    recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
+
+
+class SpikingState(NamedTuple):
+    """The state of `spiking`."""
+
+    neuron: Any  # the neuron's state, arrays [batch, neurons]
+    spikes: Float[Array, "batch neurons"] | None = None  # the last listed spikes, if they are fed back
+    recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
+
+
+class Neurons(Op):
+    """The neurons of a layer of the fused op."""
+
+    form: GLIF
+    capacity: int | None
+    surrogate: Surrogate
+    rounds_record: bool
+    spikes: bool  # else it is the read-out
+    feedback: Any  # the dense block of the recurrent connection, None if there is none
+
+
+class NeuronOperands(NamedTuple):
+    """The arrays of `Neurons`."""
+
+    constants: Any
+    second_threshold: Any
+    recurrent: Array | None
+
+
+@dataclass(frozen=True)
+class Spiking(Block):
+    """Neurons that spike; made by `spiking`."""
+
+    is_spiking = True
+    neuron: Neuron
+    capacity: int | float | None = None
+    second_threshold: float | None = None  # None means nine tenths of the way from rest to the threshold
+    per_channel: bool = True
+    rounds_record: bool = False  # whether the backward pass reads membranes in bfloat16
+    recurrent: tuple[Block, ...] | bool = ()  # True until it is fitted to its neurons
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The neuron model."""
+        return self.neuron.name
+
+    def fitted(self, *shapes: Shape) -> "Spiking":
+        """With the dense weights that ``recurrent=True`` stands for."""
+        if self.recurrent is not True:
+            return self
+        (shape,) = shapes
+        if len(shape) > 1:
+            fail(
+                f"spiking: `recurrent` must be a connection for neurons of the shape {shape}, got True. "
+                f"Write recurrent=conv2d({shape[-1]}, 3), or dense({math.prod(shape)}) for all pairs."
+            )
+        return dataclasses.replace(self, recurrent=(Dense(math.prod(shape), bias=False),))
+
+    @property
+    def feedback(self) -> tuple[Block, ...]:
+        """The blocks of the recurrent connection, in order."""
+        assert not isinstance(self.recurrent, bool)
+        return self.recurrent
+
+    def slots(self, shape: Shape) -> int | None:
+        """The capacity of the spike lists; None for dense spikes."""
+        share = self.capacity
+        return math.ceil(share * math.prod(shape)) if isinstance(share, float) else share
+
+    def out_shape(self, *shapes: Shape) -> Shape:
+        """That of the currents."""
+        (shape,) = shapes
+        if self.feedback and (fed_back := _shape_through(self.feedback, shape)) != shape:
+            fail(
+                f"spiking: `recurrent` must lead back to the {list(shape)} neurons, got {list(fed_back)}. "
+                f"Write recurrent=True, or dense({math.prod(shape)})."
+            )
+        return shape
+
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> SpikingParams:
+        """Draw the constants of the neurons, and the weights of the recurrent connection."""
+        (shape,) = shapes
+        neuron_key, recurrent_key = jax.random.split(key)
+        owners = shape[-1] if self.per_channel else math.prod(shape)
+        neuron = self.neuron.init(neuron_key, owners, dtype)
+        params, place = [], shape
+        for index, block in enumerate(self.feedback):
+            drawn = block.init(jax.random.fold_in(recurrent_key, index), place, dtype=dtype)
+            smaller = None if drawn is None else block.scaled(drawn, jnp.float32(RECURRENT_SHARE))
+            params.append(drawn if smaller is None else smaller)
+            place = block.out_shape(place)
+        return SpikingParams(neuron, tuple(params) if self.feedback else None)
+
+    def scaled_feedback(self, params: SpikingParams, factor: Array) -> SpikingParams:
+        """The params with recurrent weights times `factor`."""
+        if params.recurrent is None:
+            return params
+        pairs = zip(self.feedback, params.recurrent, strict=True)
+        scaled = ((block.scaled(own, factor) if own is not None else None, own) for block, own in pairs)
+        return params._replace(recurrent=tuple(own if new is None else new for new, own in scaled))
+
+    def neuron_params(self, params: SpikingParams, shape: Shape) -> Any:
+        """The neuron's parameters, one set per neuron."""
+        if not self.per_channel or len(shape) == 1:
+            return params.neuron
+        return jax.tree.map(lambda leaf: one_per_neuron(leaf, shape) if leaf.ndim else leaf, params.neuron)
+
+    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SpikingState:
+        """Neurons at rest that have not spiked."""
+        (shape,) = shapes
+        neuron = self.neuron.initial_state(self.neuron_params(params, shape), batch)
+        if not self.feedback:
+            return SpikingState(neuron)
+        states, place = [], shape
+        for block, own in zip(self.feedback, params.recurrent, strict=True):
+            states.append(block.initial_state(own, stats, batch, place))
+            place = block.out_shape(place)
+        spikes = jnp.zeros((batch, math.prod(shape)), jax.tree.leaves(neuron)[0].dtype)
+        return SpikingState(neuron, spikes, tuple(states))
+
+    def without_capacity(self) -> "Spiking":
+        """The same neurons with all spikes passed on."""
+        return dataclasses.replace(self, capacity=None)
+
+    def drive(self) -> float:
+        """The deviation of the currents at which the neurons spike at the expected rate."""
+        return drive(self.neuron)
+
+    def second(self, neuron: Any) -> Any:
+        """The second threshold, None if nothing is listed; `neuron` holds one set of parameters per neuron."""
+        if self.capacity is None or self.second_threshold is not None:
+            return self.second_threshold
+        return usual_second_threshold(self.neuron.threshold(neuron), self.neuron.rest)
+
+    def apply(
+        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+    ) -> BlockResult:
+        """A scan of the neuron's step."""
+        del stats
+        (x,), (shape,) = signals, shapes
+        currents = wide(flat(dense_signal(x, shape)))
+        end, steps = _scan(self, params, state, currents, shape, context)
+        counts = jnp.sum(wide(steps.counted), axis=0)
+        membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
+        return BlockResult(shaped(steps.listed, shape), end, None, counts, _overflow(steps.listed), membranes)
+
+    def op(self, shape: Shape) -> Neurons | None:
+        """Neurons of the fused op, if they are generalised LIF neurons with at most a dense feedback."""
+        form = self.neuron.fused
+        if form is None or len(self.feedback) > 1 or self.neuron.surrogate.obstacle is not None:
+            return None
+        feedback = self.feedback[0] if self.feedback else None
+        if feedback is not None and (feedback.kind != "dense" or getattr(feedback, "bias", False)):
+            return None
+        return Neurons(form, self.slots(shape), self.neuron.surrogate, self.rounds_record, True, feedback)
+
+    def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
+        """The constants of the equation, one per neuron."""
+        del stats
+        neuron, form = self.neuron_params(params, shape), self.neuron.fused
+        assert form is not None
+        feedback = None
+        if params.recurrent is not None:
+            (block,), (own,) = self.feedback, params.recurrent
+            feedback = block.operands(own, None, shape).weights
+        return NeuronOperands(form.constants(neuron), self.second(neuron), feedback)
+
+
+class _Steps(NamedTuple):
+    """Neurons over all steps, ``[time, batch, neurons]``."""
+
+    listed: Any  # the spikes that reach other neurons, an array or `SparseSpikes`
+    counted: Array  # the true spikes, as the activity counts them
+    membranes: Array | None
+
+
+# A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
+@functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
+def _scan(
+    block: Spiking, params: SpikingParams, state: SpikingState, currents: Array, shape: Shape, context: Context
+) -> tuple[SpikingState, _Steps]:
+    """The state after all steps, and the results of every step, all in the accumulation dtype."""
+    model = block.neuron
+    own = jax.tree.map(_wide_floats, block.neuron_params(params, shape))
+    valid = context.valid(currents.shape[0])
+    second = block.second(own) if context.second_threshold is None else context.second_threshold
+    slots = block.slots(shape)
+
+    def step(carry: SpikingState, xs: tuple[Array, Array | None]) -> tuple[SpikingState, _Steps]:
+        current, inside = xs
+        fed_back, recurrent = _fed_back(block, params, carry, inside, shape, context)
+        current = current if fed_back is None else current + fed_back
+        membrane, threshold, after = model.advance(own, carry.neuron, current)
+        hint = "Give the membrane the shape of the inputs"
+        check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
+        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        spikes = spike(membrane - threshold, model.surrogate)
+        after = model.finish(after, spikes)
+        _check_kept(model, carry.neuron, after)
+        after = choose(inside, after, carry.neuron)
+        counted, lowest = spikes, None
+        if slots is not None:
+            resting = jnp.broadcast_to(wide(model.threshold(own)), threshold.shape)
+            lowest = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
+            lowest = jax.lax.stop_gradient(lowest + (threshold - resting))  # at a fixed distance
+            counted = jnp.where(membrane > lowest, spikes, jax.lax.stop_gradient(spikes))
+        listed = _listed(block, slots, membrane, threshold, lowest, spikes, inside, context)
+        sent = carry.spikes
+        if sent is not None:
+            sent = choose(inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, sent)
+        counted = choose(inside, counted, jnp.zeros_like(counted))
+        shown = None
+        if "membranes" in context.record:
+            shown = choose(inside, membrane, jnp.zeros_like(membrane))
+        return SpikingState(after, sent, recurrent), _Steps(listed, counted, shown)
+
+    leaves, form = jax.tree.flatten(state)
+    others = jax.tree.leaves((params, currents, second, valid))
+    state = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
+    return jax.lax.scan(step, state, (currents, valid))
+
+
+def _listed(
+    block: Spiking, slots: int | None, membrane: Array, threshold: Array, second: Any, spikes: Array, inside: Any, context: Context
+) -> Any:
+    """The spikes of a step that reach other neurons; none after the end of a sequence."""
+    if slots is None:
+        return choose(inside, spikes, jnp.zeros_like(spikes))
+    shown = choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
+    options: Any = {"surrogate": block.neuron.surrogate, "implementation": context.implementation}
+    return select_spikes(shown, threshold, second, capacity=slots, **options)
+
+
+def _fed_back(
+    block: Spiking, params: SpikingParams, carry: SpikingState, inside: Any, shape: Shape, context: Context
+) -> tuple[Array | None, Any]:
+    """The recurrent current of a step, and the states of the blocks that it passed."""
+    if carry.spikes is None or params.recurrent is None or carry.recurrent is None:
+        return None, carry.recurrent
+    signal, place, states = carry.spikes.reshape(1, -1, *shape), shape, []
+    lengths = None if inside is None else inside.astype(jnp.int32)
+    own = Context(lengths, context.key, None, context.train, (), context.implementation)
+    for part, weights, before in zip(block.feedback, params.recurrent, carry.recurrent, strict=True):
+        result = part.apply(weights, before, None, signal, shapes=(place,), context=own)
+        signal, place = result.signal, part.out_shape(place)
+        states.append(result.state)
+    return flat(signal)[0], tuple(states)
+
+
+def _wide_floats(leaf: Any) -> Any:
+    return wide(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+
+def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:
+    for block in blocks:
+        shape = block.out_shape(shape)
+    return shape
+
+
+def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
+    """Check that a state keeps its structure from step to step, which a user's neuron may violate."""
+    given, returned = (
+        str(jax.tree.map(lambda leaf: f"{leaf.dtype.name}{list(leaf.shape)}", state))
+        for state in (before, after)
+    )
+    if returned != given:
+        fail(
+            f"{neuron.name}.fire: `state` must stay {given}, got {returned}. "
+            "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32."
+        )
+
+
+def _overflow(spikes: Any) -> Array:
+    """The number of spikes of each sequence that were not listed, int32 ``[batch]``."""
+    if isinstance(spikes, SparseSpikes):
+        return jnp.sum(spikes.overflow, axis=0, dtype=jnp.int32)
+    return jnp.zeros(spikes.shape[1], jnp.int32)
+
+
+def spiking(
+    neuron: Neuron | None = None,
+    *,
+    capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
+    second_threshold: float | None = None,
+    recurrent: Any = False,
+    per_channel: bool = True,
+    record_dtype: Any = None,
+    name: str | None = None,
+    source: str | None = None,
+) -> Spiking:
+    """Make neurons on given currents: the part of a `layer` behind its connection.
+
+    Args:
+        neuron: a neuron of `snnjax.neurons`; `lif()` by default.
+        capacity: slots of its spike lists, an integer, or a float below 1 for a fraction of the layer's width; None
+            passes all spikes on, with the full surrogate gradient.
+        second_threshold: membranes between it and the threshold are listed for their gradient, in the unit of the
+            membrane. None means nine tenths of the way from rest to each neuron's threshold: 0.9 for a threshold of 1.
+            If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued.
+        recurrent: the connection by which the spikes of the previous step are fed back: a block, or several in
+            order; True for dense weights without bias.
+        per_channel: whether the neurons of an image have one set of constants per channel or one per neuron.
+        record_dtype: ``jnp.bfloat16`` halves the memory of the membranes recorded for the backward pass, as in
+            `lif_network`: of neurons without a second state that `lif_network` runs; others ignore it.
+        name: names the block in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron.
+
+    Example:
+        >>> from snnjax import blocks, neurons
+        >>> blocks.spiking(neurons.lif(), capacity=0.1).slots((512,))
+        52
+
+    Reference:
+        Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
+    """
+    neuron = _DEFAULT_NEURON if neuron is None else neuron
+    check_spiking("spiking", neuron)
+    check_switches("spiking", per_channel=per_channel)
+    share = checked_capacity("spiking", capacity)
+    if share is not None and second_threshold is not None:
+        warn_unless_below("spiking", second_threshold, neuron)
+    rounds = check_rounding("spiking", "record_dtype", record_dtype)
+    blocks = _as_recurrent(recurrent)
+    options: Any = {"name": name, "source": source}
+    return Spiking(neuron, share, second_threshold, per_channel, rounds, blocks, **options)
+
+
+def _as_recurrent(recurrent: Any) -> tuple[Block, ...] | bool:
+    """The blocks of a recurrent connection, or True for dense weights."""
+    if isinstance(recurrent, bool | np.bool_):
+        return True if recurrent else ()
+    blocks = tuple(recurrent) if isinstance(recurrent, list | tuple) else (recurrent,)
+    for block in blocks:
+        if not isinstance(block, Block) or isinstance(block, Spiking):
+            fail(
+                "spiking: `recurrent` must be a connection, or True for dense weights, "
+                f"got {short_repr(recurrent)}. Write recurrent=dense(...) or conv2d(...)."
+            )
+    return blocks
+
+
+def checked_capacity(op: str, capacity: Any) -> int | float | None:
+    """A capacity, as a number of Python."""
+    if capacity is None:
+        return None
+    if isinstance(capacity, float | np.floating):
+        if not 0 < capacity < 1:
+            fail(
+                f"{op}: `capacity` must be a fraction between 0 and 1 or an integer, got {capacity}. "
+                "Pass a whole number of slots, or None for the full gradient."
+            )
+        return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
+    check_integer(op, "capacity", capacity, 1)
+    return int(capacity)
+
+
+def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
+    """Warn about a number that is not below the threshold: neurons that do not spike would have no gradient.
+
+    A traced number cannot be checked. `threshold` is that of the parameters; without it, or if it is traced, the
+    initial thresholds of the neurons are used.
+    """
+    if isinstance(second, Tracer) or np.ndim(second) > 0:
+        return
+    if threshold is None or isinstance(threshold, Tracer):
+        lowest = _lowest_threshold(neuron)
+    else:
+        lowest = float(np.min(np.asarray(threshold)))
+    if not float(second) < lowest:
+        warnings.warn(
+            f"{op}: `second_threshold` must be below the threshold, {lowest:g}, got {float(second)}. "
+            "Leave it None for nine tenths of the way from rest to the threshold.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+@functools.cache
+def _lowest_threshold(neuron: Neuron) -> float:
+    """The lowest initial threshold of neurons of this kind."""
+    with jax.ensure_compile_time_eval():
+        thresholds = jax.jit(lambda: neuron.threshold(neuron.init(jax.random.key(0), _DRAWN)))()
+        return float(np.min(thresholds))

@@ -1,0 +1,364 @@
+"""Containers: what stands for several blocks, and expands into the nodes of a graph."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from snnjax._check import check_integer, fail, plural, short_repr
+from snnjax.blocks.block import Block, Shape
+from snnjax.blocks.dense import dense
+from snnjax.blocks.join import join as join_block
+from snnjax.blocks.readout import integrator
+from snnjax.blocks.spiking import Spiking, checked_capacity, spiking
+from snnjax.neurons import Neuron, leaky_integrator
+
+
+class Node(NamedTuple):
+    """A block of a network, with a name, and the names of the nodes or inputs that it receives."""
+
+    name: str
+    block: Block
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """What expands into blocks."""
+
+    kind: ClassVar[str] = "container"
+    name: str | None = None
+    source: str | tuple[str, ...] | None = None
+
+    def expand(self, graph: "Graph", *sources: str) -> str:
+        """Add its blocks to a graph; return the name of the node whose signal is its result."""
+        raise NotImplementedError
+
+
+class Graph:
+    """The nodes of a network while it is made, seen from one container."""
+
+    def __init__(self, inputs: dict[str, Shape]) -> None:
+        self.nodes: list[Node] = []
+        self.shapes = dict(inputs)  # of the signal of each node and input
+        self.results = {name: name for name in inputs}  # the node that each name stands for
+        self.prefix = ""
+        self._numbers: dict[str, int] = {}
+
+    def add(self, item: Any, *sources: str, name: str | None = None) -> str:
+        """Add a block, a neuron, a container or a sequence of them; return the name of its result."""
+        item = as_item(item)
+        full = self._named(item, name)
+        sources = sources if item.source is None else self._found(item.source)
+        if not isinstance(item, Block):
+            self.results[full] = item.expand(self._inside(full), *sources)
+            return self.results[full]
+        if item.num_signals not in (None, len(sources)):
+            fail(
+                f"network: `{full}` must receive {plural(item.num_signals or 1, 'signal')}, "
+                f"got {' and '.join(sources) or 'none'}. Join them with blocks.join(...)."
+            )
+        shapes = tuple(self.shapes[source] for source in sources)
+        block = dataclasses.replace(item, name=None, source=None).fitted(*shapes)
+        self.shapes[full], self.results[full] = block.out_shape(*shapes), full
+        self.nodes.append(Node(full, block, sources))
+        return full
+
+    def insert(self, name: str, block: Block, sources: tuple[str, ...]) -> str:
+        """Add a node of another network, under this name."""
+        full = self.prefix + name
+        shapes = tuple(self.shapes[source] for source in sources)
+        self.shapes[full], self.results[full] = block.out_shape(*shapes), full
+        self.nodes.append(Node(full, block, sources))
+        return full
+
+    def _inside(self, name: str) -> "Graph":
+        """The same graph, seen from the container of this name."""
+        inner = Graph({})
+        inner.nodes, inner.shapes, inner.results = self.nodes, self.shapes, self.results
+        inner.prefix = f"{name}/"
+        return inner
+
+    def _named(self, item: Any, name: str | None) -> str:
+        own = name or item.name
+        if own is None:
+            number = self._numbers.get(item.kind, 0)
+            self._numbers[item.kind] = number + 1
+            own = f"{item.kind}_{number}"
+        elif not isinstance(own, str) or not own or "/" in own:
+            fail(f"network: `name` must be a word without a slash, got {short_repr(own)}. Choose another.")
+        if self.prefix + own in self.results:
+            fail(f"network: `name` must be given once, got {own!r} twice. Choose another one.")
+        return self.prefix + own
+
+    def _found(self, names: str | tuple[str, ...]) -> tuple[str, ...]:
+        """The nodes of these names, looked up in this container and those around it."""
+        found = []
+        for name in (names,) if isinstance(names, str) else names:
+            parts = self.prefix.split("/")[:-1]
+            scopes = ["/".join([*parts[:depth], name]) for depth in range(len(parts), -1, -1)]
+            known = [self.results[full] for full in scopes if full in self.results]
+            if not known:
+                fail(
+                    f"network: `source` must be the name of an input or an earlier block, got {name!r}. "
+                    f"Choose one of {', '.join(self.results)}."
+                )
+            found.append(known[0])
+        return tuple(found)
+
+
+def as_item(item: Any) -> Any:
+    """A block or container; neurons become a block, and a sequence a container."""
+    if isinstance(item, Neuron):
+        return spiking(item) if item.spikes else integrator(item)
+    if isinstance(item, list | tuple):
+        return Sequential(tuple(item))
+    if isinstance(item, Block) or hasattr(item, "expand"):
+        return item
+    what = f"the function {item.__name__}" if hasattr(item, "__name__") else short_repr(item)
+    return fail(
+        f"network: `blocks` must hold blocks, neurons and layers, got {what}. "
+        "Make them with snnjax.layer(...), snnjax.blocks or snnjax.neurons."
+    )
+
+
+@dataclass(frozen=True)
+class Sequential(Container):
+    """Blocks in order; made by `sequential`."""
+
+    kind = "sequential"
+    items: tuple[Any, ...]
+
+    def expand(self, graph: Graph, *sources: str) -> str:
+        """Each receives the signal of the one before it."""
+        for item in self.items:
+            sources = (graph.add(item, *sources),)
+        return sources[0]
+
+
+@dataclass(frozen=True)
+class Parallel(Container):
+    """Branches and their join; made by `parallel` and `residual`."""
+
+    kind = "parallel"
+    branches: tuple[tuple[str, Any], ...]
+    how: str
+
+    def expand(self, graph: Graph, *sources: str) -> str:
+        """Every branch receives the same signal; None passes it on."""
+        ends = [sources[0] if item is None else graph.add(item, *sources, name=name) for name, item in self.branches]
+        return graph.add(join_block(self.how), *ends, name="join")
+
+
+@dataclass(frozen=True)
+class Residual(Parallel):
+    """A body beside a shortcut; made by `residual`."""
+
+    kind = "residual"
+
+
+@dataclass(frozen=True)
+class Layer(Container):
+    """A connection and its neurons; made by `layer`."""
+
+    kind = "layer"
+    connection: Any
+    norm: Any
+    neuron: Spiking
+    dropout: Any
+
+    def expand(self, graph: Graph, *sources: str) -> str:
+        """Connection, norm, neurons, dropout."""
+        parts = {"connection": self.connection, "norm": self.norm, "neuron": self.neuron, "dropout": self.dropout}
+        for name, item in parts.items():
+            sources = sources if item is None else (graph.add(item, *sources, name=name),)
+        return sources[0]
+
+
+@dataclass(frozen=True)
+class Readout(Container):
+    """A connection and neurons that do not spike; made by `leaky_readout`."""
+
+    kind = "readout"
+    connection: Any
+    neuron: Neuron
+
+    def expand(self, graph: Graph, *sources: str) -> str:
+        """Connection, neurons."""
+        return graph.add(integrator(self.neuron), graph.add(self.connection, *sources, name="connection"), name="neuron")
+
+
+def sequential(*items: Any, name: str | None = None, source: str | None = None) -> Sequential:
+    """Put blocks in order, so that a name or a source stands for all of them. A list does the same without a name.
+
+    Example:
+        >>> import snnjax
+        >>> body = snnjax.sequential(snnjax.layer(8), snnjax.layer(4), name="body")
+        >>> [node.name for node in snnjax.network(3, [body]).nodes if "neuron" in node.name]
+        ['body/layer_0/neuron', 'body/layer_1/neuron']
+    """
+    return Sequential(items, name=name, source=source)
+
+
+def parallel(*, join: str = "concatenate", name: str | None = None, source: str | None = None, **branches: Any) -> Parallel:
+    """Run branches on the same signal and join their results.
+
+    Args:
+        join: how, as in `blocks.join`: "concatenate", "add", "multiply" or "either".
+        name: names the container in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+        branches: blocks or lists of blocks by name; None passes the signal on.
+
+    Raises:
+        ValueError: if there are fewer than two branches, or the join is unknown.
+
+    Example:
+        >>> import snnjax
+        >>> both = snnjax.parallel(fast=snnjax.layer(8), slow=[snnjax.layer(4), snnjax.layer(4)])
+        >>> snnjax.network(3, [both]).out_shape
+        (12,)
+    """
+    if len(branches) < 2:
+        fail(f"parallel: `branches` must be at least two, got {len(branches)}. Name them, as in a=[...], b=[...].")
+    join_block(join)
+    return Parallel(tuple(branches.items()), join, name=name, source=source)
+
+
+def residual(
+    body: Any, shortcut: Any = None, join: str = "add", *, name: str | None = None, source: str | None = None
+) -> Residual:
+    """Add the signal that blocks receive to their result.
+
+    Args:
+        body: a block or a list of blocks.
+        shortcut: what the signal passes on its way, such as a convolution of the strides and channels of the body.
+        join: "add" (an id that stands twice counts twice), "either", "multiply" or "concatenate".
+        name: names the container in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Example:
+        >>> import snnjax
+        >>> net = snnjax.network((8, 8, 4), [snnjax.residual([snnjax.layer(snnjax.conv2d(4, 3))])])
+        >>> [node.name for node in net.nodes]
+        ['residual_0/body/layer_0/connection', 'residual_0/body/layer_0/neuron', 'residual_0/join']
+
+    Reference:
+        Fang et al. 2021, arXiv:2102.04159 (spike-element-wise residual networks, with the joins).
+    """
+    join_block(join)
+    body = body if isinstance(body, list | tuple) else [body]
+    return Residual((("body", body), ("shortcut", shortcut)), join, name=name, source=source)
+
+
+def layer(
+    connection: int | Block | Sequence[Block],
+    neuron: Neuron | None = None,
+    *,
+    norm: Any = None,
+    dropout: Any = None,
+    capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
+    second_threshold: float | None = None,
+    recurrent: Any = False,
+    per_channel: bool = True,
+    record_dtype: Any = None,
+    name: str | None = None,
+    source: str | None = None,
+) -> Layer:
+    """Make a layer of spiking neurons: a connection, a norm if any, the neurons, and dropout if any.
+
+    Args:
+        connection: the number of neurons, with dense weights from all inputs; or a connection such as `dense`,
+            `conv2d`, or a list of blocks that ends with one, such as ``[axonal(10), dense(32)]``.
+        neuron: a neuron of `snnjax.neurons`; `lif()` by default.
+        norm: a norm of the currents, such as ``blocks.batch_norm()``.
+        dropout: a block behind the neurons, such as ``blocks.dropout(0.2)``.
+        capacity: as for `blocks.spiking`, like the following.
+        second_threshold: the lower end of the membranes that are listed for their gradient.
+        recurrent: the connection by which spikes are fed back; True for dense weights.
+        per_channel: whether the neurons of an image have one set of constants per channel or one per neuron.
+        record_dtype: ``jnp.bfloat16`` halves the memory of recorded membranes.
+        name: names the layer in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if the width, the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron.
+
+    Example:
+        >>> import snnjax
+        >>> net = snnjax.network(20, [snnjax.layer(32, capacity=8, name="hidden")], snnjax.leaky_readout(3))
+        >>> [node.name for node in net.nodes]
+        ['hidden/connection', 'hidden/neuron', 'readout/connection', 'readout/neuron']
+    """
+    options: Any = {"second_threshold": second_threshold, "recurrent": recurrent, "per_channel": per_channel}
+    checked_capacity("layer", capacity)
+    own = spiking(neuron, capacity=capacity, record_dtype=record_dtype, **options)
+    return Layer(_as_connection("layer", connection), norm, own, dropout, name=name, source=source)
+
+
+def leaky_readout(
+    connection: int | Block | Sequence[Block],
+    *,
+    decay: float = 0.95,
+    normalize: bool = True,
+    learn_decay: bool = False,
+    name: str | None = None,
+    source: str | None = None,
+) -> Readout:
+    """Make a read-out of leaky integrators: ``v = decay * v + gain * (weights s + bias)``, without reset.
+
+    Args:
+        connection: the number of outputs, with dense weights from all neurons, or a connection.
+        decay: fraction of the membrane kept per step, between 0 and 1.
+        normalize: ``gain = 1 - decay``, else 1.
+        learn_decay: whether the decay is learned.
+        name: names the read-out in a network.
+        source: the name of the block that it reads; None for the last one.
+
+    Raises:
+        ValueError: if the width is below 1, or the decay is outside (0, 1).
+
+    Example:
+        >>> import snnjax
+        >>> snnjax.network(20, [snnjax.layer(32)], snnjax.leaky_readout(10)).num_outputs
+        10
+    """
+    neuron = leaky_integrator(decay=decay, normalize=normalize, learn_decay=learn_decay)
+    return Readout(_as_connection("leaky_readout", connection), neuron, name=name, source=source)
+
+
+def spiking_readout(
+    connection: int | Block | Sequence[Block],
+    neuron: Neuron | None = None,
+    *,
+    recurrent: Any = False,
+    name: str | None = None,
+    source: str | None = None,
+) -> Layer:
+    """Make a spiking read-out: a layer without capacity, so that a silent class can still learn.
+
+    Raises:
+        ValueError: if the width is below 1, or `neuron` is not a spiking neuron.
+
+    Example:
+        >>> import snnjax
+        >>> snnjax.network(20, [snnjax.layer(32)], snnjax.spiking_readout(10)).num_outputs
+        10
+    """
+    connection = _as_connection("spiking_readout", connection)
+    return layer(connection, neuron, recurrent=recurrent, name=name, source=source)
+
+
+def _as_connection(op: str, connection: Any) -> Any:
+    """A connection; dense weights for a number of neurons."""
+    if isinstance(connection, int | np.integer) and not isinstance(connection, bool):
+        check_integer(op, "connection", connection, 1)
+        return dense(int(connection))
+    is_block = isinstance(connection, Block) and not isinstance(connection, Spiking)
+    if not is_block and not isinstance(connection, list | tuple | Container):
+        fail(
+            f"{op}: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), "
+            f"got {short_repr(connection)}. Pass an int."
+        )
+    return connection

@@ -1,0 +1,180 @@
+"""Initial parameters that keep activity alive in deep networks."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax.blocks.block import Context, Shape, Signal, shaped, widened, within
+from snnjax.blocks.pool import Pooled
+from snnjax.blocks.spiking import Spiking, SpikingParams
+from snnjax.graph.containers import Node
+from snnjax.graph.run import block_key
+
+# Bisection steps of the search for a scale factor, from 2^-8 to 2^8.
+_HALVINGS, _LOG2_RANGE = 12, 8.0
+
+
+class Sample(NamedTuple):
+    """Inputs, and the mean activity that each layer should have on them."""
+
+    inputs: Any  # signals by name
+    lengths: Array | None
+    target: Any
+
+
+@functools.partial(jax.jit, static_argnames=("nodes", "shapes", "dtype"))
+def draw(
+    key: Array, nodes: tuple[Node, ...], shapes: tuple[tuple[Shape, ...], ...], dtype: Any, stats: Any, sample: Sample | None
+) -> dict[str, Any]:
+    """Draw the params of all nodes, scaled to the neurons that they drive, and to the activity on a sample."""
+    params: dict[str, Any] = {}
+    for node, own in zip(nodes, shapes, strict=True):
+        drawn = node.block.init(_key_of(key, node.name), *own, dtype=dtype)
+        if drawn is not None:
+            params[node.name] = drawn
+    params = _scaled_to_neurons(params, nodes, shapes)
+    return params if sample is None else _scaled_to_activity(params, nodes, shapes, stats, sample)
+
+
+def _key_of(key: Array, name: str) -> Array:
+    own = block_key(key, name)
+    assert own is not None
+    return own
+
+
+@functools.cache
+def params_like(nodes: tuple[Node, ...], shapes: tuple[Any, ...]) -> dict[str, Any]:
+    """The structure, shapes and dtypes of the params that `draw` draws in float32, without arrays."""
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    options = {"nodes": nodes, "shapes": shapes, "dtype": jnp.dtype(jnp.float32)}
+    return jax.eval_shape(functools.partial(draw, **options), key, stats=None, sample=None)
+
+
+def scaling_nodes(params: dict[str, Any], nodes: tuple[Node, ...]) -> dict[str, tuple[str, ...]]:
+    """For each node with neurons, the nearest nodes before it that can scale its currents and scale no others'."""
+    by_name, taken, found = {node.name: node for node in nodes}, set(), {}
+    for node in nodes:
+        if node.block.drive() is None:
+            continue
+        own, waiting = [], list(node.sources)
+        while waiting:
+            source = by_name.get(waiting.pop())
+            if source is None or source.block.drive() is not None:
+                continue
+            held = params.get(source.name)
+            if held is not None and jax.eval_shape(lambda p, b=source.block: b.scaled(p, jnp.float32(1)), held) is not None:
+                own.append(source.name)
+            else:
+                waiting += source.sources
+        found[node.name] = tuple(name for name in dict.fromkeys(own) if name not in taken)
+        taken.update(own)
+    return found
+
+
+def _scaled_to_neurons(params: dict[str, Any], nodes: Any, shapes: Any) -> dict[str, Any]:
+    """Params whose currents have the deviation that the neurons behind them need."""
+    by_name = {node.name: (node, own) for node, own in zip(nodes, shapes, strict=True)}
+    for name, scaling in scaling_nodes(params, nodes).items():
+        block = by_name[name][0].block
+        drive = jnp.float32(block.drive() or 1.0)
+        for source in scaling:
+            share = _share_of_pools(by_name, source)
+            own = by_name[source][0].block
+            params = {**params, source: own.scaled(params[source], drive / share / math.sqrt(len(scaling)))}
+        if isinstance(params.get(name), SpikingParams) and isinstance(block, Spiking):
+            params = {**params, name: block.scaled_feedback(params[name], drive)}
+    return params
+
+
+def _share_of_pools(by_name: Any, name: str) -> float:
+    """The deviation of a pooled signal relative to that of one spike, of the pools directly before a node."""
+    share = 1.0
+    while True:
+        (source, *others) = by_name[name][0].sources
+        if others or source not in by_name:
+            return share
+        node, own = by_name[source]
+        op = node.block.op(*own) if len(own) == 1 else None
+        if not isinstance(op, Pooled):
+            return share
+        share, name = share * math.sqrt(math.prod(op.pooling.window)) * op.pooling.scale, source
+
+
+def _scaled_to_activity(params: dict[str, Any], nodes: Any, shapes: Any, stats: Any, sample: Sample) -> dict[str, Any]:
+    """Scale the params before each layer of neurons until its mean activity is the target, in order.
+
+    Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity instead of the variance.
+    """
+    signals: dict[str, Signal] = dict(sample.inputs)
+    scaling = scaling_nodes(params, nodes)
+    for index, node in enumerate(nodes):
+        names = scaling.get(node.name, ())
+        if node.block.is_spiking and names:
+            affected = _between(nodes[: index + 1], set(names))
+
+            def activity(log2_factor: Array, own: Any = params, names: Any = names, affected: Any = affected) -> Array:
+                scaled = _times(own, nodes, names, jnp.exp2(log2_factor))
+                ran = dict(signals)
+                for place in affected:
+                    ran[nodes[place].name], rate = _run_alone(nodes[place], shapes[place], scaled, stats, ran, sample)
+                return rate
+
+            params = _times(params, nodes, names, jnp.exp2(_log2_factor(activity, sample.target)))
+            for place in affected[:-1]:
+                signals[nodes[place].name], _ = _run_alone(nodes[place], shapes[place], params, stats, signals, sample)
+        signals[node.name], _ = _run_alone(node, shapes[index], params, stats, signals, sample)
+    return params
+
+
+def _between(nodes: Any, names: set[str]) -> list[int]:
+    """The last node, and the ones before it that depend on `names`, these included."""
+    depend, found = set(names), []
+    for index, node in enumerate(nodes):
+        if node.name in names or depend.intersection(node.sources) or index == len(nodes) - 1:
+            depend.add(node.name)
+            found.append(index)
+    return found
+
+
+def _times(params: dict[str, Any], nodes: Any, names: tuple[str, ...], factor: Array) -> dict[str, Any]:
+    own = {node.name: node.block.scaled(params[node.name], factor) for node in nodes if node.name in names}
+    return {**params, **own}
+
+
+def _run_alone(
+    node: Node, shapes: Any, params: Any, stats: Any, signals: Any, sample: Sample
+) -> tuple[Signal, Array]:
+    """The signal of a node in training without lists, and the mean activity of its neurons."""
+    received = [signals[source] for source in node.sources]
+    num_steps, batch = received[0].shape[:2]
+    key = block_key(jax.random.key(0), node.name)
+    context = Context(lengths=sample.lengths, key=key, train=True)
+    valid = context.valid(num_steps)
+    received = [widened(within(shaped(x, own), valid)) for x, own in zip(received, shapes, strict=True)]
+    held, own_stats = params.get(node.name), (stats or {}).get(node.name)
+    block = node.block.without_capacity() if isinstance(node.block, Spiking) else node.block
+    state = block.initial_state(held, own_stats, batch, *shapes)
+    result = block.apply(held, state, own_stats, *received, shapes=shapes, context=context)
+    if result.counts is None:
+        return result.signal, jnp.float32(0)
+    steps = num_steps if sample.lengths is None else jnp.maximum(sample.lengths, 1)[:, None]
+    where = None if sample.lengths is None else sample.lengths[:, None] > 0
+    return result.signal, jnp.mean(result.counts / jnp.maximum(steps, 1), where=where)
+
+
+def _log2_factor(activity: Callable[[Array], Array], target: Any) -> Array:
+    """The logarithm of the factor at which an increasing activity reaches the target."""
+
+    def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        too_quiet = activity(middle) < target
+        return jnp.where(too_quiet, middle, low), jnp.where(too_quiet, high, middle)
+
+    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.float32(-_LOG2_RANGE), jnp.float32(_LOG2_RANGE)))
+    return 0.5 * (low + high)

@@ -1,0 +1,438 @@
+"""`network`: a graph of blocks as pure functions of plain pytrees of arrays."""
+
+import functools
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from snnjax._check import (
+    MAX_SIZE,
+    as_lengths,
+    check_choice,
+    check_dtype,
+    check_integer,
+    check_key,
+    check_real_array,
+    check_shape,
+    check_size,
+    concrete,
+    fail,
+    short_repr,
+)
+from snnjax._dispatch import IMPLEMENTATIONS
+from snnjax._sharding import gathered
+from snnjax.blocks.block import Context, Shape, Signal, rounded
+from snnjax.blocks.delay import DelayState
+from snnjax.graph.compare import check_params, check_state
+from snnjax.graph.containers import Graph, Node
+from snnjax.graph.fused import Arrays
+from snnjax.graph.init import Sample, draw
+from snnjax.graph.plan import Fused, Mode, Segment, plan
+from snnjax.graph.run import Running, block_key, run
+from snnjax.ops.lif_network import mean_activity
+from snnjax.sparse_spikes import SparseSpikes
+
+# Above it, inputs are taken for the bytes of images: counts of events in a step are smaller, and so are currents.
+_LARGEST_INPUT = 64
+# What `record` takes besides names.
+_RECORDS = ("spikes", "membranes")
+
+Params = dict[str, Any]  # of each block that learns something, by name
+State = dict[str, Any]  # of each block that has one, by name
+Stats = dict[str, Any]
+
+
+class NetworkOutput(NamedTuple):
+    """The results of a network, by the names of its blocks."""
+
+    output: Signal  # of the read-out, or a dict of those of each read-out
+    activity: dict[str, Float[Array, "batch neurons"]]  # mean true spikes per step, before capping
+    dropped: dict[str, Int[Array, " batch"]]  # spikes that did not fit into the lists
+    stats: Stats  # after the call
+    recorded: dict[str, Signal]  # the signals asked for
+    # If asked for: the membranes of each step before the reset by its spikes; 0 after the end of a sequence.
+    membranes: dict[str, Float[Array, "time batch ..."]]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A graph of blocks: pure functions of parameters and state; made by `network`.
+
+    **Non-finite numbers.** A NaN membrane does not spike, so a NaN among the inputs permanently silences its layer
+    while the output stays finite: a diverged run shows NaN only in the state. ``metrics.diverged(state)`` detects it,
+    also under `jax.jit`, and recorded membranes show where it began; JAX's ``jax_debug_nans`` only detects it in
+    functions that return the state. ``jax_debug_infs`` is of use under `jax.jit` only: elsewhere it raises at
+    infinities that are meant, such as the second threshold of a layer without capacity, -inf.
+    """
+
+    kind = "network"
+    name = None
+    source = None
+    inputs: tuple[tuple[str, Shape], ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[tuple[str, str], ...]  # the name of each read-out, and of the node whose signal it is
+    is_single: bool  # whether the output is one signal, not a dict
+    results: tuple[tuple[str, str], ...]  # containers, and the node whose signal is their result
+
+    @functools.cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """The shape of the signal of each input and node, by name."""
+        found = dict(self.inputs)
+        for node in self.nodes:
+            found[node.name] = node.block.out_shape(*(found[source] for source in node.sources))
+        return found
+
+    @functools.cached_property
+    def in_shapes(self) -> tuple[tuple[Shape, ...], ...]:
+        """The shapes that each node receives."""
+        return tuple(tuple(self.shapes[source] for source in node.sources) for node in self.nodes)
+
+    @property
+    def out_shape(self) -> Shape:
+        """The shape of the output, of the only one or the first one."""
+        return self.shapes[self.outputs[0][1]]
+
+    @property
+    def num_inputs(self) -> int:
+        """The number of inputs, over all axes of their shape, of the only input or the first one."""
+        return math.prod(self.inputs[0][1])
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs, which is the number of classes that the network can distinguish."""
+        return math.prod(self.out_shape)
+
+    def plan(self, train: bool = False, record: tuple[str, ...] = (), implementation: str | None = None) -> tuple[Segment, ...]:
+        """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone."""
+        read = frozenset(node for _, node in self.outputs) | frozenset(self._recorded(record))
+        return plan(self.nodes, self.in_shapes, read, Mode(train, record, implementation))
+
+    @property
+    def paths(self) -> str:
+        """The plan in words, a line for each call."""
+        lines = []
+        for segment in self.plan():
+            names = [self.nodes[index].name for index in segment.nodes]
+            fused = isinstance(segment, Fused)
+            lines.append(f"fused: {' > '.join(names)}" if fused else f"alone: {names[0]} ({segment.why})")
+        return "\n".join(lines)
+
+    def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
+        """A network is run by `apply`: it holds no parameters."""
+        fail(
+            "network: `network` must be run by its function apply, got a call of the network. "
+            "Write network.apply(params, state, inputs)."
+        )
+
+    def expand(self, graph: Graph, *sources: str) -> str:
+        """Add its nodes to those of another network, of which it is a part."""
+        if len(self.outputs) > 1:
+            fail(
+                f"network: `blocks` must hold networks with one output, got one with {len(self.outputs)}. "
+                "Make it without read-outs, and name sources in the outer network."
+            )
+        names = dict(zip((name for name, _ in self.inputs), sources, strict=True))
+        for node in self.nodes:
+            own = (names[source] for source in node.sources)
+            names[node.name] = graph.insert(node.name, node.block, tuple(own))
+        return names[self.outputs[0][1]]
+
+    def init(
+        self,
+        key: Array,
+        inputs: Any = None,
+        *,
+        lengths: Any = None,
+        stats: Stats | None = None,
+        target_activity: float = 0.05,
+        dtype: Any = jnp.float32,
+    ) -> Params:
+        """Draw the initial parameters: weights are scaled to their fan-in and to the neurons that they drive.
+
+        With sample `inputs`, they are also scaled, layer by layer, until each layer's activity is `target_activity`,
+        over the steps within `lengths`.
+
+        Raises:
+            ValueError: if inputs or lengths do not fit, or the activity is outside (0, 1).
+
+        Warns:
+            RuntimeWarning: if sample inputs are as large as the bytes of an image.
+        """
+        check_key("network.init", key)
+        check_dtype("network.init", dtype)
+        sample = None
+        if inputs is not None:
+            signals = self._signals("network.init", inputs)
+            for signal in signals.values():
+                _warn_of_bytes(signal)
+            if isinstance(target_activity, int | float) and not 0 < target_activity < 1:
+                fail(
+                    f"network.init: `target_activity` must be between 0 and 1, got {target_activity}. "
+                    "Try 0.05, one spike per neuron in 20 steps."
+                )
+            steps, batch = next(iter(signals.values())).shape[:2]
+            lengths = None if lengths is None else as_lengths("network.init", lengths, steps, batch)
+            sample = Sample(signals, lengths, target_activity)
+        stats = self.init_stats(key) if stats is None else stats
+        return draw(key, self.nodes, self.in_shapes, jnp.dtype(dtype), stats, sample)
+
+    def init_stats(self, key: Array) -> Stats:
+        """The stats before the first call: running statistics of norms, for example."""
+        check_key("network.init_stats", key)
+        found = {}
+        for node, shapes in zip(self.nodes, self.in_shapes, strict=True):
+            own: Any = node.block.initial_stats(block_key(key, node.name), *shapes)  # type: ignore[arg-type]
+            if own is not None:
+                found[node.name] = own
+        return found
+
+    def initial_state(self, params: Params, batch: int, stats: Stats | None = None) -> State:
+        """Make the state before the first step.
+
+        Raises:
+            ValueError: if `batch` is not an integer of at least 0.
+        """
+        check_size("network.initial_state", "batch", batch)
+        check_params("network", params, self.nodes, self.in_shapes)
+        found, stats = {}, stats or {}
+        for node, shapes in zip(self.nodes, self.in_shapes, strict=True):
+            own = node.block.initial_state(params.get(node.name), stats.get(node.name), batch, *shapes)
+            if own is not None:
+                found[node.name] = own
+        return found
+
+    def apply(
+        self,
+        params: Params,
+        state: State | None,
+        inputs: Any,
+        *,
+        stats: Stats | None = None,
+        train: bool = False,
+        key: Array | None = None,
+        lengths: Any = None,
+        second_threshold: Any = None,
+        record: str | Sequence[str] = (),
+        chunk: int | None = None,
+        implementation: str | None = None,
+    ) -> tuple[NetworkOutput, State]:
+        """Run the network over all time steps.
+
+        Chains of generalised LIF layers (`neurons.GLIF`) are one call of `snnjax.lif_network` each; other blocks run
+        alone, with equal results. ``network.paths`` says which path each block takes, and why.
+
+        Args:
+            params: from `init`.
+            state: from `initial_state` or an earlier call; None starts from 0.
+            inputs: ``[time, batch, *shape]`` or ``[time, batch, inputs]``, an array or `SparseSpikes`; a dict by name
+                if the network has several inputs.
+            stats: from `init_stats` or an earlier call's ``output.stats``; only networks with norms need them.
+            train: whether norms use the statistics of the call, and dropout drops.
+            key: of the call's random numbers; each block receives its own.
+            lengths: number of steps of each sequence.
+            second_threshold: overrides those of all neurons that list their spikes; it may be traced.
+            record: what to add to the output: "spikes" of all neurons, "membranes" of all neurons (they are scanned
+                then), or names of blocks, whose signals are recorded.
+            chunk: recompute the forward pass in chunks of this many steps to save memory, wherever no block needs
+                all steps.
+            implementation: the implementation of every product, list and fused op (the neurons themselves are plain
+                JAX): "cpu" raises if one of them has no kernel. "composed" scans every layer in plain jnp, which
+                supports forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels only support
+                first order in reverse mode.
+
+        Raises:
+            ValueError: if inputs, state, stats, thresholds or implementation do not fit.
+        """
+        op = "network.apply"
+        check_choice(op, "implementation", implementation, IMPLEMENTATIONS)
+        if chunk is not None:
+            check_integer(op, "chunk", chunk, 1)
+        record = self._checked_record(record)
+        check_params("network", params, self.nodes, self.in_shapes)
+        params, state, inputs, lengths = gathered((params, state, inputs, lengths))
+        signals = self._signals(op, inputs)
+        steps, batch = next(iter(signals.values())).shape[:2]
+        stats = self._checked_stats(stats)
+        state = self._checked_state(params, state, stats, batch, chunk)
+        lengths = None if lengths is None else as_lengths(op, lengths, steps, batch)
+        context = Context(lengths, key, second_threshold, bool(train), record, implementation)
+        segments, read = self.plan(bool(train), record, implementation), self._read(record)
+        running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(params))
+        results = run(running, Arrays(params, state, stats), signals, context, chunk)
+        return self._output(results, running, steps, lengths), results.state
+
+    def _output(self, results: Any, running: Running, steps: int, lengths: Array | None) -> NetworkOutput:
+        def shown(name: str) -> Signal:
+            return rounded(results.signals[name], running.dtype)
+
+        outputs = {name: shown(node) for name, node in self.outputs}
+        names = list(results.counts)
+        activity = mean_activity([results.counts[name] for name in names], steps, lengths)
+        recorded = {name: shown(name) for name in running.read if name not in dict(self.outputs).values()}
+        return NetworkOutput(
+            next(iter(outputs.values())) if self.is_single else outputs,
+            dict(zip(names, activity, strict=True)),
+            results.dropped,
+            results.stats,
+            recorded,
+            results.membranes,
+        )
+
+    def _read(self, record: tuple[str, ...]) -> frozenset[str]:
+        return frozenset(node for _, node in self.outputs) | frozenset(self._recorded(record))
+
+    def _recorded(self, record: tuple[str, ...]) -> list[str]:
+        """The nodes whose signals are recorded."""
+        names, found = dict(self.results), []
+        for own in record:
+            if own == "spikes":
+                found += [node.name for node in self.nodes if node.block.is_spiking]
+            elif own != "membranes":
+                found.append(names.get(own, own))
+        return found
+
+    def _checked_record(self, record: str | Sequence[str]) -> tuple[str, ...]:
+        given = (record,) if isinstance(record, str) else tuple(record)
+        known = {*_RECORDS, *self.shapes, *dict(self.results)}
+        for own in given:
+            if own not in known:
+                fail(
+                    f"network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, got {short_repr(own)}. "
+                    "Print [node.name for node in network.nodes]."
+                )
+        return given
+
+    def _signals(self, op: str, inputs: Any) -> dict[str, Signal]:
+        """The inputs by name, checked."""
+        if not isinstance(inputs, Mapping):
+            if len(self.inputs) > 1:
+                names = ", ".join(repr(name) for name, _ in self.inputs)
+                fail(f"{op}: `inputs` must be a dict of {names}, got {short_repr(inputs)}. Pass one array for each.")
+            inputs = {self.inputs[0][0]: inputs}
+        wanted = [name for name, _ in self.inputs]
+        if sorted(inputs) != sorted(wanted):
+            fail(f"{op}: `inputs` must be a dict of {', '.join(wanted)}, got {', '.join(inputs)}. Rename them.")
+        found = {}
+        for name, shape in self.inputs:
+            found[name] = _checked_signal(op, inputs[name], shape)
+        sizes = {signal.shape[:2] for signal in found.values()}
+        if len(sizes) > 1:
+            fail(f"{op}: `inputs` must have the same time and batch axes, got {sorted(sizes)}. Pad them.")
+        return found
+
+    def _checked_stats(self, stats: Stats | None) -> Stats:
+        needed = jax.eval_shape(self.init_stats, jax.eval_shape(lambda: jax.random.key(0)))
+        if stats is None:
+            if needed:
+                fail(
+                    f"network.apply: `stats` must hold the statistics of {', '.join(needed)}, got None. "
+                    "Make them with network.init_stats(key)."
+                )
+            return {}
+        if jax.tree.structure(stats) != jax.tree.structure(needed):
+            fail(
+                f"network.apply: `stats` must be those of this network, of {', '.join(needed) or 'no block'}, "
+                f"got {', '.join(stats) or 'none'}. Make them with network.init_stats(key)."
+            )
+        return stats
+
+    def _checked_state(
+        self, params: Params, state: State | None, stats: Stats, batch: int, chunk: int | None
+    ) -> State:
+        if state is not None:
+            check_state("network.apply", "state", state, self.initial_state, params, batch)
+            return state
+        found = self.initial_state(params, batch, stats)
+        if chunk is None:  # no rows stand for rows of zeros
+            rows = (name for name, own in found.items() if isinstance(own, DelayState))
+            found |= {name: DelayState(found[name].pending[:0]) for name in rows}
+        return found
+
+
+def params_dtype(params: Params) -> Any:
+    """The dtype of the results of a network: that of its weights."""
+    leaves = [leaf for leaf in jax.tree.leaves(params) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    weights = [leaf for leaf in leaves if leaf.ndim > 1]
+    return (weights or leaves)[0].dtype if leaves else jnp.dtype(jnp.float32)
+
+
+def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readout: Any = None) -> Network:
+    """Make a network from blocks and read-outs.
+
+    Args:
+        inputs: number of inputs; or the shape of the image, (height, width, channels) or (length, channels), whose
+            pixels they are, row-major; or a dict of several of these by name.
+        blocks: blocks, neurons and containers (`layer`, `residual`, `parallel`, `sequential`, other networks) in
+            order; each receives the signal of the one before it, or that of its `source`.
+        readout: result of `leaky_readout` or `spiking_readout`, or any block; a dict of them by name; None for the
+            signal of the last block.
+
+    Raises:
+        ValueError: if something is not a block, or the shapes do not fit.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> net = snnjax.network(20, [snnjax.layer(32, capacity=8)], snnjax.leaky_readout(3))
+        >>> params = net.init(jax.random.key(0))
+        >>> output, state = net.apply(params, None, jnp.ones((5, 2, 20)))
+        >>> output.output.shape, output.activity["layer_0/neuron"].shape
+        ((5, 2, 3), (2, 32))
+    """
+    given = inputs if isinstance(inputs, Mapping) else {"input": inputs}
+    shapes = {name: _input_shape(own) for name, own in given.items()}
+    if not isinstance(blocks, Sequence) or isinstance(blocks, str):
+        fail(f"network: `blocks` must be a sequence of blocks, got {short_repr(blocks)}. Write [snnjax.layer(...)].")
+    graph = Graph(shapes)
+    sources: tuple[str, ...] = (next(iter(shapes)),)
+    for item in blocks:
+        sources = (graph.add(item, *sources),)
+    readouts = readout if isinstance(readout, Mapping) else {"readout": readout}
+    outputs = []
+    for name, own in readouts.items():
+        outputs.append((name, sources[0] if own is None else graph.add(own, *sources, name=name)))
+    results = tuple((name, node) for name, node in graph.results.items() if name != node)
+    return Network(tuple(shapes.items()), tuple(graph.nodes), tuple(outputs), not isinstance(readout, Mapping), results)
+
+
+def _input_shape(given: Any) -> Shape:
+    shape = tuple(given) if isinstance(given, Iterable) else (given,)
+    for length in shape:
+        check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)
+    count = math.prod(shape)
+    if count > MAX_SIZE:
+        fail(f"network: `inputs` must be at most {MAX_SIZE}, got {count}. Split the image.")
+    return tuple(int(length) for length in shape)
+
+
+def _checked_signal(op: str, signal: Any, shape: Shape) -> Signal:
+    """An input ``[time, batch, *shape]``, or with flat neurons; integers and booleans stay what they are."""
+    hint = "Time comes first; add a missing batch axis with inputs[:, None]"
+    flat = (math.prod(shape),)
+    if isinstance(signal, SparseSpikes):
+        check_shape(op, "inputs", signal, (None, None, *flat), "time, batch, inputs", hint)
+        return signal
+    check_real_array(op, "inputs", signal)
+    if len(shape) == 1 or signal.ndim == 3:
+        check_shape(op, "inputs", signal, (None, None, *flat), "time, batch, inputs", hint)
+    else:
+        check_shape(op, "inputs", signal, (None, None, *shape), "time, batch, *shape", hint)
+    return jnp.asarray(signal)
+
+
+def _warn_of_bytes(inputs: Any) -> None:
+    """Warn about inputs that are the bytes of an image: they would drive all neurons at once."""
+    known = concrete(inputs.values if isinstance(inputs, SparseSpikes) else inputs)
+    if known is not None and known.size > 0 and known.max() > _LARGEST_INPUT:
+        warnings.warn(
+            f"network.init: `inputs` must be spikes or currents of at most {_LARGEST_INPUT}, got values up to "
+            f"{known.max():g}. Divide the bytes of images by 255, and clip counts of events.",
+            RuntimeWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,185 @@
+"""The plan of a network: which chains of its nodes are one call of `snnjax.lif_network`, and which run alone."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from snnjax.blocks.delay import Delayed
+from snnjax.blocks.linear import Product
+from snnjax.blocks.norm import Affine
+from snnjax.blocks.pool import Flattened, Pooled
+from snnjax.blocks.spiking import Neurons
+from snnjax.graph.containers import Node
+from snnjax.ops._connection import Connection
+
+_PARTS = (Delayed, Pooled, Flattened, Product, Affine, Neurons)  # of a layer of the fused op, in their order
+
+
+class FusedLayer(NamedTuple):
+    """A layer of a fused chain: indices of nodes, None for what it does not have."""
+
+    connection: Connection
+    delay: int | None
+    product: int
+    norm: int | None
+    neuron: int
+    parts: tuple[int, ...]  # all of its nodes
+
+
+class Fused(NamedTuple):
+    """A chain that is one call of the fused op."""
+
+    layers: tuple[FusedLayer, ...]
+    readout: FusedLayer | None
+    taps: tuple[bool, ...]  # of each layer, whether its spikes are read outside of the chain
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """All of its nodes, in order."""
+        layers = (*self.layers, *(() if self.readout is None else (self.readout,)))
+        return tuple(node for layer in layers for node in layer.parts)
+
+
+class Scanned(NamedTuple):
+    """A node that runs alone: its neurons are scanned, its products run in the event kernels."""
+
+    node: int
+    why: str
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The node."""
+        return (self.node,)
+
+
+Segment = Fused | Scanned
+
+
+class Mode(NamedTuple):
+    """What a plan depends on besides the network."""
+
+    train: bool = False
+    record: tuple[str, ...] = ()
+    implementation: str | None = None
+
+
+@functools.lru_cache(maxsize=256)
+def plan(nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode) -> tuple[Segment, ...]:
+    """The segments of a network in the order in which they run; `shapes` are those that each node receives.
+
+    `read` are the nodes whose signals leave the network.
+    """
+    return tuple(_Planner(nodes, shapes, read, mode).segments())
+
+
+class _Planner:
+    def __init__(self, nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode) -> None:
+        self.nodes, self.mode, self.read = nodes, mode, read
+        self.ops = [node.block.op(*own) if len(own) == 1 else None for node, own in zip(nodes, shapes, strict=True)]
+        self.consumers: list[list[int]] = [[] for _ in nodes]
+        places = {node.name: index for index, node in enumerate(nodes)}
+        for index, node in enumerate(nodes):
+            for source in node.sources:
+                if source in places:
+                    self.consumers[places[source]].append(index)
+
+    def segments(self) -> Iterator[Segment]:
+        """A chain begins at the first node that is in none yet."""
+        done: set[int] = set()
+        for index in range(len(self.nodes)):
+            if index in done:
+                continue
+            chain = self.chain(index)
+            if chain is None:
+                yield Scanned(index, self.reason(index))
+                continue
+            done.update(chain.nodes)
+            yield chain
+
+    def reason(self, index: int) -> str:
+        """Why a node runs alone."""
+        block = self.nodes[index].block
+        return getattr(block, "obstacle", None) or "the fused op does not compute it, or not in this place"
+
+    def only(self, index: int) -> int | None:
+        """The only node that receives the signal of a node, None if others read it too."""
+        readers = self.consumers[index]
+        return readers[0] if len(readers) == 1 and self.nodes[index].name not in self.read else None
+
+    def layer(self, index: int) -> FusedLayer | None:
+        """The layer that begins at a node, None if none does."""
+        if self.mode.implementation == "composed" or "membranes" in self.mode.record:
+            return None
+        found: dict[type, int] = {}
+        pooling, parts, stage, node = None, [], 0, index
+        while True:
+            op = self.ops[node]
+            place = next((i for i, kind in enumerate(_PARTS) if isinstance(op, kind)), None)
+            if place is None or place < stage or (place == stage and not isinstance(op, Pooled)):
+                if not (isinstance(op, Delayed) and not parts):
+                    return None
+            if isinstance(op, Pooled):
+                pooling = op.pooling if pooling is None else pooling.then(op.pooling.window, op.pooling.mean)
+                if pooling is None:
+                    return None
+            if isinstance(op, Affine) and self.nodes[node].block.needs_all_steps(self.mode.train):
+                return None
+            assert place is not None
+            found[type(op)], stage = node, place
+            parts.append(node)
+            if isinstance(op, Neurons):
+                break
+            following = self.only(node)
+            if following is None:
+                return None
+            node = following
+        return self._fits(found, pooling, tuple(parts))
+
+    def _fits(self, found: dict[type, int], pooling: Any, parts: tuple[int, ...]) -> FusedLayer | None:
+        """The layer of these parts, None if the fused op does not take it."""
+        if Product not in found:
+            return None
+        delay, norm = found.get(Delayed), found.get(Affine)
+        product: Any = self.ops[found[Product]]
+        neurons: Any = self.ops[found[Neurons]]
+        convolved = product.connection.convolution is not None
+        if convolved and (neurons.feedback is not None or not neurons.spikes):
+            return None
+        if neurons.feedback is not None and delay is not None:
+            return None
+        if not neurons.spikes and (pooling is not None or delay is not None or norm is not None):
+            return None
+        delayed: Any = None if delay is None else self.ops[delay]
+        most = None if delayed is None else delayed.max_delay
+        connection = product.connection.behind(pooling, most)
+        return FusedLayer(connection, delay, found[Product], norm, found[Neurons], parts)
+
+    @functools.cache  # noqa: B019 (a planner lives as long as its plan is made)
+    def longest(self, index: int) -> tuple[FusedLayer, ...]:
+        """The longest chain of layers that begins at a node; a read-out ends it."""
+        layer = self.layer(index)
+        if layer is None:
+            return ()
+        if not self.spikes(layer):
+            return (layer,)
+        rests = [self.longest(reader) for reader in self.consumers[layer.neuron]]
+        return (layer, *max(rests, key=len, default=()))
+
+    def spikes(self, layer: FusedLayer) -> bool:
+        """Whether the neurons of a layer spike; those of a read-out do not."""
+        op: Any = self.ops[layer.neuron]
+        return op.spikes
+
+    def chain(self, index: int) -> Fused | None:
+        """The chain that begins at a node; None if it has no layer of neurons that spike."""
+        layers = self.longest(index)
+        readout = layers[-1] if layers and not self.spikes(layers[-1]) else None
+        layers = layers if readout is None else layers[:-1]
+        if not layers:
+            return None
+        taps = []
+        for place, layer in enumerate(layers):
+            is_last = place + 1 == len(layers) and readout is None
+            name, readers = self.nodes[layer.neuron].name, self.consumers[layer.neuron]
+            taps.append(is_last or name in self.read or len(readers) > 1)
+        return Fused(layers, readout, tuple(taps))
