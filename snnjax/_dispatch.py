@@ -14,6 +14,7 @@ target.
 """
 
 import functools
+import re
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -23,7 +24,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
 from snnjax import _platforms, _targets
-from snnjax._check import check, check_choice, fail
+from snnjax._check import check_choice, fail
 from snnjax._jax_compat import DropVar, Primitive, ShapedArray, ad, batching, cache, mlir, set_dce_rule
 
 # Marks an operand or a result without a batch axis, such as weights or their gradient.
@@ -110,26 +111,27 @@ def evaluate(
     return jax.tree.unflatten(result_tree, [jnp.squeeze(result, 0) for result in results])
 
 
+# The end of a target's name that is not of its op: "_rows", "_backward", "_weights_backward".
+_PART_OF_OP = re.compile(r"(_rows)?(_(values|weights|inputs))?(_backward)?$")
+
+
 def _name(target: str) -> str:
     """The name of a target's op for users."""
-    return target.removeprefix("snnjax_")
+    return _PART_OF_OP.sub("", target.removeprefix("snnjax_"), count=1)
 
 
 def _check_implementation(target: str, implementation: str | None, kernel: Kernel | None) -> None:
     """Check for unknown names, and for a forced kernel that does not exist."""
-    op, argument = _name(target), "implementation"
-    check_choice(op, argument, implementation, IMPLEMENTATIONS)
+    op = _name(target)
+    check_choice(op, "implementation", implementation, IMPLEMENTATIONS)
     if implementation != "cpu":
         return
-    has_kernel = kernel is not None and kernel.obstacle is not None
-    expected, hint = (
-        "be None or 'reference' because there is no CPU kernel",
-        "Leave it None for the reference",
-    )
-    check(has_kernel, op, argument, expected, "'cpu'", hint)
+    expected = "`implementation` must be None or 'reference'"
+    if kernel is None or kernel.obstacle is None:
+        fail(f"{op}: {expected} for an op without a CPU kernel, got 'cpu'. Leave it None for the reference.")
     sentence = _targets.missing()
     if sentence is not None:
-        fail(op, argument, "be None or 'reference' without the compiled kernels", "'cpu'", sentence)
+        fail(f"{op}: {expected} without the compiled kernels, got 'cpu'. {sentence}.")
 
 
 def _takes_kernel(
@@ -141,11 +143,11 @@ def _takes_kernel(
     shapes = jax.tree.unflatten(tree, avals)
     obstacle = kernel.obstacle(shapes, static)
     if forced:
-        expected, hint = (
-            f"be None or 'reference' for {obstacle}",
-            "Leave it None for an automatic choice",
-        )
-        check(obstacle is None, _name(target), "implementation", expected, "'cpu'", hint)
+        if obstacle is not None:
+            fail(
+                f"{_name(target)}: `implementation` must be None or 'reference' for {obstacle}, got 'cpu'. "
+                "Leave it None for an automatic choice."
+            )
         return True
     if obstacle is not None or not kernel.pays(shapes, static):
         return False
@@ -312,9 +314,9 @@ def _lower_elsewhere(context: Any, *operands: Any, **params: Any) -> Any:
     """Lower to the named target if all platforms of the program support it, else to the reference."""
     platforms = context.platforms or context.module_context.platforms
     if params["forced"]:
+        op, expected = _name(params["target"]), f"be None or 'reference' on platform {'/'.join(platforms)}"
         hint = "Leave it None, or run the program under jax.default_device of a CPU"
-        expected = f"be None or 'reference' on platform {'/'.join(platforms)}"
-        fail(_name(params["target"]), "implementation", expected, "'cpu'", hint)
+        fail(f"{op}: `implementation` must {expected}, got 'cpu'. {hint}.")
     call = params["target"], jax.tree.unflatten(params["tree"], context.avals_in), params["static"]
     takes = params["kernel"] is not None and all(_platforms.takes(platform, *call) for platform in platforms)
     return _lower(_called_in_turn if takes else _grouped, context, *operands, **params)
@@ -355,14 +357,10 @@ def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
 
 def _refuse_second_order(*_: Any, target: str, forced: bool, **params: Any) -> NoReturn:
     """The derivative of a target, which is only needed for second derivatives: the ops define the first ones."""
-    expected = "be 'composed' for second derivatives and forward mode: kernels have a first derivative in reverse mode"
-    given = "'cpu'" if forced else "a kernel or its reference"
+    actual = "'cpu'" if forced else "a kernel or its reference"
     fail(
-        _name(target).removesuffix("_backward"),
-        "implementation",
-        expected,
-        given,
-        "Pass implementation='composed'",
+        f"{_name(target)}: `implementation` must be 'composed' for second derivatives and forward mode, got {actual}. "
+        "Pass implementation='composed'."
     )
 
 

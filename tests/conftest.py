@@ -28,6 +28,8 @@ import hypothesis
 import jax
 from snnjax_jax_plugin import _library
 
+from tests import messages
+
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
 if not _library.is_not_built():
@@ -39,6 +41,8 @@ if not _library.is_not_built():
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+messages.watch()
 
 # The first example compiles for seconds, so there is no deadline; the examples are the same everywhere, so that a
 # failure is due to the change. `HYPOTHESIS_PROFILE=search` looks for new ones.

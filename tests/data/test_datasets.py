@@ -236,7 +236,7 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: replace(EVENTS, labels=[1, 0, 1]),
-            "EventDataset: `labels` must be an array, got list. Pass a JAX or NumPy array.",
+            "EventDataset: `labels` must be an array, got a list. Pass a JAX or NumPy array.",
         ),
         (
             lambda: EventDataset(IDS, COUNTS, LABELS + 0.5, 3, 2),
@@ -258,7 +258,7 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: SeriesDataset(SERIES, LABELS, [0, 0, 0], 1),
-            "SeriesDataset: `labels` must be an array, got list. Pass a JAX or NumPy array.",
+            "SeriesDataset: `labels` must be an array, got a list. Pass a JAX or NumPy array.",
         ),
         (
             lambda: SeriesDataset(SERIES, LABELS + 0.5, LABELS, 1),
@@ -279,7 +279,7 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: SeriesDataset(SERIES, LABELS, LABELS, 0),
-            "SeriesDataset: `num_classes` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "SeriesDataset: `num_classes` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         (
             lambda: ImageDataset(SERIES, LABELS, 1),

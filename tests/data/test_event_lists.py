@@ -185,22 +185,22 @@ def test_bin_events_of_large_times_does_not_wrap():
         ((["a"], [0], 1, 2), {}, "`times` must be numbers, got str32. Cast them to integers or floats."),
         (([0], [0.5], 1, 2), {}, "`ids` must be integers, got float64. Cast them."),
         (([0], [2], 1, 2), {}, "`ids` must be in [0, 2), got 2. Pass a larger num_neurons."),
-        (([[0], [0, 1]], [0], 1, 2), {}, "`times` must be one array, got list. Bin one sample at a time."),
+        (([[0], [0, 1]], [0], 1, 2), {}, "`times` must be one array, got a list. Bin one sample at a time."),
         (([0], [-1], 1, 2), {}, "`ids` must be in [0, 2), got -1. Number the neurons from 0."),
         (
             ([0], [0], 0, 2),
             {},
-            "`num_steps` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "`num_steps` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         (
             ([0], [0], 1, 0),
             {},
-            "`num_neurons` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "`num_neurons` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         (
             ([0], [0], 1, 2),
             {"capacity": 0},
-            "`capacity` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "`capacity` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         (
             ([0], [0], 1, 2),

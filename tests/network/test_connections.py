@@ -227,7 +227,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv2d(0, 3),
-        "conv2d: `channels` must be an integer of at least 1, got 0. Pass a larger integer.",
+        "conv2d: `channels` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: dense(5, mask=np.ones((6, 5))),

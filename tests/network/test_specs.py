@@ -44,7 +44,7 @@ LEARN = "Try 0.05, one spike per neuron in 20 steps."
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: NET.apply(PARAMS, X, X),  # type: ignore[arg-type]
-        "network.apply: `state` must be a NetworkState or None, got ArrayImpl. "
+        "network.apply: `state` must be a NetworkState or None, got an array. "
         "Make it with network.initial_state(params, batch), or pass None.",
     ),
     (
@@ -68,11 +68,11 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "layer: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), got '"
         "64'. Pools and `flatten` stand in the list of layers by themselves.",
     ),
-    (lambda: layer(0), f"layer: `connection` must be an integer of at least 1, got 0. {LARGER}"),
+    (lambda: layer(0), f"layer: `connection` must be an integer of at least 1, got 0. Pass 1 or more."),
     *(
         (
             lambda capacity=capacity: layer(3, capacity=capacity),
-            f"layer: `capacity` must be an integer of at least 1, got {capacity}. {LARGER}",
+            f"layer: `capacity` must be an integer of at least 1, got {capacity}. Pass 1 or more.",
         )
         for capacity in (-1, 0)
     ),
@@ -121,15 +121,15 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: leaky_readout(0),
-        f"leaky_readout: `num_outputs` must be an integer of at least 1, got 0. {LARGER}",
+        f"leaky_readout: `num_outputs` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: spiking_readout(0),
-        f"spiking_readout: `num_outputs` must be an integer of at least 1, got 0. {LARGER}",
+        f"spiking_readout: `num_outputs` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: network(-1, [layer(3)], leaky_readout(2)),
-        f"network: `inputs` must be an integer of at least 0, got -1. {LARGER}",
+        f"network: `inputs` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
         lambda: network(4, [], leaky_readout(2)),
@@ -194,7 +194,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.initial_state(PARAMS, -1),
-        f"network.initial_state: `batch` must be an integer of at least 0, got -1. {LARGER}",
+        f"network.initial_state: `batch` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X[:, 0]),
@@ -207,7 +207,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, chunk=0),
-        f"network.apply: `chunk` must be an integer of at least 1, got 0. {LARGER}",
+        f"network.apply: `chunk` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, second_threshold=[0.5, 0.5]),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from snnjax._check import fail
+from snnjax._check import alternatives, fail
 from snnjax.ipu.profiles import energy, figures, page, text
 from snnjax.ipu.profiles.steps import Exchange, OperationCost, Phases, StepCost, join, operations_of, steps_of
 
@@ -190,8 +190,8 @@ class Profile:
         }
         ending = Path(path).suffix
         if ending not in writers:
-            hint = "Save the figures of figures() with their savefig"
-            fail("Profile.save", "path", f"end in one of {', '.join(writers)}", repr(ending), hint)
+            expected, hint = alternatives(list(writers)), "Save the figures of figures() with their savefig"
+            fail(f"Profile.save: `path` must end in {expected}, got {ending!r}. {hint}.")
         Path(path).write_text(writers[ending](), encoding="utf-8")
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ from snnjax_jax_plugin import PLATFORM, _ending
 
 # Another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_IPU_MODEL"
-_WAY_OUT = "build it with `make kernels` (about 4 minutes on 2 cores), or install snnjax where there is a C++ compiler"
+_HINT = "build it with `make kernels` (about 4 minutes on 2 cores), or install snnjax where there is a C++ compiler"
 _MAX_DEVICES = 64
 _INTERNAL = 13  # as in absl::StatusCode
 
@@ -60,7 +60,7 @@ def path() -> Path:
 
 def missing() -> str:
     """One sentence that says that it is missing."""
-    return f"There is no {path()}: {_WAY_OUT}"
+    return f"There is no {path()}: {_HINT}"
 
 
 def is_not_built() -> bool:
@@ -99,7 +99,7 @@ def connect() -> None:
     try:  # what is there may be no library, or that of another version of snnjax
         _connect(library)
     except (OSError, AttributeError) as error:
-        raise RuntimeError(f"{library} cannot be loaded ({error}): {_WAY_OUT}") from error
+        raise RuntimeError(f"{library} cannot be loaded ({error}): {_HINT}") from error
 
 
 @functools.cache
