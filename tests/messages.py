@@ -29,11 +29,26 @@ _WRONG = {
     r"\b(a (?!one\b)[aeio]\w*|an [b-df-hj-np-tv-z]\w*)\b": "the wrong article",
 }
 # The modules whose names a message may begin with, innermost last, and commands that raise in their own name.
-_MODULES = (
-    "snnjax snnjax.data snnjax.encoding snnjax.event_times snnjax.ipu snnjax.losses snnjax.metrics snnjax.neurobench "
-    "snnjax.neurons snnjax.nir snnjax.online snnjax.ops snnjax.plasticity snnjax.plot snnjax.quantisation "
-    "snnjax.sparse_spikes snnjax.surrogates snnjax.train"
-).split()
+_MODULES = [
+    "snnjax",
+    "snnjax.data",
+    "snnjax.encoding",
+    "snnjax.event_times",
+    "snnjax.ipu",
+    "snnjax.losses",
+    "snnjax.metrics",
+    "snnjax.neurobench",
+    "snnjax.neurons",
+    "snnjax.nir",
+    "snnjax.online",
+    "snnjax.ops",
+    "snnjax.plasticity",
+    "snnjax.plot",
+    "snnjax.quantisation",
+    "snnjax.sparse_spikes",
+    "snnjax.surrogates",
+    "snnjax.train",
+]
 _COMMANDS = ("train", "benchmarks")
 
 

@@ -61,7 +61,7 @@ def test_batches_repeat_an_epoch_and_differ_between_epochs():
         ),
         (
             lambda: split_indices(jax.random.key(0), [[0.0]]),
-            "split_indices: `labels` must be integers [samples], got float64[1, 1]. Pass one class id per sample.",
+            "split_indices: `labels` must have shape [samples], got [1, 1]. Pass one class id per sample.",
         ),
         (
             lambda: batches(None, 5, 0),

@@ -77,6 +77,8 @@ def test_unknown_preset_is_refused() -> None:
     with pytest.raises(ValueError) as error:
         neurons.izhikevich("spiky")
     names = ", ".join(repr(name) for name in PRESETS)
-    assert (
-        str(error.value) == f"izhikevich: `preset` must be one of {names}, got 'spiky'. Choose one of these."
+    assert str(error.value) == (
+        "izhikevich: `preset` must be 'regular_spiking', 'intrinsically_bursting', 'chattering', "
+        "'fast_spiking', 'low_threshold_spiking', 'thalamo_cortical' or 'resonator', got 'spiky'. Choose "
+        "one of these."
     )

@@ -27,6 +27,7 @@ from snnjax import (
     spike_matmul,
     spiking_readout,
 )
+from snnjax._check import type_words
 from snnjax.ops._connection import Connection
 
 V = jnp.zeros((2, 3))
@@ -546,7 +547,9 @@ NOT_ARRAYS = {
     "lif_step: `decay`": lambda value: lif_step(V, V, value, 1.0),
     "lif_network: `inputs`": lambda value: net(x=value),
     "lif_network: `layers[0].weights`": lambda value: net(LAYER._replace(weights=value)),
-    "network: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(PARAMS, None, value),
+    "network.apply: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(
+        PARAMS, None, value
+    ),
     "SparseSpikes.from_dense: `spikes`": lambda value: SparseSpikes.from_dense(value, 2),
     "SparseSpikes.from_ids: `ids`": lambda value: SparseSpikes.from_ids(value, 3),
 }
@@ -557,18 +560,18 @@ NOT_ARRAYS = {
 def test_what_is_not_an_array_is_named(argument: str, value: Any) -> None:
     with pytest.raises(ValueError) as caught:
         NOT_ARRAYS[argument](value)
-    assert str(caught.value) == "network: `inputs` must be an array, got NoneType. Pass a JAX or NumPy array."
+    words = type_words(value)
+    assert str(caught.value) == f"{argument} must be an array, got {words}. Pass a JAX or NumPy array."
 
 
 @pytest.mark.parametrize("value", [None, {}, [1.0]])
 def test_parameters_of_no_network_are_refused(value: Any) -> None:
     with pytest.raises(ValueError) as caught:
         network(4, [layer(3)], leaky_readout(2)).apply(value, None, X)
-    name = type(value).__name__
-    assert (
-        str(caught.value)
-        == "network: `params` must be NetworkParams, got None. Make them with network.init(key)."
+    text = (
+        f"network: `params` must be NetworkParams, got {type_words(value)}. Make them with network.init(key)."
     )
+    assert str(caught.value) == text
 
 
 def test_parameters_of_another_readout_are_refused() -> None:
