@@ -103,7 +103,8 @@ def fields(owner: type) -> list[str]:
 
 def add_fields(app: Any, what: str, name: str, owner: Any, options: Any, lines: list[str]) -> None:
     """Behind the docstring of a class stand its fields."""
-    if what == "class" and (listed := fields(owner)):
+    ours = [each for each in getattr(owner, "__mro__", ())[::-1] if each.__module__.startswith("snnjax")]
+    if what == "class" and (listed := [line for each in ours for line in fields(each)]):
         lines += ["", "Fields:", "", *listed, ""]
 
 

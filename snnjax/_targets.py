@@ -5,6 +5,7 @@ Nothing is loaded on import: the first program that could use a kernel calls `mi
 
 import ctypes
 import functools
+import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -50,6 +51,7 @@ def missing() -> str | None:
         library = ctypes.CDLL(os.fspath(path))
         handlers = {target: jax.ffi.pycapsule(getattr(library, target)) for target in TARGETS}
         built = tuple((ctypes.c_int * 2).in_dll(library, "snnjax_api_version"))
+        table = ctypes.c_char_p.in_dll(library, "snnjax_schema").value or b""
     except (OSError, AttributeError, ValueError) as error:
         return f"{path} cannot be loaded ({error}): {_HINT}"
     newest = _api_version()
@@ -58,9 +60,18 @@ def missing() -> str | None:
     if built[0] != newest[0] or built > newest:
         versions = [".".join(map(str, version)) for version in (built, newest)]
         return f"{path} was built for XLA FFI {versions[0]}, and jaxlib has {versions[1]}: {_HINT}"
+    if table.decode() != schema():
+        return f"{path} was built with another table of arrays ({table.decode()}, not {schema()}): {_HINT}"
     for target, handler in handlers.items():
         jax.ffi.register_ffi_target(target, handler, platform="cpu")
     return None
+
+
+@functools.cache
+def schema() -> str:
+    """A hash of the table of arrays and numbers from which C++ was generated; libraries and programs carry it."""
+    table = Path(__file__).parent / "ops" / "_lif_network" / "records.py"
+    return hashlib.sha256(table.read_bytes()).hexdigest()[:16]
 
 
 def instruction_set() -> str:

@@ -2,27 +2,54 @@
 
 import ast
 import fnmatch
+import graphlib
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# A module may import modules of a lower row, or further right in its own row.
-LAYERS = (
-    ("__init__", "__main__"),
-    ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
-    ("online", "quantisation", "losses", "metrics", "_network", "encoding"),
-    ("neurons",),
-    ("ops", "event_times", "plasticity"),
-    ("sparse_spikes", "surrogates", "_quantised"),
-    ("_compiler_options", "_dispatch", "_platforms", "_targets", "_write"),
-    ("_check",),
-    ("_types", "_jax_compat"),
-)
-ORDER = [name for row in LAYERS for name in row]
+# In each of these packages a module may import modules of a lower row, or further right in its own row.
+LAYERS = {
+    "snnjax": (
+        ("__init__", "__main__"),
+        ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
+        ("online", "quantisation", "losses", "metrics", "_network", "encoding"),
+        ("neurons",),
+        ("ops", "event_times", "plasticity"),
+        ("sparse_spikes", "surrogates", "_quantised"),
+        ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
+        ("_check",),
+        ("_types", "_jax_compat"),
+    ),
+    "snnjax.ipu": (
+        ("__init__",),
+        ("session", "_training", "_custom_op"),
+        ("profiles",),
+        ("device",),
+        ("lowering",),
+    ),
+    "snnjax.ipu.lowering": (
+        ("__init__", "module"),
+        ("walk", "partition"),
+        ("rules", "passes"),
+        ("folding", "pairs", "views"),
+        ("operation", "builder"),
+        ("donation", "errors", "locations", "plan", "sharding"),
+        ("types",),
+    ),
+    "snnjax.ipu.profiles": (
+        ("__init__", "measure", "profile"),
+        ("page", "figures", "tables", "svg", "text"),
+        ("costs",),
+        ("energy", "steps", "tiles", "units"),
+    ),
+    "snnjax_jax_plugin": (("__init__",), ("_library", "_rules"), ("_jax_private", "_wire")),
+}
+ORDERS = {package: [name for row in rows for name in row] for package, rows in LAYERS.items()}
+ORDER = ORDERS["snnjax"]
 
 TOP_LEVEL = {
     *("snnjax", "xla_ext", "poplar_kernels", "tests", "notebooks", "docs"),
@@ -37,7 +64,9 @@ PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_jax_compat"}
 # The headers that any file of xla_ext/cpu may include: the standard library, those in its folder, and the one that it
 # shares with the codelets.
-COMMON_HEADER = re.compile(r'<[a-z_]+>|"[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"')
+COMMON_HEADER = re.compile(
+    r'<[a-z_]+>|"[a-z_]+\.hpp"|"schema/[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"'
+)
 # Those for handlers: XLA's FFI, the error that all C++ throws, and system headers for memory, caches and instructions.
 HANDLER_HEADER = re.compile(
     r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/(mman|syscall)\.h>|<(malloc|unistd|cpuid)\.h>'
@@ -67,7 +96,8 @@ BUILDER_HEADER = re.compile(
 # The executor also compiles against an SDK, except for the one file that uses the model; the plugin does not use
 # graphs: it compiles, runs and holds arrays through the executor.
 EXECUTOR_HEADER = re.compile(
-    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>|"(executor|planner)/[a-z_/]+\.hpp"'
+    r"<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>"
+    r'|"(executor|planner|schema)/[a-z_/]+\.hpp"'
     r'|"\.\./\.\./\.\./poplar_kernels/(elementwise_chain_ops|issue_slots)\.hpp"'  # elementwise programs, their cost
 )
 # The planner only knows numbers: sizes, and the costs of codelets.
@@ -134,15 +164,15 @@ def python_files(*folders: str) -> list[str]:
     return files_in(*folders, suffixes=[".py"])
 
 
-def layer_of(module: str) -> str:
+def layer_of(module: str, package: str = "snnjax") -> str:
     """``snnjax.ops.spike`` -> ``ops``, ``snnjax`` -> ``__init__``."""
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 else "__init__"
+    return module.removeprefix(package).lstrip(".").partition(".")[0] or "__init__"
 
 
 def module_of(path: str) -> str:
     """``snnjax/ops/__init__.py`` -> ``snnjax.ops``."""
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    name = path.removeprefix("xla_ext/pjrt/").removesuffix(".py").removesuffix("/__init__")
+    return name.replace("/", ".")
 
 
 def imports(source: str) -> Iterator[tuple[str, int]]:
@@ -161,21 +191,48 @@ def starts_with(name: str, prefix: str) -> bool:
 
 
 def upward_imports(path: str, source: str) -> list[str]:
-    """Imports within snnjax of modules that are not below the file's layer."""
-    own = layer_of(module_of(path))
-    if own not in ORDER:
-        return [f"{path}: {own} is in no layer"]
-    found = []
-    for name, line in imports(source):
-        if name.startswith("."):
-            found.append(f"{path}:{line}: relative import {name}")
-        elif starts_with(name, "snnjax"):
-            layer = layer_of(name)
+    """Imports within a package of modules that are not below the file's layer."""
+    module = module_of(path)
+    found = [
+        f"{path}:{line}: relative import {name}" for name, line in imports(source) if name.startswith(".")
+    ]
+    for package, order in ORDERS.items():
+        if not starts_with(module, package):
+            continue
+        importer = layer_of(module, package)
+        if importer not in order:
+            found.append(f"{path}: {importer} is in no layer")
+            continue
+        for name, line in imports(source):
             # `from snnjax import x` imports a module, or a name of the index, which is the top layer.
-            layer = layer if layer in ORDER else "__init__"
-            if layer != own and ORDER.index(layer) < ORDER.index(own):
-                found.append(f"{path}:{line}: {own} imports {name}")
+            layer = layer_of(name, package) if layer_of(name, package) in order else "__init__"
+            if (
+                starts_with(name, package)
+                and layer != importer
+                and order.index(layer) < order.index(importer)
+            ):
+                found.append(f"{path}:{line}: {importer} imports {name}")
     return found
+
+
+def import_circles(files: Mapping[str, str]) -> list[str]:
+    """A circle of imports among files, paths with their texts; imports within functions and for types count too."""
+    modules = {module_of(path): source for path, source in files.items()}
+
+    def imported(source: str) -> Iterator[str]:
+        for name, _ in imports(source):
+            while name and name not in modules:
+                name = name.rpartition(".")[0]
+            if name:
+                yield name
+
+    try:
+        graphlib.TopologicalSorter(
+            {name: set(imported(source)) - {name} for name, source in modules.items()}
+        ).prepare()
+    except graphlib.CycleError as error:
+        return [" imports ".join(error.args[1][::-1])]
+    return []
 
 
 def private_jax(path: str, source: str) -> list[str]:
@@ -205,7 +262,9 @@ def compiled_code(path: str, source: str) -> list[str]:
         name = name.removeprefix("snnjax.")
         if starts_with(name, "jax.ffi"):
             found.add(f"{path}:{line}: jax.ffi")
-        elif starts_with(name, "_targets") and not (own == "ops" and name in ("_targets", "_targets.call")):
+        elif starts_with(name, "_targets") and not (
+            own == "ops" and name in ("_targets", "_targets.call", "_targets.schema")
+        ):
             found.add(f"{path}:{line}: {name}")
     return sorted(found)
 

@@ -1,9 +1,15 @@
 """The configuration of all tests: strict JAX, checked annotations, four CPUs, four IPUs, reproducible hypothesis."""
 
 import contextlib
+import ctypes
+import gc
 import importlib.metadata
 import os
+import platform
+import resource
 import unittest.mock
+from collections.abc import Iterator
+from pathlib import Path
 
 # Before JAX is imported: `shard_map` is tested over four devices, which one CPU can emulate.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -26,13 +32,14 @@ jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
 
 import hypothesis
 import jax
-from snnjax_jax_plugin import _library
+import pytest
+from snnjax_jax_plugin import _wire
 
 from tests import messages
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
-if not _library.is_not_built():
+if _wire.path().exists():
     jax.config.update("jax_platforms", "cpu,ipu")
     # IPU tests report what is wrong with it (tests/ipu/conftest.py); the others continue.
     with unittest.mock.patch.dict(os.environ, IPUS), contextlib.suppress(RuntimeError, RuntimeWarning):
@@ -58,3 +65,27 @@ hypothesis.settings.register_profile(
     "search", parent=hypothesis.settings.get_profile("repeatable"), max_examples=200, derandomize=False
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+# Of one process: two workers then fit in a laptop of 8 GB, beside a browser.
+MOST_MEMORY = 2 * 2**30
+
+
+def pytest_runtest_teardown() -> None:
+    """A worker that holds much after a test drops the programs that it has compiled, and returns their memory.
+
+    Nearly all of it is what XLA and LLVM needed while they compiled, freed with the programs and kept by the allocator.
+    """
+    held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    if held > 0.7 * MOST_MEMORY:
+        jax.clear_caches()
+        gc.collect()
+        if platform.libc_ver()[0] == "glibc":
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def memory_stays_small() -> Iterator[None]:
+    """No worker of the suite, and no program that it starts, has needed more than a laptop has."""
+    yield
+    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        assert resource.getrusage(who).ru_maxrss * 1024 < MOST_MEMORY

@@ -3,6 +3,7 @@
 The environment chooses the number of threads (`NPROC`, which XLA reads) and the instruction set (`SNNJAX_CPU_ISA`).
 """
 
+import functools
 import itertools
 import os
 import subprocess
@@ -67,6 +68,15 @@ def product_arguments() -> dict[str, Any]:
     return {"exact": exact, "rounded": off_grid(exact)}
 
 
+@functools.cache
+def product_and_network(implementation: str) -> Any:
+    def run(inputs: Any, layers: Any) -> Any:
+        product = spike_matmul(inputs[0], layers[0].weights, implementation=implementation)
+        return product, lif_network(inputs, layers, implementation=implementation)
+
+    return jit(run)
+
+
 def with_int8(implementation: str) -> Any:
     """A product and a network with weights of 8 bits, whose scales are powers of 2: no sum rounds."""
     rng = np.random.default_rng(0)
@@ -75,17 +85,25 @@ def with_int8(implementation: str) -> Any:
         scale = jnp.asarray(0.5 ** rng.integers(6, 9, outputs), jnp.float32)
         return Quantised(jnp.asarray(rng.integers(-128, 128, (inputs, outputs)), jnp.int8), scale)
 
-    def run(inputs: Any, layers: Any) -> Any:
-        product = spike_matmul(inputs[0], layers[0].weights, implementation=implementation)
-        return product, lif_network(inputs, layers, implementation=implementation)
-
     layers = LIFLayer(weights(300, 200), 0.5, gain=1.0, recurrent=weights(200, 200))
     inputs = jnp.asarray(rng.random((6, 40, 300)) < rng.random(40)[:, None] ** 3, jnp.float32)
-    return jit(run)(inputs, [layers, LIFLayer(weights(200, 130), 0.5, gain=1.0)])
+    return product_and_network(implementation)(inputs, [layers, LIFLayer(weights(200, 130), 0.5, gain=1.0)])
+
+
+@functools.cache
+def first_sample(implementation: str) -> Any:
+    """What a network yields for the first sample of a batch."""
+
+    def run(inputs: Any, layers: Any) -> Any:
+        out, state = lif_network(inputs, layers, record_spikes=True, implementation=implementation)
+        dense = [each.to_dense() if hasattr(each, "to_dense") else each for each in out.spikes]
+        return [each[:, :1] for each in (out.output, *dense)], [each[:1] for each in state.v]
+
+    return jit(run)
 
 
 def of_the_first(samples: int, dtype: str, recurrent: bool, implementation: str) -> Any:
-    """What a network yields for the first sample of a batch: its steps use rows of the weights rarely, or often.
+    """The steps of the network use rows of the weights rarely, or often.
 
     Widths end in vectors of every number of columns, and no row of spikes is so full that it is multiplied densely.
     """
@@ -103,13 +121,7 @@ def of_the_first(samples: int, dtype: str, recurrent: bool, implementation: str)
     ]
     spikes = rng.random((8, MANY, 150)) < 0.04
     inputs = jnp.asarray(spikes * rng.normal(size=spikes.shape), jnp.float32)[:, :samples]
-
-    def run(inputs: Any, layers: Any) -> Any:
-        out, state = lif_network(inputs, layers, record_spikes=True, implementation=implementation)
-        dense = [each.to_dense() if hasattr(each, "to_dense") else each for each in out.spikes]
-        return [each[:, :1] for each in (out.output, *dense)], [each[:1] for each in state.v]
-
-    return jit(run)(inputs, layers)
+    return first_sample(implementation)(inputs, layers)
 
 
 def results(implementation: str) -> dict[str, np.ndarray]:
@@ -151,9 +163,16 @@ def threads_of_pool() -> int:
 
 
 def results_of_process(path: Path, *before: str, **environment: str) -> dict[str, np.ndarray]:
-    """The results that a separate process writes to `path`; `before` is the start of the command."""
+    """The results that a separate process writes to `path`; `before` is the start of the command.
+
+    Processes with one number of threads, to which XLA compiles, share what one of them has compiled.
+    """
     command = [*before, sys.executable, "-m", "tests.kernel_program", str(path)]
-    known = {**os.environ, "XLA_FLAGS": "", **environment}
+    compiled = {
+        "JAX_COMPILATION_CACHE_DIR": str(path.parents[1] / f"compiled-{environment.get('NPROC')}"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    known = {**os.environ, "XLA_FLAGS": "", **compiled, **environment}
     subprocess.run(command, cwd=ROOT, env=known, check=True, timeout=LIMIT)
     with np.load(path) as arrays:
         return dict(arrays)

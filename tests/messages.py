@@ -75,7 +75,7 @@ def is_public(op: str) -> bool:
     first, *rest = op.split(".")
     if first in _COMMANDS:
         return not rest
-    if rest and rest[0] in _neuron().Neuron._fields + ("init", "step"):
+    if rest and rest[0] in {*_neuron().Neuron._fields, "init", "step"}:
         return True  # in the name of a neuron, which may be a user's
     for module in map(importlib.import_module, _MODULES):
         found: Any = getattr(module, first, None)

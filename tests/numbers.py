@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,9 +19,9 @@ def halves(rng: np.random.Generator, *shape: int) -> jax.Array:
 
 
 def assert_close(
-    actual: Any, expected: Any, *, rtol: float = 0.0, atol: float = 0.0, of_largest: float = 0.0
+    actual: Any, expected: Any, *, of_largest: float, rtol: float = 0.0, atol: float = 0.0
 ) -> None:
-    """Equal trees: structure aside, the same shapes, and values within the tolerances; without any, the same values.
+    """Like `chex.assert_trees_all_close`, in float64 and with a tolerance that chex has not, for sums that cancel.
 
     `of_largest` is relative to the largest finite entry of each array, or to 1 where that is smaller.
     """
@@ -32,9 +33,15 @@ def assert_close(
 
 
 def assert_same_bits(actual: Any, expected: Any) -> None:
-    """Equal trees: the same structure, dtypes, shapes and bits."""
-    assert jax.tree.structure(actual) == jax.tree.structure(expected)
-    for ours, theirs in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        a, b = np.asarray(ours), np.asarray(theirs)
-        assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        assert a.tobytes() == b.tobytes()
+    """Equal trees: the same structure, dtypes, shapes and bits; chex takes -0.0 for 0.0 and every NaN for one."""
+
+    def bits(leaf: Any) -> tuple[Any, ...]:
+        array = np.asarray(leaf)
+        return array.dtype, array.shape, array.tobytes()
+
+    chex.assert_trees_all_equal_comparator(
+        lambda ours, theirs: bits(ours) == bits(theirs),
+        lambda ours, theirs: f"{ours!r} has other bits than {theirs!r}",
+        actual,
+        expected,
+    )

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,6 +45,11 @@ FINER, FINER_TOLERANCE = 1e-8, 1e-4
 # bfloat16. Root mean squares of as many errors of one size are MORE times one another once in 10^8.
 SCALES = tuple(1 + number / 32 for number in range(32))
 MORE = 3
+# The kernels also round terms that cancel where the reference, JAX's derivative of the forward pass, never has them.
+# Such errors are random, too: their mean over the `SCALES` is 0 within so many standard errors (by Student's t with 31
+# degrees of freedom, otherwise once in 50,000), where that of a mistake is the same share of all. And they are small:
+# at most this share of the largest entry, 2^14 roundings.
+STANDARD_ERRORS, NOISE = 5, 2.0**-10
 # This multiple of the loss overflows in float64, which ends at 2^1024, where the loss itself does in float32, which
 # ends at 2^128: in an entry, or in a sum on the way to it. Twice for the `SCALES`, twice for sums in another order.
 TO_THE_END = 2.0 ** (1024 - 128 + 2)
@@ -73,7 +79,7 @@ def check_values(form: int, draws: range) -> Iterator[Checked]:
     for draw in draws:
         given = case.arguments(np.random.default_rng((form, draw)))
         expected = case.reference(*as_numpy(given))
-        yield Checked(draw, *outcome(assert_close, function(*given), expected, rtol=case.tolerance))
+        yield Checked(draw, *outcome(assert_close, function(*given), expected, of_largest=case.tolerance))
 
 
 def check_kernels(form: int, draws: range) -> Iterator[Checked]:
@@ -90,14 +96,16 @@ def check_kernels(form: int, draws: range) -> Iterator[Checked]:
 
 
 def check_as_exact(form: Form, seed: int) -> int:
-    """The same results, and each entry of a gradient has at most `MORE` times the reference's rounding error.
+    """The same results, and each entry of a gradient has a rounding error at most.
+
+    It is at most `MORE` times the reference's, or random and small (`NOISE`).
 
     Where the exact value, or a sum on the way to it, is beyond float32, infinity and NaN are as right as any number:
     such entries are counted instead.
     """
     given = arguments(form, np.random.default_rng(seed))
     ours, theirs = (compiled(form, implementation)(*given) for implementation in ("cpu", "reference"))
-    assert_close(ours[0], theirs[0])
+    chex.assert_trees_all_equal(ours[0], theirs[0], strict=True)
     with jax.enable_x64(True):
         drawn = arguments(form._replace(dtype="float64"), np.random.default_rng(seed))
         in_full = jax.tree.map(lambda leaf: leaf.astype(jnp.float64) if is_float(leaf) else leaf, drawn)
@@ -106,20 +114,20 @@ def check_as_exact(form: Form, seed: int) -> int:
         at_the_end = scaled_gradients(form._replace(dtype="float64"), "reference")(
             jnp.float64(TO_THE_END), *in_full
         )
-    error, allowed = (rounding_errors(form, each, given, exact) for each in ("cpu", "reference"))
+    errors, theirs = (errors_of(form, each, given, exact) for each in ("cpu", "reference"))
     beyond = 0
     for place, gradient in exact.items():
         inside = np.isfinite(at_the_end[place]) & (abs(np.asarray(gradient)) < most[place] / MORE)
         beyond += int(np.count_nonzero(~inside))
-        floor = TOLERANCE_OF["bfloat16" if is_narrow(form) else "float32"] * np.max(
-            abs(np.asarray(gradient)), initial=1, where=inside
-        )
-        # Of numbers that are not finite inside, none is right: neither comparison holds for a NaN.
-        good = (error[place] <= MORE * allowed[place] + floor) & (allowed[place] < np.inf)
+        largest = np.max(abs(np.asarray(gradient)), initial=1, where=inside)
+        floor = TOLERANCE_OF["bfloat16" if is_narrow(form) else "float32"] * largest
+        error, allowed = root_mean_square(errors[place]), root_mean_square(theirs[place])
+        # Of numbers that are not finite inside, none is right: no comparison holds for a NaN.
+        good = (error <= MORE * allowed + floor) & (allowed < np.inf)
+        good |= is_random(errors[place]) & (error <= NOISE * largest)
         wrong = np.flatnonzero(inside & ~good)
         assert not wrong.size, (
-            f"argument {place}: off by {error[place].flat[wrong[0]]}, "
-            f"the reference by {allowed[place].flat[wrong[0]]}"
+            f"argument {place}: off by {error.flat[wrong[0]]}, the reference by {allowed.flat[wrong[0]]}"
         )
     return beyond
 
@@ -129,19 +137,30 @@ def largest_of(given: tuple[Any, ...]) -> list[float]:
     return [float(jnp.finfo(leaf.dtype).max) if is_float(leaf) else 0.0 for leaf in jax.tree.leaves(given)]
 
 
-def rounding_errors(
+def errors_of(
     form: Form, implementation: str, given: tuple[Any, ...], exact: dict[int, Any]
 ) -> dict[int, np.ndarray]:
-    """Each entry's distance from the exact gradient, by argument: the root mean square over the `SCALES`."""
+    """The errors of each gradient, by argument, for each of the `SCALES`."""
     run = scaled_gradients(form, implementation)
     samples = [(scale, run(jnp.float32(scale), *given)) for scale in SCALES]
 
-    def error(place: int) -> np.ndarray:
+    def errors(place: int) -> np.ndarray:
         true = np.asarray(exact[place])
-        off = [np.asarray(each[place], np.float64) / scale - true for scale, each in samples]
-        return np.sqrt(np.mean(np.square(off), axis=0))
+        return np.stack([np.asarray(each[place], np.float64) / scale - true for scale, each in samples])
 
-    return {place: error(place) for place in exact}
+    return {place: errors(place) for place in exact}
+
+
+def root_mean_square(errors: np.ndarray) -> np.ndarray:
+    """That of each entry over the `SCALES`."""
+    return np.sqrt(np.mean(np.square(errors), axis=0))
+
+
+def is_random(errors: np.ndarray) -> np.ndarray:
+    """Whether each entry's errors have a mean of 0, as far as so few can tell."""
+    with np.errstate(invalid="ignore"):  # of infinite ones nothing can be told
+        spread = np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
+        return abs(np.mean(errors, axis=0)) <= STANDARD_ERRORS * spread
 
 
 @functools.cache

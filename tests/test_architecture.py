@@ -9,6 +9,7 @@ import pytest
 from tests import architecture as rules
 
 LIBRARY = rules.python_files("snnjax")
+PLUGIN = rules.python_files("xla_ext/pjrt/snnjax_jax_plugin")
 TESTS = rules.python_files("tests")
 KERNELS = rules.files_in("xla_ext/cpu", suffixes=[".cpp", ".hpp"])
 
@@ -61,6 +62,11 @@ def text_files():
 )
 def test_library_keeps(rule):
     keep(rule, contents(LIBRARY))
+
+
+def test_plugin_keeps_its_layers():
+    assert PLUGIN
+    keep(rules.upward_imports, contents(PLUGIN))
 
 
 @pytest.mark.parametrize("rule", [rules.long_file, rules.long_functions], ids=lambda rule: rule.__name__)
@@ -145,6 +151,24 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.upward_imports, "snnjax/_network.py", "import snnjax.metrics"),
         (rules.upward_imports, "snnjax/_check.py", "from snnjax.sparse_spikes import SparseSpikes"),
         (rules.upward_imports, "snnjax/helpers.py", ""),
+        (
+            rules.upward_imports,
+            "snnjax/ipu/lowering/operation.py",
+            "from snnjax.ipu.lowering.walk import Walk",
+        ),
+        (rules.upward_imports, "snnjax/ipu/lowering/views.py", "from snnjax.ipu.lowering.rules import rule"),
+        (
+            rules.upward_imports,
+            "snnjax/ipu/profiles/text.py",
+            "def f():\n    from snnjax.ipu.profiles import profile",
+        ),
+        (rules.upward_imports, "snnjax/ipu/device/library.py", "from snnjax.ipu.profiles import measure"),
+        (rules.upward_imports, "snnjax/ipu/shelf.py", ""),
+        (
+            rules.upward_imports,
+            "xla_ext/pjrt/snnjax_jax_plugin/_wire.py",
+            "from snnjax_jax_plugin import _library",
+        ),
         (rules.private_jax, "snnjax/ops/spike.py", "from jax._src import core"),
         (rules.private_jax, "snnjax/ops/spike.py", "import jaxlib"),
         (rules.private_jax, "snnjax/network.py", "import jax\nx = jax.core.get_aval(1)"),
@@ -246,6 +270,28 @@ def test_rule_finds(rule, path, source):
 )
 def test_rule_lets_pass(rule, path, source):
     assert rule(path, source) == []
+
+
+def test_imports_form_no_circle():
+    assert rules.import_circles(dict(contents([*LIBRARY, *PLUGIN]))) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from snnjax.a import f",
+        "import snnjax.a",
+        "def g():\n    from snnjax import a",
+        "if TYPE_CHECKING:\n    from snnjax.a import A",
+    ],
+)
+def test_circle_of_imports_is_found(back):
+    files = {"snnjax/a.py": "from snnjax import b", "snnjax/b.py": "import snnjax.c", "snnjax/c.py": back}
+    (circle,) = rules.import_circles(files)
+    modules = circle.split(" imports ")
+    assert modules[0] == modules[-1]
+    assert "snnjax.a imports snnjax.b" in " imports ".join(modules[:-1] * 2)
+    assert rules.import_circles({**files, "snnjax/c.py": "from snnjax import a_helper"}) == []
 
 
 def test_rules_on_several_files_find():

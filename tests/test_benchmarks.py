@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,9 +51,7 @@ def test_alternatives_of_a_network_agree(workload):
     expected = value_and_gradient(own)
     assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(expected))
     for name in others:
-        jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), value_and_gradient(name), expected
-        )
+        chex.assert_trees_all_close(value_and_gradient(name), expected, **ROUNDING, strict=True)
 
 
 # Factors of 8 bits change each cotangent by at most 1 %, and there are three layers.
@@ -122,9 +121,7 @@ def test_alternatives_of_a_camera_agree():
     assert all(jnp.any(own.weights != 0) and jnp.any(own.bias != 0) for own in expected[1].layers)
     for name, alternative in cameras.ALTERNATIVES.items():
         if not alternative.capped and name != cameras.PLAIN:
-            jax.tree.map(
-                lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), value_and_gradient(name), expected
-            )
+            chex.assert_trees_all_close(value_and_gradient(name), expected, **ROUNDING, strict=True)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.3, 1.0])
@@ -216,15 +213,15 @@ def test_each_program_has_a_process_of_its_own():
     turns = tables.measure(PLAN, COUNTED, 3)
     assert [*turns] == [*COUNTED]
     assert len({os.getpid(), *processes_of(turns).values()}) == 1 + len(COUNTED)
-    # One turn compiles, one says how long a call takes; then there are three rounds.
-    assert all([turn.cpu for turn in values] == [3, 4, 5] for values in turns.values())
+    # Some turns warm up, one says how long a call takes; then there are three rounds.
+    assert all(np.diff([turn.cpu for turn in values]).tolist() == [1, 1] for values in turns.values())
 
 
 def test_sweep_keeps_the_process_of_an_alternative():
     turns = tables.sweep(PLAN, COUNTED, 3)
     found = processes_of(turns)
     assert found["1 %", "a"] == found["10 %", "a"] != found["1 %", "b"] == found["10 %", "b"]
-    assert all([turn.cpu for turn in values] == [3, 4, 5] for values in turns.values())
+    assert all(np.diff([turn.cpu for turn in values]).tolist() == [1, 1] for values in turns.values())
 
 
 def test_process_that_fails_is_said(capfd):
@@ -275,7 +272,7 @@ def test_alternatives_of_a_stream_agree(workload):
     expected, *others = map(two_calls, streaming.ALTERNATIVES)
     assert all(jnp.any(each != 0) for each in expected[:-1])
     for own in others:
-        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **ROUNDING), own, expected)
+        chex.assert_trees_all_close(own, expected, **ROUNDING, strict=True)
 
 
 # What a target is stated for: the section, the title, and the column and alternative that hold it.

@@ -104,6 +104,7 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere only the referenc
             *_targets.TARGETS,
             "snnjax_api_version",
             "snnjax_instruction_set",
+            "snnjax_schema",
         }
 
     def test_library_needs_no_cpp_runtime():

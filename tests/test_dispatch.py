@@ -13,7 +13,9 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from jax.sharding import PartitionSpec
 
 from snnjax import _dispatch, _jax_compat, _targets
-from snnjax._dispatch import SHARED, Kernel, evaluate
+from snnjax._batching import SHARED, any_group
+from snnjax._dispatch import Kernel, Target, evaluate
+from snnjax._sharding import vary_alike
 
 X = jnp.arange(12.0).reshape(4, 3)
 W = jnp.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.25]])
@@ -27,12 +29,16 @@ def column_sums(operands: tuple[Any, Any], _: Any) -> dict[str, Any]:
     return {"sums": jnp.sum(operands[0], axis=0), "product": jnp.matmul(*operands)}
 
 
+PRODUCT = Target("test_product", "product", scaled_product)
+SUMS = Target("test_sums", "sums", column_sums)
+
+
 def product(x: Any, w: Any) -> Any:
-    return evaluate("test_product", scaled_product, (x, w), (0, SHARED), (0,), 2.0)[0]
+    return evaluate(PRODUCT, (x, w), (0, SHARED), (0,), 2.0)[0]
 
 
 def sums(x: Any, w: Any) -> Any:
-    return evaluate("test_sums", column_sums, (x, w), (0, SHARED), {"sums": SHARED, "product": 0})
+    return evaluate(SUMS, (x, w), (0, SHARED), {"sums": SHARED, "product": 0})
 
 
 def call_shapes(function: Any, *arguments: Any) -> list[list[tuple[int, ...]]]:
@@ -71,10 +77,12 @@ def test_a_droppable_result_that_a_program_does_not_use_has_no_rows_there() -> N
     def reference(operands: tuple[Any, Any], _: Any) -> dict[str, Any]:
         return {"product": jnp.matmul(*operands), "rows": operands[0]}
 
+    target = Target("test_dropped", "dropped", reference)
+
     def both(x: Any, w: Any) -> Any:
         droppable = {"product": False, "rows": True}
         options = {"results": shapes, "droppable": droppable}
-        return evaluate("test_dropped", reference, (x, w), (0, SHARED), {"product": 0, "rows": 0}, **options)
+        return evaluate(target, (x, w), (0, SHARED), {"product": 0, "rows": 0}, **options)
 
     for name, expected in (("product", X @ W), ("rows", X)):
         only = functools.partial(lambda name, x, w: both(x, w)[name], name)
@@ -144,7 +152,7 @@ def test_vmap_over_no_examples_gives_none(in_axes: tuple[int | None, int | None]
 
 def branch(operands: Any, _: Any) -> tuple[Any]:
     (x,) = operands
-    large = _dispatch.any_group(x > 10)
+    large = any_group(x > 10)
     return (jax.lax.cond(large, lambda: jax.lax.fori_loop(0, 3, lambda _, y: y + 1, x), lambda: x),)
 
 
@@ -152,7 +160,7 @@ def test_condition_of_any_group_stays_a_branch_under_vmap() -> None:
     """A select would compute both branches; all groups take the branch that one requires."""
 
     def function(x: Any) -> Any:
-        return evaluate("test_branch", branch, (x,), (SHARED,), (SHARED,))[0]
+        return evaluate(Target("test_branch", "branch", branch), (x,), (SHARED,), (SHARED,))[0]
 
     xs = jnp.array([[1.0, 2.0], [3.0, 11.0]])
     np.testing.assert_array_equal(jax.vmap(function)(xs), xs + 3)
@@ -163,7 +171,7 @@ def test_condition_of_any_group_stays_a_branch_under_vmap() -> None:
 
 
 def test_vary_alike_does_nothing_outside_of_shard_map() -> None:
-    assert [a is b for a, b in zip(_dispatch.vary_alike([X, W]), [X, W], strict=True)] == [True, True]
+    assert [a is b for a, b in zip(vary_alike([X, W]), [X, W], strict=True)] == [True, True]
 
 
 def test_operands_and_results_vary_over_the_union_of_axes() -> None:
@@ -171,7 +179,7 @@ def test_operands_and_results_vary_over_the_union_of_axes() -> None:
     varying = []
 
     def local(x: Any, w: Any) -> Any:
-        alike = _dispatch.vary_alike([x, w])
+        alike = vary_alike([x, w])
         result = product(x, w)
         varying.extend(jax.typeof(array).manual_axis_type.varying for array in (*alike, result))
         return result
@@ -190,8 +198,10 @@ def test_shapes_of_results_are_derived_once() -> None:
         traced.append(operands[0].dtype.name)
         return (operands[0] + 1,)
 
+    target = Target("test_traced", "traced", reference)
+
     def bind(x: Any) -> Any:
-        return evaluate("test_traced", reference, (x,), (0,), (0,))[0]
+        return evaluate(target, (x,), (0,), (0,))[0]
 
     for x in (X, X, X.astype(jnp.bfloat16), X):
         jax.make_jaxpr(bind)(x)
@@ -232,11 +242,11 @@ class Marked:
             groups = max(operand.shape[0] for operand in operands)
             return f"{groups} groups" if groups > max_groups else obstacle
 
-        self.kernel = Kernel(call, find_obstacle, lambda shapes, static: pays)
+        kernel = Kernel(call, find_obstacle, lambda shapes, static: pays)
+        self.target = Target("test_marked", "marked", scaled_product, {"cpu": kernel})
 
     def __call__(self, x: Any, w: Any, implementation: str | None = None) -> Any:
-        axes, choice = (0, SHARED), {"kernel": self.kernel, "implementation": implementation}
-        return evaluate("test_marked", scaled_product, (x, w), axes, (0,), 2.0, **choice)[0]
+        return evaluate(self.target, (x, w), (0, SHARED), (0,), 2.0, implementation=implementation)[0]
 
 
 @pytest.mark.parametrize("compile", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -305,15 +315,12 @@ def test_implementation_that_cannot_be_had_raises_while_tracing(
     library(sentence)
     with pytest.raises(ValueError) as error:
         jax.make_jaxpr(lambda x, w: marked(x, w, implementation))(X, W)
-    assert str(error.value) == f"test_marked: `implementation` must {text}"
+    assert str(error.value) == f"marked: `implementation` must {text}"
 
 
-@pytest.mark.parametrize("kernel", [None, Kernel(lambda *_: (), obstacle=None)], ids=["none", "device"])
-def test_op_without_a_kernel_says_so(library: Any, kernel: Kernel | None) -> None:
-    arguments = "snnjax_product", scaled_product, (X, W), (0, SHARED), (0,), 2.0
-    np.testing.assert_array_equal(evaluate(*arguments, kernel=kernel)[0], 2 * X @ W)
+def test_op_without_a_kernel_says_so(library: Any) -> None:
     with pytest.raises(ValueError) as error:
-        evaluate(*arguments, kernel=kernel, implementation="cpu")
+        evaluate(PRODUCT, (X, W), (0, SHARED), (0,), 2.0, implementation="cpu")
     assert str(error.value) == (
         "product: `implementation` must be None or 'reference' because there is no CPU kernel, got 'cpu'. "
         "Leave it None for the reference."
@@ -338,7 +345,7 @@ def test_other_platforms_take_the_reference(library: Any) -> None:
     with pytest.raises(ValueError) as error:
         traced.lower(lowering_platforms=devices)
     assert str(error.value) == (
-        "test_marked: `implementation` must be None or 'reference' on platform cuda, got 'cpu'. "
+        "marked: `implementation` must be None or 'reference' on platform cuda, got 'cpu'. "
         "Leave it None, or run the program under jax.default_device of a CPU."
     )
 

@@ -4,6 +4,7 @@ import decimal
 from decimal import Decimal
 from typing import Any
 
+import chex
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -38,10 +39,10 @@ def test_times_are_those_of_a_simulation() -> None:
         current = current * np.exp(-step / 5.0) + ((times > now) & (times <= now + step)) @ weights
         first = np.where(np.isinf(first) & (v > 1), now + step, first)
     assert 0 < np.sum(np.isfinite(first)) < first.size
-    assert_close(np.isfinite(out), np.isfinite(first))
+    chex.assert_trees_all_equal(np.isfinite(out), np.isfinite(first), strict=True)
     spikes = np.isfinite(first)
     # Explicit steps of a shallow rise: a few of them.
-    assert_close(out[spikes], first[spikes], atol=20 * step)
+    chex.assert_trees_all_close(out[spikes], first[spikes], atol=20 * step, rtol=0, strict=True)
 
 
 def test_gradient_equals_finite_differences_of_the_times() -> None:
@@ -129,13 +130,13 @@ def test_times_and_gradients_are_exact_for_any_time_constants(
             expected = np.array([float(-r / slope) for r in each])
             assert_close(by_weights[:, neuron], expected, of_largest=1000 * eps)
         shift = np.sum(by_times[0]) / 3  # all times later by 1: so is each spike
-        assert_close(shift, 1.0, rtol=1000 * eps)
+        np.testing.assert_allclose(shift, 1.0, rtol=1000 * eps)
 
 
 def test_equal_time_constants_are_the_alpha_function() -> None:
     """One input at 0: ``w t / tau exp(-t / tau) = threshold``, at t = tau for the weight e."""
     out = first_spike_times(jnp.zeros((1, 1)), jnp.full((1, 1), 2.7183), membrane_time=7.0, synapse_time=7.0)
-    assert_close(out, np.array([[7.0]]), rtol=0.01)
+    chex.assert_trees_all_close(out, np.array([[7.0]], np.float32), rtol=0.01, strict=True)
     assert (
         float(first_spike_times(jnp.zeros((1, 1)), jnp.full((1, 1), 2.7182), synapse_time=20.0)[0, 0])
         == np.inf

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +22,6 @@ from snnjax import (
     spiking_readout,
 )
 from snnjax.neurobench import to_neurobench
-from tests.numbers import assert_close
 
 is_installed = importlib.util.find_spec("neurobench") is not None
 needs_neurobench = pytest.mark.skipif(not is_installed, reason="NeuroBench is not installed")
@@ -77,15 +77,17 @@ def test_neurobench_counts_as_we_do(name: str, binary: bool) -> None:
     )
     assert report["ParameterCount"] == metrics.parameter_count(params)
     assert report["Footprint"] == metrics.footprint(params)
-    assert_close(report["ConnectionSparsity"], metrics.connection_sparsity(params), rtol=0, atol=5e-5)
+    chex.assert_trees_all_close(
+        report["ConnectionSparsity"], metrics.connection_sparsity(params), rtol=0, atol=5e-5, strict=True
+    )
     accuracy = metrics.accuracy(output.output, jnp.asarray(labels, jnp.int32))
-    assert_close(report["ClassificationAccuracy"], accuracy, rtol=1e-6, atol=0)
+    chex.assert_trees_all_close(report["ClassificationAccuracy"], accuracy, rtol=1e-6, atol=0, strict=True)
     sparsity = metrics.activation_sparsity(output.activity)
     assert 0.5 < float(sparsity) < 0.98
-    assert_close(report["ActivationSparsity"], sparsity, rtol=1e-6, atol=0)
+    chex.assert_trees_all_close(report["ActivationSparsity"], sparsity, rtol=1e-6, atol=0, strict=True)
     found = report["SynapticOperations"]
     counts = [found["Effective_MACs"], found["Effective_ACs"], found["Dense"]]
-    assert_close(jnp.array(counts), jnp.stack(list(cost)), rtol=1e-6, atol=0)
+    chex.assert_trees_all_close(jnp.array(counts), jnp.stack(list(cost)), rtol=1e-6, atol=0, strict=True)
     assert (found["Effective_MACs"] > 0) != binary
 
 
@@ -96,7 +98,7 @@ def test_without_a_decoder_a_model_returns_outputs() -> None:
     params = net.init(jax.random.key(0))
     outputs = to_neurobench(net, params, decoder=None)(torch.ones(2, STEPS, INPUTS)).numpy()
     expected = net.apply(params, None, jnp.ones((STEPS, 2, INPUTS)))[0].output
-    assert_close(outputs.swapaxes(0, 1), expected, rtol=1e-6, atol=1e-6)
+    chex.assert_trees_all_close(outputs.swapaxes(0, 1), expected, rtol=1e-6, atol=1e-6, strict=True)
 
 
 @needs_neurobench

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from snnjax import conv1d, layer, leaky_readout, losses, network, neurons, online, spiking_readout
-from tests.numbers import assert_close
 from tests.ops.common import jit
 
 STEPS, BATCH, INPUTS, OUTPUTS = 12, 3, 6, 2
@@ -84,10 +84,10 @@ def test_rule_equals_back_propagation_through_time(name: str) -> None:
     gradients, expected, online_outputs, outputs, activity = results
     assert 0.05 < np.mean(activity) < 0.6
     assert np.any(gradients.layers[0].weights)
-    assert_close(online_outputs, outputs, rtol=1e-12, atol=1e-12)
+    chex.assert_trees_all_close(online_outputs, outputs, rtol=1e-12, atol=1e-12, strict=True)
     if name == "ottt":  # which has no gradient of neurons
         gradients, expected = weights_alone(gradients), weights_alone(expected)
-    assert_close(gradients, expected, rtol=1e-8, atol=1e-8)
+    chex.assert_trees_all_close(gradients, expected, rtol=1e-8, atol=1e-8, strict=True)
 
 
 def penalty(rates: Any, targets: Any) -> Any:
@@ -138,8 +138,8 @@ def test_penalty_equals_back_propagation_from_spikes_weighted_by_its_derivative(
     if name == "ottt":
         gradients, expected = weights_alone(gradients), weights_alone(expected)
         plain = weights_alone(plain)
-    assert_close(gradients, expected, rtol=1e-8, atol=1e-8)
-    assert_close(estimated.means[0], rates, rtol=1e-12, atol=1e-12)
+    chex.assert_trees_all_close(gradients, expected, rtol=1e-8, atol=1e-8, strict=True)
+    chex.assert_trees_all_close(estimated.means[0], rates, rtol=1e-12, atol=1e-12, strict=True)
     assert int(estimated.steps) == window
     assert (
         max(np.abs(a - b).max() for a, b in zip(*map(jax.tree.leaves, (gradients, plain)), strict=True)) > 1
@@ -176,7 +176,7 @@ def test_penalty_is_exact_if_the_estimates_are_the_rates(name: str) -> None:
     gradients = jax.tree.map(lambda each: each / STEPS, gradients)
     if name == "ottt":
         gradients, expected = weights_alone(gradients), weights_alone(expected)
-    assert_close(gradients, expected, rtol=1e-6, atol=1e-6)
+    chex.assert_trees_all_close(gradients, expected, rtol=1e-6, atol=1e-6, strict=True)
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected))
     assert largest > 0.1
 
@@ -213,9 +213,11 @@ def test_a_window_that_is_full_moves_on() -> None:
     params = net.init(jax.random.key(0))
     learner = online.truncated(net, squared, window=3)
     carry, _, outputs = jit(lambda p: summed(learner, p, inputs, targets))(params)
-    assert_close(outputs, net.apply(params, None, inputs)[0].output, rtol=1e-6, atol=1e-6)
+    chex.assert_trees_all_close(
+        outputs, net.apply(params, None, inputs)[0].output, rtol=1e-6, atol=1e-6, strict=True
+    )
     assert int(carry.steps) == 3
-    assert_close(carry.inputs, inputs[-3:])
+    chex.assert_trees_all_equal(carry.inputs, inputs[-3:], strict=True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -9,9 +10,11 @@ import jax.numpy as jnp
 import pytest
 
 from snnjax import _dispatch, _platforms
+from snnjax._batching import SHARED
+from snnjax._dispatch import Target
 from tests.architecture import ROOT
 
-TARGET = "snnjax_test_platforms"
+TARGET = Target("snnjax_test_platforms", "test_platforms", lambda x, static: 2 * x)
 
 
 @pytest.fixture
@@ -22,44 +25,59 @@ def abacus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: abacus\nVersion: 0\n")
     (info / "entry_points.txt").write_text("[jax_plugins]\nabacus = abacus_plugin\n")
     (tmp_path / "abacus_plugin.py").write_text(
-        "def snnjax_obstacle():\n"
-        f"    known = {TARGET!r}\n"
-        "    return lambda target, shapes, static: None if target == known and shapes.ndim == 2 else 'it'\n"
+        "import jax\n"
+        "from snnjax._dispatch import Kernel\n"
+        "def obstacle(shapes, static):\n"
+        "    return None if shapes.ndim == 2 else 'it'\n"
+        "def call(x, static, results):\n"
+        f"    return [jax.ffi.ffi_call({TARGET.name!r}, results[0])(x)]\n"
+        "KERNEL = Kernel(call, obstacle, takes_groups=False)\n"
+        "def snnjax_kernel(target):\n"
+        f"    return KERNEL if target.name == {TARGET.name!r} else None\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     return "abacus"
 
 
-def test_platform_says_what_it_takes(abacus):
-    assert _platforms.takes(abacus, TARGET, jax.ShapeDtypeStruct((1, 3), "float32"), ())
-    assert not _platforms.takes(abacus, TARGET, jax.ShapeDtypeStruct((1, 3, 2), "float32"), ())
-    assert not _platforms.takes(abacus, "snnjax_other", jax.ShapeDtypeStruct((1, 3), "float32"), ())
+def test_platform_says_which_kernels_it_has(abacus):
+    assert _platforms.kernel(abacus, TARGET) is not None
+    assert _platforms.kernel(abacus, replace(TARGET, name="snnjax_other")) is None
 
 
-def test_platform_of_which_nothing_is_known_takes_nothing():
-    assert not _platforms.takes("slide_rule", TARGET, jax.ShapeDtypeStruct((1, 3), "float32"), ())
+def test_platform_of_which_nothing_is_known_has_no_kernels():
+    assert _platforms.kernel("slide_rule", TARGET) is None
 
 
-@pytest.mark.parametrize("platform, calls", [("abacus", 1), ("slide_rule", 0)])
-def test_op_is_lowered_to_its_target_where_the_platform_takes_it(monkeypatch, abacus, platform, calls):
-    kernel = _dispatch.Kernel(
-        lambda x, static, groups: jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct(x.shape, x.dtype))(x),
-        lambda shapes, static: None,
+@pytest.mark.parametrize(
+    "platforms, shape, calls",
+    [
+        (("abacus",), (3,), 1),
+        (("abacus",), (3, 2), 0),  # which its kernel does not support
+        (("slide_rule",), (3,), 0),
+        (("abacus", "abacus"), (3,), 1),
+        (("abacus", "slide_rule"), (3,), 0),
+    ],
+)
+def test_op_is_lowered_to_the_kernel_that_all_platforms_have(monkeypatch, abacus, platforms, shape, calls):
+    kernel, names = _platforms.kernel, ("cuda", "rocm")[: len(platforms)]
+    # JAX lowers for no platforms but its own.
+    monkeypatch.setattr(
+        _platforms, "kernel", lambda name, target: kernel(platforms[names.index(name)], target)
     )
-    monkeypatch.setattr(_platforms, "takes", _translated(platform))
-
-    def double(x):
-        return _dispatch.evaluate(TARGET, lambda x, static: 2 * x, x, 0, 0, kernel=kernel)
-
-    text = jax.jit(double).trace(jnp.ones(3)).lower(lowering_platforms=("cuda",)).as_text()
-    assert text.count(TARGET) == calls
+    traced = jax.jit(lambda x: _dispatch.evaluate(TARGET, x, 0, 0)).trace(jnp.ones(shape))
+    text = traced.lower(lowering_platforms=names).as_text()
+    assert text.count(TARGET.name) == calls
     assert text.count("stablehlo.multiply") == 1 - calls
 
 
-def _translated(platform: str):
-    """`takes` with `platform` in place of one that JAX has, because JAX lowers for no other."""
-    takes = _platforms.takes
-    return lambda _, *call: takes(platform, *call)
+@pytest.mark.parametrize("platform, calls", [("abacus", 1), ("slide_rule", 0)])
+def test_groups_are_called_one_after_another(monkeypatch, abacus, platform, calls):
+    """By a kernel that does not take them."""
+    kernel = _platforms.kernel
+    monkeypatch.setattr(_platforms, "kernel", lambda _, target: kernel(platform, target))
+    each = jax.vmap(lambda x: _dispatch.evaluate(TARGET, x, SHARED, SHARED))
+    text = jax.jit(each).trace(jnp.ones((4, 3))).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count(TARGET.name) == text.count("stablehlo.while") == calls
 
 
 def test_import_loads_nothing_of_the_ipu():

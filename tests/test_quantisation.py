@@ -4,6 +4,7 @@ import functools
 import re
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,7 +46,7 @@ def test_gradient_passes_straight_through() -> None:
     loss = lambda params: jnp.sum(apply(params, None, inputs)[0].output ** 2)  # noqa: E731
     through = jit(jax.value_and_grad(lambda params: loss(straight_through(params, 4))))(params)
     at_rounded = jit(jax.value_and_grad(loss))(straight_through(params, 4))
-    assert_close(through, at_rounded, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(through, at_rounded, rtol=1e-5, atol=1e-6, strict=True)
     assert float(through[0]) != float(loss(params))
 
 
@@ -92,7 +93,7 @@ def test_kernel_sums_rows_of_int8_as_the_reference(
             for which in ("cpu", "reference")
         )
         assert ours[0].dtype == dtype
-        assert_close(ours, theirs)
+        chex.assert_trees_all_equal(ours, theirs, strict=True)
         rounding = 1e-5 if dtype == jnp.float32 else 0.02
         floats = np.asarray(dense) @ np.asarray(dequantise(weights.astype(jnp.float32)))
         assert_close(ours, [floats, floats], of_largest=rounding)
@@ -118,7 +119,9 @@ def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
     assert float(want.activity[0][0].mean()) > 0
     for implementation in (None, "reference", "composed"):
         got = apply(quantise_network(params), implementation=implementation)[0]
-        assert_close((got.output, got.activity), (want.output, want.activity), rtol=1e-4, atol=1e-5)
+        chex.assert_trees_all_close(
+            (got.output, got.activity), (want.output, want.activity), rtol=1e-4, atol=1e-5, strict=True
+        )
 
 
 def test_rows_too_full_for_a_list_are_summed_likewise() -> None:
@@ -133,7 +136,6 @@ def test_rows_too_full_for_a_list_are_summed_likewise() -> None:
 
 def test_gradient_with_int8_weights_is_refused() -> None:
     weights, rows = quantise(jnp.ones((3, 2))), jnp.ones((1, 3))
-    hint = "got int8 weights. Train with quantisation.straight_through(params)."
     lists = SparseSpikes.from_dense(rows, capacity=2)
     spiking = functools.partial(lif_network, layers=[LIFLayer(weights, decay=0.5)])
     for op, function, at in (

@@ -7,7 +7,7 @@ import textwrap
 
 import jax
 import pytest
-from snnjax_jax_plugin import _library
+from snnjax_jax_plugin import _wire
 
 from tests.architecture import ROOT
 
@@ -25,7 +25,7 @@ def blocks(text, *languages):
 def run_python(text, name):
     """Run the Python blocks of a page from top to bottom, in one namespace."""
     code = blocks(text, "python")
-    if _library.is_not_built():  # tests/ipu/device/test_library.py holds that there is a reason
+    if not _wire.path().exists():  # tests/ipu/device/test_library.py holds that there is a reason
         code = [block for block in code if "snnjax.ipu" not in block]
     if importlib.util.find_spec("neurobench") is None:
         code = [block for block in code if "neurobench" not in block]

@@ -53,6 +53,15 @@ def test_library_without_a_handler(looked_up):
     assert sentence.endswith(HINT)
 
 
+@needs_kernels
+def test_library_of_another_table(looked_up, monkeypatch):
+    """Such as one that was built before an operand was added."""
+    path, built = _targets._path(), _targets.schema()
+    monkeypatch.setattr(_targets, "schema", lambda: "0123456789abcdef")
+    table = f"was built with another table of arrays ({built}, not 0123456789abcdef)"
+    assert looked_up(path) == f"{path} {table}: {HINT}"
+
+
 def test_import_does_not_look_for_the_library():
     """Nor does it fail without one, or set up a device."""
     program = """

@@ -25,7 +25,7 @@ from snnjax._check import (
     short_repr,
     type_words,
 )
-from snnjax._dispatch import IMPLEMENTATIONS, gathered
+from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._network.compare import check_params, check_state
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
@@ -44,6 +44,7 @@ from snnjax._network.specs import (
     spread,
     warn_unless_below,
 )
+from snnjax._sharding import gathered
 from snnjax._types import steps_within, wide
 from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_shape, fail
-from snnjax._dispatch import vary_alike
 from snnjax._network.delays import Axonal, delayed
 from snnjax._network.specs import LayerParams, LayerSpec, ReadoutSpec
+from snnjax._sharding import vary_alike
 from snnjax._types import sum_dtype, wide
 from snnjax.neurons import Neuron
 from snnjax.ops import select_spikes, spike, spike_conv, spike_matmul

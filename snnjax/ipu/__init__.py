@@ -6,10 +6,10 @@ hardware.
 
 from snnjax.ipu._custom_op import CustomOp as CustomOp
 from snnjax.ipu._custom_op import custom_op as custom_op
+from snnjax.ipu.profiles.costs import Codelet as Codelet
+from snnjax.ipu.profiles.costs import Phases as Phases
 from snnjax.ipu.profiles.measure import profile as profile
 from snnjax.ipu.profiles.measure import read_profile as read_profile
-from snnjax.ipu.profiles.profile import Codelet as Codelet
-from snnjax.ipu.profiles.profile import Phases as Phases
 from snnjax.ipu.profiles.profile import Profile as Profile
 from snnjax.ipu.session import OutOfTileMemory as OutOfTileMemory
 from snnjax.ipu.session import Session as Session

@@ -47,10 +47,8 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
 
     Source: ``custom_codelet.rst`` and ``user_op.cc`` of https://github.com/graphcore/tensorflow, API level 5.
     """
-    shapes = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), arguments
-    )
-    inputs, structure = jax.tree.flatten(shapes)
+    leaves, structure = jax.tree.flatten(arguments)
+    inputs = [jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves]
 
     def forward(*leaves: Any) -> list[Any]:
         return jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves)))

@@ -4,7 +4,6 @@ from snnjax.neurons._constants import decay_to_raw as decay_to_raw
 from snnjax.neurons._constants import raw_to_decay as raw_to_decay
 from snnjax.neurons._constants import time_constant_to_decay as time_constant_to_decay
 from snnjax.neurons._glif import GLIF as GLIF
-from snnjax.neurons._glif import GLIFConstants as GLIFConstants
 from snnjax.neurons._neuron import Neuron as Neuron
 from snnjax.neurons.adaptive_lif import AdaptiveLIFParams as AdaptiveLIFParams
 from snnjax.neurons.adaptive_lif import AdaptiveLIFState as AdaptiveLIFState
@@ -36,3 +35,4 @@ from snnjax.neurons.resonate_and_fire import resonate_and_fire as resonate_and_f
 from snnjax.neurons.se_adlif import SEAdLIFParams as SEAdLIFParams
 from snnjax.neurons.se_adlif import SEAdLIFState as SEAdLIFState
 from snnjax.neurons.se_adlif import se_adlif as se_adlif
+from snnjax.ops._glif_step import GLIFConstants as GLIFConstants

@@ -10,9 +10,10 @@ from jaxtyping import Array
 from snnjax._check import check_choice, check_integer, check_switches
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, wide
 from snnjax.neurons._constants import check_constant, check_decay, draw, draw_raw_decay, raw_to_decay
-from snnjax.neurons._glif import GLIF, GLIFConstants
+from snnjax.neurons._glif import GLIF
 from snnjax.neurons._neuron import Neuron
 from snnjax.neurons._step import Bound, at_zero
+from snnjax.ops._glif_step import GLIFConstants
 from snnjax.surrogates import as_surrogate, superspike
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from snnjax._check import fail, plural, short_repr
 from snnjax._types import wide
 from snnjax.neurons._glif import GLIF, advance
-from snnjax.neurons._step import align
+from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
 

@@ -1,4 +1,4 @@
-"""What the steps of neurons share: checks of their inputs, aligned constants, and resets."""
+"""What the steps of neurons share: checks of their inputs, and aligned constants."""
 
 import functools
 from typing import Any
@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_float_array, check_shape, check_size, fail
 from snnjax._types import sum_dtype
+from snnjax.ops._glif_step import align
 
 
 class Bound(functools.partial[Any]):
@@ -46,24 +47,9 @@ def at_zero(batch: int, like: Array) -> Array:
     return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
 
 
-def align(constant: Array, like: Array) -> Array:
-    """A constant ``[]`` or ``[neurons]`` with the rank of `like`, so that it broadcasts along the last axis."""
-    return (
-        constant.reshape((1,) * (like.ndim - constant.ndim) + constant.shape) if constant.ndim else constant
-    )
-
-
 def aligned(constants: Any, like: Array) -> Any:
     """Every array of `constants`, aligned."""
     return jax.tree.map(lambda constant: align(constant, like), constants)
-
-
-def reset_membrane(v: Array, spikes: Array, threshold: Array, reset: str, detach: bool) -> Array:
-    """The membrane after the reset: ``v - threshold * spikes``, ``v * (1 - spikes)`` or ``v``."""
-    spikes = jax.lax.stop_gradient(spikes) if detach else spikes
-    if reset == "subtract":
-        return v - threshold * spikes
-    return v * (1 - spikes) if reset == "zero" else v
 
 
 def just_below(threshold: Array) -> Array:

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax.neurons._constants import Constant
-from snnjax.neurons._glif import GLIFConstants
 from snnjax.neurons._model import DECAY, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
+from snnjax.ops._glif_step import GLIFConstants
 
 
 class LeakyIntegratorParams(NamedTuple):

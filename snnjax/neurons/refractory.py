@@ -8,7 +8,8 @@ from jaxtyping import Array, Int
 
 from snnjax._check import check_integer
 from snnjax.neurons._neuron import Neuron, check_spiking
-from snnjax.neurons._step import Bound, align
+from snnjax.neurons._step import Bound
+from snnjax.ops._glif_step import align
 from snnjax.surrogates import Surrogate
 
 

@@ -7,10 +7,10 @@ from jaxtyping import Array
 
 from snnjax._types import wide
 from snnjax.neurons._constants import Constant
-from snnjax.neurons._glif import GLIFConstants
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, glif_neuron
 from snnjax.neurons._neuron import Neuron
 from snnjax.ops import SecondState
+from snnjax.ops._glif_step import GLIFConstants
 from snnjax.surrogates import Surrogate
 
 # Periods from 12 to 120 steps, damped over some 50 steps.

@@ -108,12 +108,15 @@ class Convolution:
         return pairs
 
     @property
-    def numbers(self) -> tuple[int, ...]:
-        """The form for the kernels, in the order of `ConvolutionShape`: one spatial axis is an image of height 1."""
+    def numbers(self) -> dict[str, int]:
+        """The form for the kernels, as in `ConvolutionShape`: one spatial axis is an image of height 1."""
         missing = 2 - len(self.kernel)
         ones, pairs = (1,) * missing, ((0, 0),) * missing + self.padding
-        space = *ones, *self.shape, *ones, *self.kernel, *ones, *self.strides
-        return *space, *(number for pair in pairs for number in pair), self.groups, self.channels_out
+        names = ("height", "width", "channels", "kernel_height", "kernel_width", "stride_y", "stride_x")
+        space = zip(names, (*ones, *self.shape, *ones, *self.kernel, *ones, *self.strides), strict=True)
+        (top, bottom), (left, right) = pairs
+        around = {"top": top, "bottom": bottom, "left": left, "right": right}
+        return {**dict(space), **around, "groups": self.groups, "channels_out": self.channels_out}
 
     def convolve(self, rows: Array, weights: Array) -> Array:
         """Convolve ``[rows, num_inputs]`` to ``[rows, num_outputs]`` in plain JAX, in the accumulation dtype."""

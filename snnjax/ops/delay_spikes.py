@@ -8,8 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from snnjax import _dispatch, _targets
+from snnjax import _targets
+from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
+from snnjax._dispatch import Kernel, Target, evaluate
+from snnjax._sharding import gathered, vary_alike
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
@@ -69,7 +72,7 @@ def delay_spikes(
     Reference:
         Hammouamri et al. 2023, arXiv:2306.17670 (learned delays, split by a Gaussian of decreasing width).
     """
-    spikes, delays, pending, lengths = _dispatch.gathered((spikes, delays, pending, lengths))
+    spikes, delays, pending, lengths = gathered((spikes, delays, pending, lengths))
     rows, steps = _spikes_and_delays(spikes, delays, max_delay)
     num_steps, batch, neurons = rows.shape
     before = (max_delay + 1, batch, neurons)
@@ -79,7 +82,7 @@ def delay_spikes(
         hint = "Pass that of the previous call, or None"
         check_shape(_OP, "pending", pending, before, "max_delay + 1, batch, neurons", hint)
     ends = None if lengths is None else _ends(lengths, num_steps, batch)
-    operands = _dispatch.vary_alike((rows, pending.astype(rows.dtype), steps, ends))
+    operands = vary_alike((rows, pending.astype(rows.dtype), steps, ends))
     if implementation == "composed":
         return delayed(operands, int(max_delay))
     return _delay_spikes(*operands, int(max_delay), implementation)
@@ -230,13 +233,17 @@ def _obstacle(shapes: tuple[Any, ...], _: int) -> str | None:
     return dtype_obstacle("spikes", shapes[0])
 
 
-_KERNEL = _dispatch.Kernel(functools.partial(_call, "snnjax_delay_spikes"), _obstacle)
-_BACKWARD_KERNEL = _dispatch.Kernel(functools.partial(_call, "snnjax_delay_spikes_backward"), _obstacle)
+def _target(name: str, reference: Any) -> Target:
+    return Target(name, "delay_spikes", reference, {"cpu": Kernel(functools.partial(_call, name), _obstacle)})
+
+
+_FORWARD = _target("snnjax_delay_spikes", delayed)
+_BACKWARD = _target("snnjax_delay_spikes_backward", delayed_backward)
 
 
 def _axes(ends: Array | None) -> tuple[int | None, ...]:
     """The batch axes of spikes, pending, delays and ends."""
-    return 1, 1, _dispatch.SHARED, None if ends is None else 0
+    return 1, 1, SHARED, None if ends is None else 0
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
@@ -248,16 +255,8 @@ def _delay_spikes(
     max_delay: int,
     implementation: str | None,
 ) -> tuple[Array, Array]:
-    return _dispatch.evaluate(
-        "snnjax_delay_spikes",
-        delayed,
-        (spikes, pending, delays, ends),
-        _axes(ends),
-        (1, 1),
-        max_delay,
-        kernel=_KERNEL,
-        implementation=implementation,
-    )
+    operands = spikes, pending, delays, ends
+    return evaluate(_FORWARD, operands, _axes(ends), (1, 1), max_delay, implementation=implementation)
 
 
 def _fwd(
@@ -276,15 +275,9 @@ def _fwd(
 def _bwd(
     max_delay: int, implementation: str | None, operands: tuple[Any, ...], g: tuple[Array, Array]
 ) -> tuple[Array, Array, Array, None]:
-    g_spikes, g_pending, g_delays = _dispatch.evaluate(
-        "snnjax_delay_spikes_backward",
-        delayed_backward,
-        (*operands, *g),
-        (*_axes(operands[3]), 1, 1),
-        (1, 1, _dispatch.SHARED),
-        max_delay,
-        kernel=_BACKWARD_KERNEL,
-        implementation=implementation,
+    axes = (*_axes(operands[3]), 1, 1)
+    g_spikes, g_pending, g_delays = evaluate(
+        _BACKWARD, (*operands, *g), axes, (1, 1, SHARED), max_delay, implementation=implementation
     )
     return g_spikes, g_pending, g_delays, None
 

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from snnjax import _dispatch
 from snnjax._check import as_lengths, check_size
 from snnjax._quantised import Quantised
+from snnjax._sharding import gathered, vary_alike
 from snnjax._types import sum_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
@@ -18,14 +18,13 @@ from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import (
     LayerConstants,
     LayerState,
-    LayerSwitches,
     Linear,
     Operands,
     Readout,
     Results,
-    Switches,
 )
 from snnjax.ops._lif_network.records import SecondState as SecondState
+from snnjax.ops._lif_network.switches import LayerSwitches, Switches
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
@@ -211,7 +210,7 @@ def count_network(
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
     """`lif_network` with spike counts instead of the activity."""
     given = inputs, layers, readout, state, lengths
-    inputs, layers, readout, state, lengths = _dispatch.gathered(given)
+    inputs, layers, readout, state, lengths = gathered(given)
     batch = checks.check_network(inputs, layers, readout, chunk)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:
@@ -219,7 +218,7 @@ def count_network(
     checks.check_state(state, batch, layers, readout)
     lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[0], batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
-    operands = _dispatch.vary_alike(operands)
+    operands = vary_alike(operands)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = any(layer.records_spikes for layer in switches.layers)
     spikes = results.spikes if records else None
@@ -282,7 +281,7 @@ def _operands(
     switches: Switches,
 ) -> Operands:
     """All arrays in the form of the target's operands."""
-    given = (inputs.ids, inputs.values) if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs)
+    given = inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs)
     constants = []
     for layer, v, second_threshold, switch in zip(layers, state.v, second, switches.layers, strict=True):
         decay, threshold, gain = _constants(layer, v)

@@ -2,30 +2,19 @@
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax import _dispatch, _targets
+from snnjax._batching import SHARED
 from snnjax._check import check_array, check_choice, check_float_array, check_number, check_shape, fail
+from snnjax._dispatch import Target, evaluate
+from snnjax._sharding import gathered, vary_alike
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, sum_dtype, wide
-from snnjax.ops._kernel_operands import surrogate_attributes
-from snnjax.ops.spike import spike
+from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
 from snnjax.surrogates import Surrogate, as_surrogate
-
-
-class LIFConvention(NamedTuple):
-    """The static switches of `lif_step`."""
-
-    surrogate: Surrogate
-    reset: str
-    detach_reset: bool
-    reset_time: str
-    spike_from: str
-    inclusive: bool
 
 
 def lif_step(
@@ -100,11 +89,11 @@ def lif_step(
         as_surrogate("lif_step", surrogate), reset, detach_reset, reset_time, spike_from, inclusive
     )
     _check_arguments(v, current, convention)
-    v, current, decay, threshold, gain = _dispatch.gathered((v, current, decay, threshold, gain))
+    v, current, decay, threshold, gain = gathered((v, current, decay, threshold, gain))
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (math.prod(v.shape[:-1]), v.shape[-1])
-    operands = _dispatch.vary_alike([v.reshape(flat), wide(current).reshape(flat), *constants])
+    operands = vary_alike([v.reshape(flat), wide(current).reshape(flat), *constants])
     is_composed = implementation == "composed"
     results: Any = (
         _composed(tuple(operands), convention)
@@ -145,31 +134,13 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
 
 
 def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[Array, Array]:
-    """The equations of the docstring on v, current ``[batch, neurons]`` and constants ``[1 | neurons]``."""
-    v, current, decay, threshold, gain = (o if o.ndim == 2 else o[None, :] for o in operands)
-
-    def fire(membrane: Array) -> Array:
-        return spike(membrane - threshold, convention.surrogate, inclusive=convention.inclusive)
-
-    def reset(membrane: Array, spikes: Array) -> Array:
-        spikes = jax.lax.stop_gradient(spikes) if convention.detach_reset else spikes
-        return {"subtract": membrane - threshold * spikes, "zero": membrane * (1 - spikes), "none": membrane}[
-            convention.reset
-        ]
-
-    if convention.reset_time == "immediate":
-        charged = decay * v + gain * current
-        spikes = fire(charged)
-        return reset(charged, spikes), spikes
-    before = fire(v)
-    if convention.reset_time == "before_decay":
-        v_new = decay * reset(v, before) + gain * current
-    else:
-        v_new = reset(decay * v + gain * current, before)
-    return v_new, before if convention.spike_from == "old" else fire(v_new)
+    """The new membrane and the spikes, from v, current ``[batch, neurons]`` and constants ``[1 | neurons]``."""
+    v, current, decay, threshold, gain = operands
+    stepped = glif_step(GLIFConstants(decay, threshold, gain), convention, v, None, current)
+    return stepped.v, convention.fire(stepped.membrane - stepped.threshold)
 
 
-# One program outside jit too, like the target: op by op it would be slow, and round differently.
+# One program outside jit too, like the target.
 _composed = jax.jit(_definition, static_argnums=1)
 
 
@@ -181,46 +152,16 @@ def _backward(
     return jax.vjp(lambda *arrays: _definition(arrays, convention), *inputs)[1](cotangents)
 
 
-def _attributes(convention: LIFConvention) -> dict[str, Any]:
-    """The switches in the form of the device (see poplar_kernels/conventions.hpp)."""
-    return {
-        **surrogate_attributes(convention.surrogate),
-        "reset": np.int64(RESETS.index(convention.reset)),
-        "detach_reset": convention.detach_reset,
-        "reset_time": np.int64(RESET_TIMES.index(convention.reset_time)),
-        "takes_old_spikes": convention.spike_from == "old",
-        "inclusive": convention.inclusive,
-    }
-
-
-def _call(operands: tuple[Array, ...], convention: LIFConvention, results: Any) -> list[Array]:
-    return _targets.call("snnjax_lif_step", operands, results, **_attributes(convention))
-
-
-def _call_backward(
-    operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention, results: Any
-) -> list[Array]:
-    leaves = (*operands[0], *operands[1])
-    return _targets.call("snnjax_lif_step_backward", leaves, results, **_attributes(convention))
-
-
-_AXES = (0, 0, _dispatch.SHARED, _dispatch.SHARED, _dispatch.SHARED)
+FORWARD = Target("snnjax_lif_step", "lif_step", _definition)
+BACKWARD = Target("snnjax_lif_step_backward", "lif_step", _backward)
+_AXES = (0, 0, SHARED, SHARED, SHARED)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _lif_step(
     operands: tuple[Array, ...], convention: LIFConvention, implementation: str | None
 ) -> tuple[Array, Array]:
-    return _dispatch.evaluate(
-        "snnjax_lif_step",
-        _definition,
-        operands,
-        _AXES,
-        (0, 0),
-        convention,
-        kernel=_dispatch.Kernel(_call, obstacle=None),
-        implementation=implementation,
-    )
+    return evaluate(FORWARD, operands, _AXES, (0, 0), convention, implementation=implementation)
 
 
 def _fwd(
@@ -236,16 +177,8 @@ def _bwd(
     operands: tuple[Array, ...],
     cotangents: tuple[Array, Array],
 ) -> tuple[tuple[Array, ...]]:
-    d_operands = _dispatch.evaluate(
-        "snnjax_lif_step_backward",
-        _backward,
-        (operands, cotangents),
-        (_AXES, (0, 0)),
-        _AXES,
-        convention,
-        kernel=_dispatch.Kernel(_call_backward, obstacle=None),
-        implementation=implementation,
-    )
+    given, axes = (operands, cotangents), (_AXES, (0, 0))
+    d_operands = evaluate(BACKWARD, given, axes, _AXES, convention, implementation=implementation)
     return (d_operands,)
 
 

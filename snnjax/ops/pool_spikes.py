@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Num
 
 from snnjax._check import check_integer, check_real_array, fail, plural
-from snnjax._dispatch import gathered
+from snnjax._sharding import gathered
 from snnjax._types import id_dtype, wide
 from snnjax.ops._convolution import tuple_words
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax import _dispatch, _targets
+from snnjax import _targets
+from snnjax._batching import SHARED, any_group
 from snnjax._check import check_float_array, check_integer, check_number, fail
+from snnjax._dispatch import Kernel, Target, evaluate
+from snnjax._sharding import gathered, vary_alike
 from snnjax._types import hash_of, id_dtype, wide
 from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
 from snnjax.ops.spike import spike
@@ -77,14 +80,14 @@ def select_spikes(
     if v.ndim == 0:
         fail("select_spikes: `v` must have a neuron axis, got a scalar. Pass v[neurons].")
     check_integer("select_spikes", "capacity", capacity, 0)
-    v, threshold, second_threshold = _dispatch.gathered((v, threshold, second_threshold))
+    v, threshold, second_threshold = gathered((v, threshold, second_threshold))
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
     flat = v.reshape(math.prod(v.shape[:-1]), v.shape[-1])
     thresholds = [
         _rows(name, value, v)
         for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
     ]
-    operands = _dispatch.vary_alike([flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])])
+    operands = vary_alike([flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])])
     lists: Any = (
         _composed(tuple(operands), selection)
         if implementation == "composed"
@@ -141,7 +144,7 @@ def cap(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Arr
 
 def _shorten(v: Array, among: Array, slots: Array, capacity: int) -> Array:
     """`among`, or the ones with the largest membranes in rows with more than ``slots[row]`` of them."""
-    overflow = _dispatch.any_group(jnp.sum(among, axis=-1, dtype=jnp.int32) > slots)
+    overflow = any_group(jnp.sum(among, axis=-1, dtype=jnp.int32) > slots)
     return jax.lax.cond(overflow, lambda: _largest(v, among, slots, capacity), lambda: among)
 
 
@@ -228,28 +231,22 @@ def _obstacle(shapes: tuple[Any, ...], selection: Selection) -> str | None:
     return obstacle_of("membranes", shapes[0], selection.surrogate)
 
 
-_KERNEL = _dispatch.Kernel(_call, _obstacle)
-_BACKWARD_KERNEL = _dispatch.Kernel(_call_backward, _obstacle)
+FORWARD = Target("snnjax_select_spikes", "select_spikes", _reference, {"cpu": Kernel(_call, _obstacle)})
+BACKWARD = Target(
+    "snnjax_select_spikes_backward", "select_spikes", _backward, {"cpu": Kernel(_call_backward, _obstacle)}
+)
 
 
 def _axes(operands: tuple[Array, ...]) -> tuple[int, ...]:
-    return tuple(0 if o.ndim == 2 else _dispatch.SHARED for o in operands)
+    return tuple(0 if o.ndim == 2 else SHARED for o in operands)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _select_spikes(
     operands: tuple[Array, ...], selection: Selection, implementation: str | None
 ) -> tuple[Array, ...]:
-    return _dispatch.evaluate(
-        "snnjax_select_spikes",
-        _reference,
-        operands,
-        _axes(operands),
-        (0,) * 4,
-        selection,
-        kernel=_KERNEL,
-        implementation=implementation,
-    )
+    axes = _axes(operands)
+    return evaluate(FORWARD, operands, axes, (0,) * 4, selection, implementation=implementation)
 
 
 def _fwd(
@@ -264,16 +261,8 @@ def _bwd(
 ) -> tuple[tuple[Array, ...]]:
     v, threshold, second, ids = residuals
     operands = (v, threshold, ids, g[1])
-    g_v, g_threshold = _dispatch.evaluate(
-        "snnjax_select_spikes_backward",
-        _backward,
-        operands,
-        _axes(operands),
-        (0, _axes((threshold,))[0]),
-        selection,
-        kernel=_BACKWARD_KERNEL,
-        implementation=implementation,
-    )
+    axes = _axes(operands)
+    g_v, g_threshold = evaluate(BACKWARD, operands, axes, axes[:2], selection, implementation=implementation)
     return ((g_v, g_threshold, jnp.zeros_like(second)),)
 
 

@@ -8,8 +8,11 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Num
 
-from snnjax import _dispatch, _targets
+from snnjax import _targets
+from snnjax._batching import SHARED
 from snnjax._check import check_float_array, fail, plural
+from snnjax._dispatch import Kernel, Target, evaluate
+from snnjax._sharding import gathered, vary_alike
 from snnjax._types import wide
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
@@ -70,7 +73,7 @@ def spike_conv(
         Array([[0., 2., 0.]], dtype=float32)
     """
     geometry = _geometry(spikes, weights, shape, strides, padding, groups)
-    spikes, weights = _dispatch.gathered((spikes, weights))
+    spikes, weights = gathered((spikes, weights))
     if isinstance(spikes, SparseSpikes):
         axes = spikes.ids.shape[:-1]
         rows = math.prod(axes)
@@ -79,7 +82,7 @@ def spike_conv(
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
             weights,
         )
-        operands = _dispatch.vary_alike(operands)
+        operands = vary_alike(operands)
         out: Any = (
             _composed(operands, geometry)[0]
             if implementation == "composed"
@@ -88,7 +91,7 @@ def spike_conv(
     else:
         axes = spikes.shape[:-1]
         operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), geometry.num_inputs), weights)
-        operands = _dispatch.vary_alike(operands)
+        operands = vary_alike(operands)
         out = (
             _rows_composed(operands, geometry)[0]
             if implementation == "composed"
@@ -167,7 +170,7 @@ def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolutio
 
 
 def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:
-    return {"geometry": np.array(geometry.numbers, np.int64)}
+    return {"geometry": np.array(list(geometry.numbers.values()), np.int64)}
 
 
 def _as_kernel_weights(array: Any, geometry: Convolution) -> Any:
@@ -181,8 +184,8 @@ def _as_kernel_weights(array: Any, geometry: Convolution) -> Any:
     )
 
 
-def _kernel(target: str, *forms: str) -> _dispatch.Kernel:
-    """The kernel of a target; `forms` says which of its operands are ids or weights."""
+def _target(name: str, reference: Any, *forms: str) -> Target:
+    """A target; `forms` says which of its operands are ids or weights."""
 
     def call(operands: tuple[Array, ...], geometry: Convolution, results: Any) -> list[Array]:
         leaves = []
@@ -193,55 +196,29 @@ def _kernel(target: str, *forms: str) -> _dispatch.Kernel:
         own_results = (
             [_as_kernel_weights(each, geometry) for each in results] if "weights" not in forms else results
         )
-        out = _targets.call(target, leaves, own_results, **_geometry_attribute(geometry))
+        out = _targets.call(name, leaves, own_results, **_geometry_attribute(geometry))
         return [each.reshape(result.shape) for each, result in zip(out, results, strict=True)]
 
     def obstacle(shapes: tuple[Any, ...], _: Convolution) -> str | None:
         return dtype_obstacle("weights", shapes[-1])  # or their cotangents, which have the same dtype
 
-    return _dispatch.Kernel(call, obstacle)
+    return Target(name, "spike_conv", reference, {"cpu": Kernel(call, obstacle)})
 
 
-# The operands of each target.
-_FORMS = {
-    "snnjax_spike_conv": ("ids", "values", "weights"),
-    "snnjax_spike_conv_values_backward": ("ids", "weights", "g"),
-    "snnjax_spike_conv_weights_backward": ("ids", "values", "g"),
-    "snnjax_spike_conv_rows": ("rows", "weights"),
-    "snnjax_spike_conv_rows_backward": ("rows", "g"),
-    "snnjax_spike_conv_inputs_backward": ("weights", "g"),
-}
-_KERNELS = {target: _kernel(target, *forms) for target, forms in _FORMS.items()}
-
-
-def _one(
-    target: str,
-    reference: Any,
-    operands: tuple[Array, ...],
-    axes: tuple[int, ...],
-    result_axis: int,
-    geometry: Convolution,
-    implementation: str | None,
-) -> Array:
-    """A target with one result."""
-    return _dispatch.evaluate(
-        target,
-        reference,
-        operands,
-        axes,
-        (result_axis,),
-        geometry,
-        kernel=_KERNELS[target],
-        implementation=implementation,
-    )[0]
+_LISTS = _target("snnjax_spike_conv", _reference, "ids", "values", "weights")
+_VALUES_BACKWARD = _target("snnjax_spike_conv_values_backward", _values_backward, "ids", "weights", "g")
+_WEIGHTS_BACKWARD = _target("snnjax_spike_conv_weights_backward", _weights_backward, "ids", "values", "g")
+_ROWS = _target("snnjax_spike_conv_rows", _rows_reference, "rows", "weights")
+_ROWS_BACKWARD = _target("snnjax_spike_conv_rows_backward", _rows_backward, "rows", "g")
+_INPUTS_BACKWARD = _target("snnjax_spike_conv_inputs_backward", _inputs_backward, "weights", "g")
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
 def _convolve_lists(
     ids: Array, values: Array, weights: Array, geometry: Convolution, implementation: str | None
 ) -> Array:
-    operands, axes = (ids, values, weights), (0, 0, _dispatch.SHARED)
-    return _one("snnjax_spike_conv", _reference, operands, axes, 0, geometry, implementation)
+    axes, choice = (0, 0, SHARED), {"implementation": implementation}
+    return evaluate(_LISTS, (ids, values, weights), axes, (0,), geometry, **choice)[0]
 
 
 def _fwd(
@@ -255,24 +232,9 @@ def _bwd(
     geometry: Convolution, implementation: str | None, residuals: tuple[Array, Array, Array], g: Array
 ) -> tuple[None, Array, Array]:
     ids, values, weights = residuals
-    d_values = _one(
-        "snnjax_spike_conv_values_backward",
-        _values_backward,
-        (ids, weights, g),
-        (0, _dispatch.SHARED, 0),
-        0,
-        geometry,
-        implementation,
-    )
-    d_weights = _one(
-        "snnjax_spike_conv_weights_backward",
-        _weights_backward,
-        (ids, values, g),
-        (0, 0, 0),
-        _dispatch.SHARED,
-        geometry,
-        implementation,
-    )
+    choice = {"implementation": implementation}
+    (d_values,) = evaluate(_VALUES_BACKWARD, (ids, weights, g), (0, SHARED, 0), (0,), geometry, **choice)
+    (d_weights,) = evaluate(_WEIGHTS_BACKWARD, (ids, values, g), (0, 0, 0), (SHARED,), geometry, **choice)
     return None, d_values, d_weights
 
 
@@ -281,8 +243,8 @@ _convolve_lists.defvjp(_fwd, _bwd)
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def _convolve_rows(rows: Array, weights: Array, geometry: Convolution, implementation: str | None) -> Array:
-    operands, axes = (rows, weights), (0, _dispatch.SHARED)
-    return _one("snnjax_spike_conv_rows", _rows_reference, operands, axes, 0, geometry, implementation)
+    choice = {"implementation": implementation}
+    return evaluate(_ROWS, (rows, weights), (0, SHARED), (0,), geometry, **choice)[0]
 
 
 def _rows_fwd(
@@ -296,24 +258,9 @@ def _rows_bwd(
     geometry: Convolution, implementation: str | None, residuals: tuple[Array, Array], g: Array
 ) -> tuple[Array, Array]:
     rows, weights = residuals
-    d_rows = _one(
-        "snnjax_spike_conv_inputs_backward",
-        _inputs_backward,
-        (weights, g),
-        (_dispatch.SHARED, 0),
-        0,
-        geometry,
-        implementation,
-    )
-    d_weights = _one(
-        "snnjax_spike_conv_rows_backward",
-        _rows_backward,
-        (rows, g),
-        (0, 0),
-        _dispatch.SHARED,
-        geometry,
-        implementation,
-    )
+    choice = {"implementation": implementation}
+    (d_rows,) = evaluate(_INPUTS_BACKWARD, (weights, g), (SHARED, 0), (0,), geometry, **choice)
+    (d_weights,) = evaluate(_ROWS_BACKWARD, (rows, g), (0, 0), (SHARED,), geometry, **choice)
     return d_rows, d_weights
 
 

@@ -9,9 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from snnjax import _dispatch, _targets
+from snnjax import _targets
+from snnjax._batching import SHARED, any_group
 from snnjax._check import check_real_array, check_shape, fail
+from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
+from snnjax._sharding import gathered, vary_alike
 from snnjax._types import sum_dtype, wide
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
@@ -66,7 +69,7 @@ def spike_matmul(
         Finkbeiner et al. 2024, arXiv:2311.04386.
     """
     _check_arguments(spikes, weights)
-    spikes, weights = _dispatch.gathered((spikes, weights))
+    spikes, weights = gathered((spikes, weights))
     num_neurons, num_outputs = weights.shape
     if isinstance(spikes, SparseSpikes):
         axes = spikes.ids.shape[:-1]
@@ -76,7 +79,7 @@ def spike_matmul(
             spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
             weights,
         )
-        operands = _dispatch.vary_alike(operands)
+        operands = vary_alike(operands)
         out: Any = (
             _composed(operands, ())[0]
             if implementation == "composed"
@@ -85,7 +88,7 @@ def spike_matmul(
     else:
         axes = spikes.shape[:-1]
         operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), num_neurons), weights)
-        operands = _dispatch.vary_alike(operands)
+        operands = vary_alike(operands)
         out = (
             _rows_composed(operands, ())[0]
             if implementation == "composed"
@@ -136,7 +139,7 @@ def wide_product(entries: Array, matrix: Array) -> Array:
     if entries.dtype == matrix.dtype:
         return multiply(entries, matrix)
     narrow = entries.astype(matrix.dtype)
-    is_longer = _dispatch.any_group(narrow.astype(entries.dtype) != entries)
+    is_longer = any_group(narrow.astype(entries.dtype) != entries)
     return jax.lax.cond(is_longer, lambda: multiply(entries, wide(matrix)), lambda: multiply(narrow, matrix))
 
 
@@ -144,7 +147,7 @@ def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weigh
     """A sum of products of entries and weights, where an entry of 0 adds nothing whatever its weights."""
     out = multiply(dense, weights)
     # A product with 0 is wrong only for weights that are not finite, and then the result shows it.
-    suspect = _dispatch.any_group(~jnp.isfinite(out))
+    suspect = any_group(~jnp.isfinite(out))
     by_parts = functools.partial(_without_zeros_not_finite, multiply)
     return jax.lax.cond(suspect, by_parts, lambda *_: out, dense, weights)
 
@@ -243,28 +246,30 @@ def _backward_pays(shapes: tuple[Any, Any, Any], _: Any) -> bool:
     return ids.size * g.shape[-1] >= _MIN_BACKWARD_PRODUCTS
 
 
-_KERNEL = _dispatch.Kernel(_call, _obstacle)
-_VALUES_KERNEL = _dispatch.Kernel(_call_values_backward, _obstacle, _backward_pays)
-_WEIGHTS_KERNEL = _dispatch.Kernel(_call_weights_backward, _obstacle, _backward_pays)
+FORWARD = Target("snnjax_spike_matmul", "spike_matmul", _reference, {"cpu": Kernel(_call, _obstacle)})
+VALUES_BACKWARD = Target(
+    "snnjax_spike_matmul_values_backward",
+    "spike_matmul",
+    _values_backward,
+    {"cpu": Kernel(_call_values_backward, _obstacle, _backward_pays)},
+)
+WEIGHTS_BACKWARD = Target(
+    "snnjax_spike_matmul_weights_backward",
+    "spike_matmul",
+    _weights_backward,
+    {"cpu": Kernel(_call_weights_backward, _obstacle, _backward_pays)},
+)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
 def _multiply_lists(ids: Array, values: Array, weights: Any, implementation: str | None) -> Array:
     operands, axes = (ids, values, weights), (0, 0, _shared(weights))
-    return _dispatch.evaluate(
-        "snnjax_spike_matmul",
-        _reference,
-        operands,
-        axes,
-        (0,),
-        kernel=_KERNEL,
-        implementation=implementation,
-    )[0]
+    return evaluate(FORWARD, operands, axes, (0,), implementation=implementation)[0]
 
 
 def _shared(weights: Any) -> Any:
     """That no array of the weights has a batch axis."""
-    return jax.tree.map(lambda _: _dispatch.SHARED, weights)
+    return jax.tree.map(lambda _: SHARED, weights)
 
 
 def _fwd(
@@ -279,23 +284,15 @@ def _bwd(
     implementation: str | None, residuals: tuple[Array, Array, Array], g: Array
 ) -> tuple[None, Array, Array]:
     ids, values, weights = residuals
-    (d_values,) = _dispatch.evaluate(
-        "snnjax_spike_matmul_values_backward",
-        _values_backward,
-        (ids, weights, g),
-        (0, _dispatch.SHARED, 0),
-        (0,),
-        kernel=_VALUES_KERNEL,
-        implementation=implementation,
+    (d_values,) = evaluate(
+        VALUES_BACKWARD, (ids, weights, g), (0, SHARED, 0), (0,), implementation=implementation
     )
-    (d_weights,) = _dispatch.evaluate(
-        "snnjax_spike_matmul_weights_backward",
-        _weights_backward,
+    (d_weights,) = evaluate(
+        WEIGHTS_BACKWARD,
         (ids, values, g),
         (0, 0, 0),
-        (_dispatch.SHARED,),
+        (SHARED,),
         weights.shape[0],
-        kernel=_WEIGHTS_KERNEL,
         implementation=implementation,
     )
     return None, d_values, d_weights
@@ -330,21 +327,21 @@ def _rows_obstacle(shapes: tuple[Any, Any], _: Any) -> str | None:
     return dtype_obstacle("weights", shapes[1])
 
 
-_ROWS_KERNEL = _dispatch.Kernel(_call_rows, _rows_obstacle)
-_ROWS_BACKWARD_KERNEL = _dispatch.Kernel(_call_rows_backward, _rows_obstacle)
+_ROWS = Target(
+    "snnjax_spike_matmul_rows", "spike_matmul", _rows_reference, {"cpu": Kernel(_call_rows, _rows_obstacle)}
+)
+_ROWS_BACKWARD = Target(
+    "snnjax_spike_matmul_rows_backward",
+    "spike_matmul",
+    _rows_backward,
+    {"cpu": Kernel(_call_rows_backward, _rows_obstacle)},
+)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _multiply_rows(rows: Array, weights: Any, implementation: str | None) -> Array:
-    return _dispatch.evaluate(
-        "snnjax_spike_matmul_rows",
-        _rows_reference,
-        (rows, weights),
-        (0, _shared(weights)),
-        (0,),
-        kernel=_ROWS_KERNEL,
-        implementation=implementation,
-    )[0]
+    axes = 0, _shared(weights)
+    return evaluate(_ROWS, (rows, weights), axes, (0,), implementation=implementation)[0]
 
 
 def _rows_fwd(rows: Array, weights: Array, implementation: str | None) -> tuple[Array, tuple[Array, Array]]:
@@ -355,15 +352,7 @@ def _rows_fwd(rows: Array, weights: Array, implementation: str | None) -> tuple[
 
 def _rows_bwd(implementation: str | None, residuals: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
     rows, weights = residuals
-    (d_weights,) = _dispatch.evaluate(
-        "snnjax_spike_matmul_rows_backward",
-        _rows_backward,
-        (rows, g),
-        (0, 0),
-        (_dispatch.SHARED,),
-        kernel=_ROWS_BACKWARD_KERNEL,
-        implementation=implementation,
-    )
+    (d_weights,) = evaluate(_ROWS_BACKWARD, (rows, g), (0, 0), (SHARED,), implementation=implementation)
     # Every entry of `rows` has a cotangent, spike or not: a dense product, at which XLA is good.
     d_rows = jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype)
     return d_rows, d_weights

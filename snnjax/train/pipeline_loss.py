@@ -22,7 +22,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from snnjax._check import check_integer, fail, plural
-from snnjax._dispatch import vary_alike
+from snnjax._sharding import vary_alike
 from snnjax._types import sum_dtype, wide
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, read
 

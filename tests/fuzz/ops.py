@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,6 @@ import numpy as np
 
 from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_conv, spike_matmul
 from tests.fuzz import values
-from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
 from tests.ops.random_networks import LIST_INPUTS, Form, arguments, random_form, runner
 
@@ -180,7 +180,9 @@ class Fuzz:
         counted["calls of ops"] += 1
         ours = self._compiled(name, "cpu")(*given)
         if kind != "extreme" and place not in subject.incomparable:
-            assert_close(ours, self._compiled(name, "reference")(*given), **ROUNDING)
+            chex.assert_trees_all_close(
+                ours, self._compiled(name, "reference")(*given), **ROUNDING, strict=True
+            )
             counted["compared"] += 1
         counted["calls of gradients"] += 1
         jax.block_until_ready(self._compiled(name, "gradient")(*given))

@@ -14,7 +14,7 @@ from jax import lax
 from jax.interpreters import mlir
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import xla_client
-from snnjax_jax_plugin import _library
+from snnjax_jax_plugin import _library, _wire
 
 import snnjax
 from snnjax import SparseSpikes
@@ -120,7 +120,7 @@ class Fuzz:
         self.strategy = st.integers(0, 2**64 - 1)
         self.errors = importlib.import_module("pypjrt.errors")
         _library.connect()
-        plugin = importlib.import_module("pypjrt._loader").Plugin(_library.path())
+        plugin = importlib.import_module("pypjrt._loader").Plugin(_wire.path())
         client_of = importlib.import_module("pypjrt.client").Client
         self.client = client_of(plugin, options={"num_tiles": TILES, "num_devices": DEVICES})
         self.header = f"snnjax program for IPUs mk2/{TILES}\n".encode()

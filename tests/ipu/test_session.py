@@ -8,6 +8,7 @@ import re
 import threading
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -80,7 +81,7 @@ def test_float32_equals_plain_jax(platform: str, recompute: bool) -> None:
     params, found = trained(4, platform=platform, recompute=recompute)
     expected_params, expected = plain(4)
     np.testing.assert_allclose(found, expected, rtol=2e-5)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), params, expected_params)
+    chex.assert_trees_all_close(params, expected_params, rtol=2e-4, atol=2e-5, strict=True)
 
 
 @pytest.mark.parametrize("num_ipus, accumulation", [(1, 4), (2, 1), (2, 2), (4, 2)])
@@ -91,7 +92,7 @@ def test_micro_batches_on_several_devices_equal_one_batch(
     params, found = trained(4, platform=platform, **options)
     expected_params, expected = plain(4)
     np.testing.assert_allclose(found, expected, rtol=2e-5)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), params, expected_params)
+    chex.assert_trees_all_close(params, expected_params, rtol=2e-4, atol=2e-5, strict=True)
 
 
 @pytest.mark.parametrize("precision, dtype", [("mixed", np.float32), ("float16", np.float16)])
@@ -195,7 +196,7 @@ def test_step_with_an_overflow_changes_the_scale_alone() -> None:
         first = jax.tree.map(np.asarray, state)
         state, _ = step(state, jnp.full(2, 4.0))  # 4 * 2^15 is more than float16 holds
         np.testing.assert_array_equal(state.params, first.params)
-        jax.tree.map(np.testing.assert_array_equal, state.optimiser, first.optimiser)
+        chex.assert_trees_all_equal(state.optimiser, first.optimiser, strict=True)
         assert float(state.loss_scale) == first.loss_scale / 2
         for _ in range(3):
             state, _ = step(state, jnp.full(2, 4.0))

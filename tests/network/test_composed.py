@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,6 +50,6 @@ def test_derivatives_of_a_network_equal_finite_differences() -> None:
         (_, gradient), (slope, product) = run(point)
         (above, after), _ = run(point + STEP * direction)
         (below, before), _ = run(point - STEP * direction)
-    assert_close(slope, np.vdot(gradient, np.asarray(direction)), rtol=1e-12)
+    chex.assert_trees_all_close(slope, np.vdot(gradient, np.asarray(direction)), rtol=1e-12, strict=True)
     assert_close(slope, (above - below) / (2 * STEP), of_largest=1e-7)
     assert_close(product, (after - before) / (2 * STEP), of_largest=1e-7)

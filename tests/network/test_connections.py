@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -28,7 +29,6 @@ from snnjax import (
     sum_pool,
 )
 from tests.network.helpers import initial, random_spikes
-from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
@@ -81,7 +81,9 @@ def test_masked_weights_stay_zero_whatever_the_optimiser_writes() -> None:
 
     (gradient, _), free = jit(jax.grad(loss, (0, 1)))(params, jnp.zeros((6, 5)))
     assert bool(jnp.all((gradient[0].weights != 0) <= MASK)) and bool(jnp.any(gradient[0].weights != 0))
-    assert_close(loss(params, jnp.where(MASK, 0.0, 7.0)), loss(params, jnp.zeros((6, 5))))
+    chex.assert_trees_all_equal(
+        loss(params, jnp.where(MASK, 0.0, 7.0)), loss(params, jnp.zeros((6, 5))), strict=True
+    )
     assert bool(jnp.all(free == gradient[0].weights))
 
 
@@ -107,8 +109,8 @@ def test_pieces_of_a_sequence_equal_the_whole_with_spikes_under_way(lengths: Any
         own = None if lengths is None else jnp.clip(lengths - first, 0, 3)
         piece, state = run(state, inputs[first : first + 3], own)
         outputs.append(piece.output)
-    assert_close(jnp.concatenate(outputs), whole.output, rtol=1e-6, atol=1e-6)
-    assert_close(state, end, rtol=1e-6, atol=1e-6)
+    chex.assert_trees_all_close(jnp.concatenate(outputs), whole.output, rtol=1e-6, atol=1e-6, strict=True)
+    chex.assert_trees_all_close(state, end, rtol=1e-6, atol=1e-6, strict=True)
 
 
 def test_a_spike_of_the_layer_comes_back_after_its_own_delay() -> None:
@@ -147,7 +149,7 @@ def test_the_gradient_of_delays_is_that_of_the_linear_split() -> None:
         for index in range(3):
             shift = jnp.zeros(3).at[index].set(step)
             difference = (loss(raw + shift) - loss(raw - shift)) / (2 * step)
-            assert_close(gradient[index], difference, rtol=1e-5)
+            chex.assert_trees_all_close(gradient[index], difference, rtol=1e-5, strict=True)
     finally:
         jax.config.update("jax_enable_x64", False)
 
@@ -158,11 +160,13 @@ def test_parameters_of_learnt_delays_run_rounded_in_a_network_that_does_not_lear
     )
     params, inputs = initial(learnt), random_spikes(0.5, steps=12, inputs=6)
     whole = jnp.round(learnt.delays(params)[0].inputs)
-    assert_close(fixed.delays(params)[0].inputs, whole)
+    chex.assert_trees_all_equal(fixed.delays(params)[0].inputs, whole, strict=True)
     arrived, _ = delay_spikes(inputs, whole, max_delay=7)
     plain = network(6, [layer(4)], READOUT)
     bare = params._replace(layers=(params.layers[0]._replace(delays=None),))
-    assert_close(fixed.apply(params, None, inputs)[0].output, plain.apply(bare, None, arrived)[0].output)
+    chex.assert_trees_all_equal(
+        fixed.apply(params, None, inputs)[0].output, plain.apply(bare, None, arrived)[0].output, strict=True
+    )
 
 
 def test_delays_can_be_shared_and_fixed() -> None:
@@ -172,7 +176,7 @@ def test_delays_can_be_shared_and_fixed() -> None:
         assert params.layers[0].delays.inputs.shape == (count,)
         (delays,) = net.delays(params)
         assert delays is not None and delays.inputs.shape == (12,)
-        assert_close(delays.inputs, jnp.round(delays.inputs))
+        chex.assert_trees_all_equal(delays.inputs, jnp.round(delays.inputs), strict=True)
 
 
 @hypothesis.given(share=st.floats(0, 1), most=st.integers(1, 2**22) | st.integers(1, 3000))
@@ -185,9 +189,9 @@ def test_fixed_delays_are_those_asked_for(share: float, most: int) -> None:
             for learn in (False, True):
                 spec = axonal(most, initial=float(steps), learn=learn, per="layer")
                 raw = spec.init(jax.random.key(0), (2,), dtype)
-                assert_close(spec.steps(raw, (2,)), np.full(2, steps), atol=0.3 if learn else 0)
-                found = jnp.round(spec.steps(raw, (2,)))
-                assert_close(found, np.full(2, steps))
+                found, expected = spec.steps(raw, (2,)), np.full(2, steps, np.float32)
+                np.testing.assert_allclose(found, expected, rtol=0, atol=0.3 if learn else 0, strict=True)
+                chex.assert_trees_all_equal(jnp.round(found), expected, strict=True)
 
 
 def test_a_network_in_half_precision_keeps_long_delays() -> None:
@@ -309,7 +313,7 @@ def test_cotangents_in_bfloat16_change_the_gradient_below_by_as_much(implementat
     """Terms are rounded by 2^-8 twice; so is the sum, at most, and in the norm over many numbers it is less."""
     below, own = gradient_of_rounded(implementation)
     below_rounded, own_rounded = gradient_of_rounded(implementation, cotangent_dtype=jnp.bfloat16)
-    assert_close(own_rounded, own)
+    chex.assert_trees_all_equal(own_rounded, own, strict=True)
     assert 1e-5 < distance(below_rounded, below) < 2**-7
 
 

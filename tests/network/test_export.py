@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import pytest
@@ -22,7 +23,6 @@ from snnjax import (
     sum_pool,
 )
 from tests.network.helpers import initial, random_spikes
-from tests.numbers import assert_close
 from tests.ops.common import jit
 
 INPUTS = 12
@@ -64,4 +64,6 @@ def test_loss_and_gradients_of_open_lengths_are_those_of_given_ones(
     for steps, sequences in ((7, 3), (1, 2)):
         given = random_spikes(0.3, steps, sequences, INPUTS), jnp.arange(sequences, dtype=jnp.int32)
         # The same sums, divided among threads by other bounds of the batch: a few ulp.
-        assert_close(exported.call(params, *given), compiled(params, *given), rtol=1e-5, atol=1e-5)
+        chex.assert_trees_all_close(
+            exported.call(params, *given), compiled(params, *given), rtol=1e-5, atol=1e-5, strict=True
+        )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,15 +55,17 @@ def test_padded_samples_count_nowhere() -> None:
     params = initial(net, jnp.where(padded, jnp.nan, inputs), lengths=lengths, target_activity=0.1)
     output, _ = jit(lambda x: net.apply(params, None, x, lengths=lengths))(inputs)
     np.testing.assert_allclose([jnp.mean(each) for each in output.activity], 0.1, rtol=0.1)
-    assert_close(params, initial(net, inputs[: STEPS // 4], target_activity=0.1), rtol=1e-6)
+    chex.assert_trees_all_close(
+        params, initial(net, inputs[: STEPS // 4], target_activity=0.1), rtol=1e-6, strict=True
+    )
 
 
 def test_init_is_a_pure_function_of_its_key() -> None:
     net = network(INPUTS, [layer(8, neurons.adlif(), recurrent=True)], leaky_readout(3))
     init = jit(net.init)
     first = init(jax.random.key(3))
-    assert_close(init(jax.random.key(3)), first)
-    assert_close(jit(net.init)(jax.random.PRNGKey(3)), first)
+    chex.assert_trees_all_equal(init(jax.random.key(3)), first, strict=True)
+    chex.assert_trees_all_equal(jit(net.init)(jax.random.PRNGKey(3)), first, strict=True)
     other = init(jax.random.key(4))
     assert np.any(first.layers[0].weights != other.layers[0].weights)
     assert np.any(first.layers[0].neuron.raw_decay != other.layers[0].neuron.raw_decay)

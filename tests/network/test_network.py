@@ -1,10 +1,10 @@
 """Every neuron model in a network, under every transform; and networks as a user writes them."""
 
 import functools
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +21,6 @@ from tests.ops.common import is_float, jit, pick, stack
 
 SPIKING = [name for name in MODELS if MODELS[name].spikes]
 PIECES = 2
-TRACES: Counter[str] = Counter()  # of `compiled`
 
 
 @functools.cache
@@ -34,13 +33,7 @@ def build(name: str) -> Network:
 @functools.cache
 def compiled(name: str) -> Callable[..., Any]:
     """Values and gradients, compiled once for all tests; the second threshold is an argument."""
-    net = build(name)
-
-    def apply(params: Any, state: Any, inputs: Any, second_threshold: Any) -> Any:
-        TRACES[name] += 1
-        return net.apply(params, state, inputs, second_threshold=second_threshold)
-
-    return jit(with_gradients(apply))
+    return jit(with_gradients(build(name).apply))
 
 
 @functools.cache
@@ -58,17 +51,17 @@ def arguments(name: str, seed: int = 0) -> tuple[Any, Any, Any]:
 def test_gradients_reach_every_parameter(name: str) -> None:
     (output, _), (_, gradients) = compiled(name)(*arguments(name), second_threshold=jnp.float32(0.3))
     assert 0.02 < float(jnp.mean(output.activity[0])) < 0.7
-    for path, leaf in jax.tree.leaves_with_path(gradients):
-        assert np.all(np.isfinite(leaf)), jax.tree_util.keystr(path)
+    chex.assert_tree_all_finite(gradients)
     for path, leaf in jax.tree.leaves_with_path(gradients[0]):
         assert np.any(leaf), jax.tree_util.keystr(path)
 
 
 @pytest.mark.parametrize("name", SPIKING)
 def test_second_threshold_moves_without_a_second_trace(name: str) -> None:
+    chex.clear_trace_counter()
+    traced = jit(chex.assert_max_traces(with_gradients(build(name).apply), n=1))
     for second_threshold in (0.3, 0.7):
-        compiled(name)(*arguments(name), second_threshold=jnp.float32(second_threshold))
-    assert TRACES[name] == 1
+        traced.trace(*arguments(name), second_threshold=jnp.float32(second_threshold))
 
 
 @pytest.mark.parametrize("name", SPIKING)
@@ -200,7 +193,7 @@ def test_bfloat16_parameters_keep_their_dtype(neuron: Any) -> None:
     assert end.spikes[0].dtype == jnp.bfloat16
     assert (output.output.dtype, output.spikes[0].values.dtype) == (jnp.bfloat16, jnp.bfloat16)
     assert (output.activity[0].dtype, output.dropped[0].dtype) == (jnp.float32, jnp.int32)
-    assert np.all(np.isfinite(output.output.astype(jnp.float32)))
+    chex.assert_tree_all_finite(output.output)
 
 
 @pytest.mark.parametrize("name", ["lif", "izhikevich"])  # fused, and scanned
@@ -215,7 +208,7 @@ def test_a_batch_over_explicit_axes_of_a_mesh_is_gathered(name: str) -> None:
     def apply(params: Any, state: Any, inputs: Any, lengths: Any) -> Any:
         return net.apply(params, state, inputs, lengths=lengths)
 
-    assert_close(jit(apply)(*sharded), jit(apply)(params, state, inputs, lengths))
+    chex.assert_trees_all_equal(jit(apply)(*sharded), jit(apply)(params, state, inputs, lengths), strict=True)
 
 
 @pytest.mark.parametrize("implementation", [None, "reference"])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -141,7 +142,7 @@ ALIKE_STATES = (
     {"delays", "one delay"},
     {"conv", "grouped conv", "kernel", "per neuron"},
 )
-# The row of a network, of which it is the first one, receives the parameters and states of all networks.
+# The row of a network, of which it is the first one: it receives the parameters and states of the first of each row.
 FIRST = {row: next(iter(own)) for row, own in ALIKE.items()}
 
 
@@ -180,10 +181,12 @@ def refusal_of(net: snnjax.Network, params: Any, state: Any) -> str | None:
 @pytest.mark.usefixtures("only_checks")
 def test_parameters_of_another_network_never_run() -> None:
     given = {name: shapes(net) for name, net in NETWORKS.items()}
-    for (row, first), name in itertools.product(FIRST.items(), NETWORKS):
+    for name, row in ROW.items():
+        chex.assert_trees_all_equal_shapes_and_dtypes(given[name], given[FIRST[row]])
+    for first, name in itertools.product(FIRST.values(), repeat=2):
         refusal = refusal_of(NETWORKS[first], given[name], None)
-        if ROW[name] == row:
-            assert refusal is None, (first, name, refusal)
+        if first == name:
+            assert refusal is None, (first, refusal)
         else:
             form = r"network: `params[^`]*` must .*, got .*\. Make them with init of this network\."
             assert re.fullmatch(form, refusal or "it runs"), (first, name, refusal)
@@ -192,8 +195,12 @@ def test_parameters_of_another_network_never_run() -> None:
 @pytest.mark.usefixtures("only_checks")
 def test_states_of_another_network_never_run() -> None:
     given = {name: state_shapes(net) for name, net in NETWORKS.items()}
-    for first, name in itertools.product((*FIRST.values(), "max_delay"), NETWORKS):
-        refusal = refusal_of(NETWORKS[first], shapes(NETWORKS[first]), given[name])
+    for name in given.keys() - {"max_delay"}:
+        chex.assert_trees_all_equal_shapes_and_dtypes(given[name], given[FIRST[ROW[name]]])
+    kinds = (*FIRST.values(), "max_delay")
+    params = {name: shapes(NETWORKS[name]) for name in kinds}
+    for first, name in itertools.product(kinds, repeat=2):
+        refusal = refusal_of(NETWORKS[first], params[first], given[name])
         if state_of(first) == state_of(name):
             assert refusal is None, (first, name, refusal)
         else:

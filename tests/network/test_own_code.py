@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +22,6 @@ from snnjax import (
 )
 from snnjax.surrogates import boxcar, superspike
 from tests.network.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
-from tests.numbers import assert_close
 from tests.ops.common import jit
 
 
@@ -49,7 +49,7 @@ def run(neuron: neurons.Neuron, readout: Any = None) -> Any:
 
 def test_replaced_surrogate_is_that_of_the_fused_op() -> None:
     built = run(neurons.lif(surrogate=boxcar(0.5)))
-    assert_close(run(neurons.lif()._replace(surrogate=boxcar(0.5))), built)
+    chex.assert_trees_all_equal(run(neurons.lif()._replace(surrogate=boxcar(0.5))), built, strict=True)
     assert np.any(built[1][1][0].layers[0].weights != run(neurons.lif())[1][1][0].layers[0].weights)
 
 
@@ -89,7 +89,7 @@ def test_own_derivative_is_that_of_the_kernels_too(neuron: Any) -> None:
         )[1]
         for name in (None, "reference")
     ]
-    assert_close(*gradients)
+    chex.assert_trees_all_equal(*gradients, strict=True)
     other = net_of(neuron(surrogate=superspike()))
     assert np.any(
         jit(with_gradients(other.apply))(params, None, random_spikes(0.5))[1][1][0].layers[0].weights

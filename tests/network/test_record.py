@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 
 from snnjax import SparseSpikes, layer, leaky_readout, metrics, network, neurons, spiking_readout
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes
-from tests.numbers import assert_close
 from tests.ops.common import jit
 
 LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
@@ -55,7 +55,7 @@ def test_recorded_spikes_are_membranes_above_the_threshold(chunk: int | None) ->
         assert not np.any(np.where(inside, 0, v))
     np.testing.assert_array_equal(output.membranes[0][-1, 0], state.neurons[0].v[0])
     # Layer by layer for the membranes, as one op without them.
-    assert_close(output._replace(membranes=None), plain, rtol=2e-5, atol=2e-5)
+    chex.assert_trees_all_close(output._replace(membranes=None), plain, rtol=2e-5, atol=2e-5, strict=True)
 
 
 @pytest.mark.parametrize("record", [(), "spikes", "membranes", ("spikes", "membranes")])
@@ -72,7 +72,7 @@ def test_a_diverged_run_shows_in_the_state_alone(neuron: Any) -> None:
     params, inputs = initial(net), random_spikes(0.3).at[4, 1, 0].set(jnp.nan)
     run = jax.jit(lambda params, x: net.apply(params, None, x))
     output, state = run(params, inputs)
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(output))
+    chex.assert_tree_all_finite(output)
     assert metrics.diverged(state).tolist() == [False, True, False]
     assert jax.jit(lambda x: metrics.diverged(run(params, x)[1]))(random_spikes(0.3)).tolist() == [False] * 3
     recorded, _ = jit(functools.partial(net.apply, record="membranes"))(params, None, inputs)

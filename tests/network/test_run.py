@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,6 @@ from jax.sharding import PartitionSpec
 from snnjax import (
     Network,
     SparseSpikes,
-    _dispatch,
     axonal,
     conv1d,
     conv2d,
@@ -26,7 +26,7 @@ from snnjax import (
 )
 from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.numbers import assert_close
-from tests.ops.common import jit
+from tests.ops.common import equations, jit
 
 # Sums run in another order: a few ulp of float32 on sums of up to 60 terms of order 1.
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
@@ -144,7 +144,7 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
     composed = functools.partial(net.apply, implementation="composed", **options)
     layered, layered_gradients = jit(with_gradients(composed))(*arguments)
     assert jax.tree.structure(fused) == jax.tree.structure(layered)
-    assert_close(fused, layered, **TOLERANCE)
+    chex.assert_trees_all_close(fused, layered, **TOLERANCE, strict=True)
     # Gradients grow to 100 on their way back, and their entries share the rounding of the largest.
     assert_close(fused_gradients, layered_gradients, **TOLERANCE, of_largest=2e-6)
     assert all(0.01 < float(jnp.mean(each)) < 0.6 for each in fused[0].activity)
@@ -182,9 +182,11 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
     layered, (_, layered_gradients) = jit(with_gradients(composed))(*arguments)
     assert float(jnp.mean(fused[0].activity[1])) > 0.01
     # Sums in another order: a bit of float32 in membranes, of bfloat16 where they are rounded.
-    assert_close(fused[1], layered[1], **TOLERANCE)
-    assert_close(fused[0]._replace(output=0), layered[0]._replace(output=0), **TOLERANCE)
-    assert_close(fused[0].output, layered[0].output, rtol=2**-7)
+    chex.assert_trees_all_close(fused[1], layered[1], **TOLERANCE, strict=True)
+    chex.assert_trees_all_close(
+        fused[0]._replace(output=0), layered[0]._replace(output=0), **TOLERANCE, strict=True
+    )
+    chex.assert_trees_all_close(fused[0].output, layered[0].output, rtol=2**-7, strict=True)
     # Fused, cotangents are rounded between layers, and distances to the threshold where they are recorded.
     assert_close(fused_gradients, layered_gradients, of_largest=0.03)
 
@@ -207,8 +209,8 @@ def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) 
 
     state = net.initial_state(params, BATCH)
     clean, garbage = (run(params, state, with_padding(value)) for value in (0.0, jnp.nan))
-    assert_close(garbage, clean)
-    assert all(np.all(np.isfinite(g)) for g in jax.tree.leaves(clean[1]))
+    chex.assert_trees_all_equal(garbage, clean, strict=True)
+    chex.assert_tree_all_finite(clean[1])
     output, end = clean[0]
     # Frozen at the end: the read-out keeps its last value, hidden layers are silent.
     last = np.asarray(output.output)[np.maximum(np.asarray(LENGTHS) - 1, 0), np.arange(BATCH)]
@@ -225,8 +227,10 @@ def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
     others = inputs.at[:, 1:].set(1 - inputs[:, 1:])
     changed, changed_end = run(others, jnp.array([STEPS, 3, 9], jnp.int32))
     np.testing.assert_array_equal(output.output[:, 0], changed.output[:, 0])
-    assert_close(
-        [leaf[0] for leaf in jax.tree.leaves(end)], [leaf[0] for leaf in jax.tree.leaves(changed_end)]
+    chex.assert_trees_all_equal(
+        [leaf[0] for leaf in jax.tree.leaves(end)],
+        [leaf[0] for leaf in jax.tree.leaves(changed_end)],
+        strict=True,
     )
     for before, after in zip(output.activity, changed.activity, strict=True):
         np.testing.assert_array_equal(before[0], after[0])
@@ -242,7 +246,7 @@ def test_no_steps_change_nothing(neuron: Any, chunk: int | None) -> None:
         state
     )
     assert output.output.shape == (0, BATCH, 3)
-    assert_close(end, state)
+    chex.assert_trees_all_equal(end, state, strict=True)
     assert not any(np.any(each) for each in (*output.activity, *output.dropped))
 
 
@@ -251,7 +255,7 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
     params, inputs = initial(net), random_spikes(0.3)
     run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x, lengths=LENGTHS))
     for dtype in (jnp.uint8, jnp.bool_):
-        assert_close(run(inputs.astype(dtype)), run(inputs))
+        chex.assert_trees_all_equal(run(inputs.astype(dtype)), run(inputs), strict=True)
 
 
 @pytest.mark.parametrize(
@@ -270,16 +274,11 @@ def test_implementation_reaches_every_op(neuron: Any, ops: set[str], monkeypatch
     """The forward and the backward pass of all; the products of the events, of the layers and of the read-out."""
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params, inputs = initial(net), SparseSpikes.from_dense(random_spikes(0.3), 6)
-    seen, evaluate = [], _dispatch.evaluate
-
-    def record(target: str, *arguments: Any, implementation: str | None = None, **options: Any) -> Any:
-        seen.append((target.removeprefix("snnjax_"), implementation))
-        return evaluate(target, *arguments, implementation=implementation, **options)
-
-    monkeypatch.setattr(_dispatch, "evaluate", record)
     run = with_gradients(functools.partial(net.apply, implementation="reference"))
-    jax.eval_shape(run, params, net.initial_state(params, BATCH), inputs)
-    names, implementations = zip(*seen, strict=True)
+    jaxpr = jax.make_jaxpr(run)(params, net.initial_state(params, BATCH), inputs)
+    called = [each.params["call"] for each in equations(jaxpr.jaxpr) if "call" in each.params]
+    names = [call.target.name.removeprefix("snnjax_") for call in called]
+    implementations = [call.implementation for call in called]
     assert {name for name in names if "backward" not in name} == ops
     assert {name.split("_backward")[0] for name in names if "backward" in name} >= ops - {"spike_matmul"}
     assert set(implementations) == {"reference"}
@@ -322,7 +321,7 @@ def test_kernels_by_name_layer_by_layer(name: str) -> None:
         jit(jax.value_and_grad(lambda params, name=name: loss(params, name), has_aux=True))(params)
         for name in ("cpu", "reference")
     )
-    assert_close(forced, reference, **TOLERANCE)
+    chex.assert_trees_all_close(forced, reference, **TOLERANCE, strict=True)
 
 
 def test_a_scanned_layer_is_traced_once_for_all_calls_outside_of_jit() -> None:
@@ -366,6 +365,10 @@ def test_scanned_layers_run_on_shares_of_a_batch() -> None:
     shared = jax.shard_map(run, mesh=mesh, in_specs=specs, out_specs=shares)
     lengths = jnp.array([5, 3, 4, 0])
     # A product of one row is summed in another order.
-    assert_close(
-        jit(shared)(params, inputs, lengths), jit(run)(params, inputs, lengths), rtol=1e-5, atol=1e-6
+    chex.assert_trees_all_close(
+        jit(shared)(params, inputs, lengths),
+        jit(run)(params, inputs, lengths),
+        rtol=1e-5,
+        atol=1e-6,
+        strict=True,
     )

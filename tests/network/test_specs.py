@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -252,7 +253,7 @@ def test_lengths_beyond_the_steps_are_all_steps_inside_jit() -> None:
         return NET.apply(PARAMS, STATE, X + 1, lengths=lengths)
 
     beyond, within = (jax.jit(apply)(jnp.array([n, 2])) for n in (9, 5))
-    jax.tree.map(np.testing.assert_array_equal, beyond, within)
+    chex.assert_trees_all_equal(beyond, within, strict=True)
 
 
 @pytest.mark.parametrize("inputs", [np.full((5, 2, 4), 255, np.uint8), jnp.full((5, 2, 4), 255.0)])

@@ -6,6 +6,7 @@ import inspect
 import pickle
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +19,6 @@ from snnjax import neurons
 from snnjax.ops import lif_step, select_spikes
 from snnjax.surrogates import boxcar
 from tests.neurons.models import FACTORIES, MODELS, SPIKING, VARIANTS, smooth, unroll
-from tests.numbers import assert_close
 
 KEY = jax.random.key(0)
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -46,7 +46,7 @@ def test_scan_under_jit_equals_loop_of_steps(name: str) -> None:
         np.testing.assert_array_equal(spikes, jnp.stack(one_by_one))
     # Fused sums round otherwise (1e-7 a step); Izhikevich's spikes multiply a difference by up to 1e2.
     tolerance = 1e-4 if name == "izhikevich" else 1e-5
-    assert_close(last, state, rtol=tolerance, atol=tolerance)
+    chex.assert_trees_all_close(last, state, rtol=tolerance, atol=tolerance, strict=True)
 
 
 @every_variant
@@ -65,7 +65,9 @@ def test_params_and_state_can_be_donated(name: str) -> None:
     """No two arrays share a buffer, which JAX refuses to donate twice."""
     _, params, state, _ = tiny(name)
     kept = copy.deepcopy((params, state))
-    assert_close(jax.jit(lambda *given: given, donate_argnums=(0, 1))(params, state), kept)
+    chex.assert_trees_all_equal(
+        jax.jit(lambda *given: given, donate_argnums=(0, 1))(params, state), kept, strict=True
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "refractory lif"])
@@ -99,7 +101,7 @@ def test_step_out_of_the_pieces_equals_the_op(name: str) -> None:
         v, wanted = op(state.v, x)
         state, spikes = step(params, state, x)
         np.testing.assert_array_equal(spikes, wanted)
-        assert_close(state.v, v, rtol=1e-5, atol=1e-5)
+        chex.assert_trees_all_close(state.v, v, rtol=1e-5, atol=1e-5, strict=True)
 
 
 @every_variant
@@ -120,7 +122,9 @@ def test_vmap_equals_one_by_one(name: str) -> None:
     run = jax.jit(functools.partial(unroll, neuron))
     together = jax.vmap(run, in_axes=(0, 0, None))(params, state, inputs)
     apart = [run(*jax.tree.map(lambda leaf, i=i: leaf[i], (params, state)), inputs) for i in range(2)]
-    assert_close(together, jax.tree.map(lambda *leaves: jnp.stack(leaves), *apart), rtol=1e-4, atol=1e-4)
+    chex.assert_trees_all_close(
+        together, jax.tree.map(lambda *leaves: jnp.stack(leaves), *apart), rtol=1e-4, atol=1e-4, strict=True
+    )
 
 
 @pytest.mark.parametrize("name", [*MODELS, "lif zero", "adaptive_lif after decay"])
@@ -165,8 +169,7 @@ def test_shapes_and_dtypes_are_kept(name: str, batch: int, width: int, dtype: st
             neuron.step, params, state, jax.ShapeDtypeStruct((batch, width), dtype)
         )
     assert (spikes.shape, spikes.dtype.name) == ((batch, width), dtype)
-    shapes = [jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), s) for s in (state, after)]
-    assert shapes[0] == shapes[1]
+    chex.assert_trees_all_equal_shapes_and_dtypes(state, after)
     wide = "float64" if dtype == "float64" else "float32"
     assert {leaf.dtype.name for leaf in jax.tree.leaves(after)} <= {wide, "int32"}
 
@@ -184,9 +187,9 @@ def test_bfloat16_rounds_spikes_alone(name: str) -> None:
     expected, spikes = run(*wide)
     for currents in (inputs, wide[2]):
         after, narrow = run(params, state, currents)
-        assert_close(after, expected, **ULP)
+        chex.assert_trees_all_close(after, expected, **ULP, strict=True)
         assert narrow.dtype == currents.dtype
-        assert_close(narrow, spikes)
+        chex.assert_trees_all_equal(narrow, spikes, strict=True)
 
 
 @pytest.mark.parametrize("name", ["lif", "lif inclusive", "current_lif", "adaptive_lif", "refractory lif"])
@@ -199,7 +202,9 @@ def test_slow_membranes_rise_in_bfloat16(name: str) -> None:
     run = jax.jit(lambda params, inputs: unroll(neuron, params, neuron.initial_state(params, 1), inputs))
     expected, spikes = run(wide, inputs)
     assert int(jnp.sum(spikes)) in (2, 3)
-    assert_close(run(params, inputs.astype(jnp.bfloat16)), (expected, spikes), **ULP)
+    chex.assert_trees_all_close(
+        run(params, inputs.astype(jnp.bfloat16)), (expected, spikes), **ULP, strict=True
+    )
 
 
 @pytest.mark.parametrize("name", ["lif", "adaptive_lif", "izhikevich"])
@@ -217,7 +222,7 @@ def test_recurrent_weights_need_only_the_returned_spikes(name: str) -> None:
 
     inhibited, gradient = jax.jit(jax.value_and_grad(total))(recurrent)
     assert inhibited <= jnp.sum(unroll(neuron, params, state, inputs)[1])
-    assert np.all(np.isfinite(gradient))
+    chex.assert_tree_all_finite(gradient)
     assert np.any(gradient)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,7 +90,7 @@ def test_smooth_spikes_are_silent_in_the_period_too(name: str) -> None:
         return unroll(neuron, params, neuron.initial_state(params, 1), inputs)[1][:, 0, 0]
 
     spikes, gradient = run(inputs), jax.jacrev(run)(inputs)[..., 0, 0]
-    assert np.all(np.isfinite(spikes)) and np.all(np.isfinite(gradient))
+    chex.assert_tree_all_finite((spikes, gradient))
     np.testing.assert_array_equal(spikes[1:3], 0)
     assert not np.any(gradient[1:3]) and not np.any(gradient[:, 1:3])
 
@@ -111,7 +112,7 @@ def test_smooth_networks_are_finite(capacity: int | None) -> None:
         output, _ = net.apply(params, None, inputs)
         return jnp.sum(output.output), output
 
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(run(params)))
+    chex.assert_tree_all_finite(run(params))
 
 
 def test_only_spiking_neurons_have_a_period() -> None:

@@ -4,6 +4,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import nir
@@ -14,7 +15,7 @@ from snnjax import neurons
 from snnjax.nir import from_nir, to_nir
 from tests.architecture import ROOT
 from tests.nir.graphs import DT, NETWORKS, graph_of, identity, lif, params_of, run, spikes_of
-from tests.numbers import assert_close, assert_same_bits
+from tests.numbers import assert_same_bits
 
 ARCHIVE = ROOT / "tests" / "golden" / "nir.zip"
 
@@ -75,7 +76,9 @@ def test_graph_gives_the_outputs_of_the_library(case: str, golden: Path) -> None
     assert not np.any(outputs[:late])
     ours, outputs = ours[: len(ours) - late], outputs[late:]
     # Spikes are the same; membranes of a read-out are sums in another order.
-    assert_close(ours, outputs, atol=2e-7 if case == "norse_readout" else 0)
+    chex.assert_trees_all_close(
+        ours, outputs, atol=2e-7 if case == "norse_readout" else 0, rtol=0, strict=True
+    )
 
 
 def test_every_golden_case_is_compared(golden: Path) -> None:
@@ -133,10 +136,6 @@ def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
         assert_same_bits(from_nir(to_nir(network, params, dt=DT))[1], params)
 
 
-def close(actual: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
-    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol, atol)
-
-
 def layer_of(graph: Any, **options: Any) -> tuple[Any, Any]:
     """The specification and parameters of the first layer."""
     network, params = from_nir(graph, **{"dt": DT, **options})
@@ -146,18 +145,18 @@ def layer_of(graph: Any, **options: Any) -> tuple[Any, Any]:
 def test_gain_is_applied() -> None:
     spec, own = layer_of(graph_of(identity(), lif(r=np.array([3.0]))))
     assert dict(spec.neuron.arguments)["normalize"]
-    close(own.weights, [[3.0]])
-    close(neurons.raw_to_decay(own.neuron.raw_decay), [0.75], rtol=1e-6)
+    np.testing.assert_array_equal(own.weights, [[3.0]])
+    np.testing.assert_allclose(neurons.raw_to_decay(own.neuron.raw_decay), [0.75], rtol=1e-6)
     spec, own = layer_of(graph_of(identity(), lif(r=np.array([4.0]))))  # tau / dt: a gain of 1
     assert not dict(spec.neuron.arguments)["normalize"]
-    close(own.weights, [[1.0]])
+    np.testing.assert_array_equal(own.weights, [[1.0]])
 
 
 def test_integrate_and_fire_does_not_leak() -> None:
     node = nir.IF(r=np.array([2000.0]), v_threshold=np.array([0.5]))
     spec, own = layer_of(graph_of(identity(), node))
     assert spec.neuron.name == "integrate_and_fire"
-    close(own.weights, [[2.0]])
+    np.testing.assert_array_equal(own.weights, [[2.0]])
 
 
 def test_shapes_are_written() -> None:
@@ -246,8 +245,8 @@ def test_subgraph_is_the_same_network_inlined() -> None:
     nested = graph_of(identity(2), inner, shape=(2,))
     assert_same_bits(layer_of(nested)[1], layer_of(flat)[1])
     own = layer_of(flat)[1]
-    close(own.recurrent, np.arange(4.0).reshape(2, 2).T)
-    close(own.bias, [1.0, 1.0])
+    np.testing.assert_array_equal(own.recurrent, np.arange(4.0).reshape(2, 2).T)
+    np.testing.assert_array_equal(own.bias, [1.0, 1.0])
 
 
 def test_delays_become_steps() -> None:
@@ -256,7 +255,9 @@ def test_delays_become_steps() -> None:
             graph_of(nir.Delay(np.array(times)), identity(2), lif(2), shape=(2,)), dt=DT
         )
         # A learnable delay is never 0, and no longer than the longest.
-        close(network.delays(params)[0].inputs, np.array(times) / DT, atol=1e-5 if learn else 0)
+        np.testing.assert_allclose(
+            network.delays(params)[0].inputs, np.array(times) / DT, rtol=0, atol=1e-5 if learn else 0
+        )
         assert network.layers[0].delays.learn == learn
 
 
@@ -267,10 +268,10 @@ def test_long_delays_stay_whole_steps() -> None:
     graph = graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,))
     network, params = from_nir(graph, dt=1e-4)
     assert network.layers[0].delays.learn is False
-    close(network.delays(params)[0].inputs, steps)
+    np.testing.assert_array_equal(network.delays(params)[0].inputs, steps)
     written = to_nir(network, params, dt=1e-4)
     again, own = from_nir(written)
-    close(again.delays(own)[0].inputs, steps)
+    np.testing.assert_array_equal(again.delays(own)[0].inputs, steps)
 
 
 def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
@@ -284,7 +285,7 @@ def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
         spec, _ = layer_of(graph_of(identity(), integrator, node))
         assert (spec.neuron.name, spec.neuron.glif.reset) == (name, "none")
     spec, own = layer_of(graph_of(identity(), node))
-    close(neurons.raw_to_decay(own.neuron.raw_decay), [0.0])
+    np.testing.assert_array_equal(neurons.raw_to_decay(own.neuron.raw_decay), [0.0])
 
 
 def test_read_outs_of_every_kind_come_back() -> None:
@@ -303,7 +304,7 @@ def test_read_outs_of_every_kind_come_back() -> None:
             state, out = network.readout.neuron.step(params.readout.neuron, state, jnp.array([[current]]))
             outputs.append(float(out[0, 0]))
         expected = {"LI": [0.25, 0.1875], "I": [1.0, 1.0], "CubaLI": [0.125, 0.15625], None: [1.0, 0.0]}
-        close(np.array(outputs), np.array(expected[kind]), rtol=1e-6)
+        np.testing.assert_allclose(np.array(outputs), np.array(expected[kind]), rtol=1e-6)
         again = to_nir(network, params, dt=DT)
         assert type(again.nodes.get("neurons_readout")).__name__ == (kind or "NoneType")
 
@@ -311,18 +312,18 @@ def test_read_outs_of_every_kind_come_back() -> None:
 def test_scale_and_weights_behind_weights_become_one() -> None:
     scale, half = nir.Scale(np.array([2.0, 3.0])), nir.Linear(0.5 * np.eye(2))
     _, own = layer_of(graph_of(scale, half, scale, identity(2), lif(2), shape=(2,)))
-    close(own.weights, np.diag([2.0, 4.5]))
+    np.testing.assert_array_equal(own.weights, np.diag([2.0, 4.5]))
     kernels = np.arange(4.0).reshape(2, 2, 1, 1)
     channels = nir.Scale(np.array([2.0, 3.0]).reshape(2, 1, 1) * np.ones((2, 4, 4)))
     convolution = nir.Conv2d((2, 2), kernels, 1, 0, 1, 1, np.ones(2))
     pool = nir.SumPool2d(np.array([2, 2]), np.array([2, 2]), np.array([0, 0]))
     _, own = layer_of(graph_of(channels, pool, convolution, lif(), shape=(2, 4, 4)))
-    close(own.weights[0, 0], kernels[:, :, 0, 0].T * np.array([[2.0], [3.0]]))
+    np.testing.assert_array_equal(own.weights[0, 0], kernels[:, :, 0, 0].T * np.array([[2.0], [3.0]]))
 
 
 def test_neurons_without_weights_have_those_of_the_identity() -> None:
     spec, own = layer_of(graph_of(lif(3), shape=(3,)))
-    close(own.weights, np.eye(3))
+    np.testing.assert_array_equal(own.weights, np.eye(3))
     spec, own = layer_of(graph_of(lif(), shape=(3, 2, 2)))
     assert (own.weights.shape, spec.fitted.out_shape) == ((1, 1, 1, 3), (2, 2, 3))
 
@@ -333,7 +334,7 @@ def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
     graph = to_nir(network, params, dt=DT)
     decay = neurons.raw_to_decay(params.layers[0].neuron.raw_decay)
     _, own = layer_of(graph, dt=DT / 2)
-    close(neurons.raw_to_decay(own.neuron.raw_decay), 1 - (1 - decay) / 2, rtol=1e-6)
+    np.testing.assert_allclose(neurons.raw_to_decay(own.neuron.raw_decay), 1 - (1 - decay) / 2, rtol=1e-6)
     graph.nodes["neurons_0"].tau *= 3
     _, own = layer_of(graph)
-    close(neurons.raw_to_decay(own.neuron.raw_decay), 1 - (1 - decay) / 3, rtol=1e-6)
+    np.testing.assert_allclose(neurons.raw_to_decay(own.neuron.raw_decay), 1 - (1 - decay) / 3, rtol=1e-6)

@@ -1,14 +1,14 @@
 """Code shared by the property tests: the float leaves of arguments and results, losses, comparisons."""
 
 import functools
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import jaxprs_in_params
 from jax.test_util import check_vjp
 
 from tests.cases import CASES, OPS, Case
@@ -108,15 +108,15 @@ def draws(case: Case, count: int, seed: int = 0) -> list[tuple[Any, ...]]:
     return [case.arguments(np.random.default_rng(seed + number)) for number in range(count)]
 
 
-TRACES: Counter[str] = Counter()  # of `compiled`, by the id of the case
-
-
 @functools.cache
 def compiled(case: Case) -> Callable[..., Any]:
-    """The op's values and gradients, compiled once for all tests."""
+    """The op's values and gradients, compiled once for all tests of a file."""
+    return jit(with_gradient(case.function))
 
-    def counted(*arguments: Any) -> Any:
-        TRACES[case.id] += 1
-        return with_gradient(case.function)(*arguments)
 
-    return jit(counted)
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """The equations of a jaxpr and of all jaxprs within it."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for inner in jaxprs_in_params(equation.params):
+            yield from equations(inner)

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -61,7 +62,6 @@ def check_kernel(form: Form, seed: int) -> None:
     """The kernel on random arrays equals the reference: results bit for bit, gradients within the tolerance."""
     given = arguments(form, np.random.default_rng(seed))
     ours, theirs = (compiled(form, implementation)(*given) for implementation in ("cpu", "reference"))
-    kinds = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)] for each in (ours, theirs)]
-    assert kinds[0] == kinds[1]
-    assert_close(ours[0], theirs[0])
+    chex.assert_trees_all_equal_shapes_and_dtypes(ours, theirs)
+    chex.assert_trees_all_equal(ours[0], theirs[0], strict=True)
     assert_close(ours[1], theirs[1], of_largest=TOLERANCE["bfloat16" if is_narrow(form) else "float32"])

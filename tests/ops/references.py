@@ -190,13 +190,12 @@ def lif_network(
 ) -> Any:
     """Step by step and sequence by sequence: output, activity, dropped, lists of every layer, state."""
     num_steps, batch = inputs.shape[:2]
-    v, carried, out = [list(each) for each in state.v], list(state.spikes), np.array(state.readout)
+    v, out = [np.array(each) for each in state.v], np.array(state.readout)
+    carried = [None if each is None else np.array(each) for each in state.spikes]
     output = np.zeros((num_steps, *out.shape), readout.weights.dtype)
-    counts = [np.zeros(membranes.shape) for membranes in state.v]
+    counts = [np.zeros(membranes.shape, np.float32) for membranes in state.v]
     dropped = [np.zeros(batch, np.int32) for _ in layers]
     lists = [_empty_lists(num_steps, batch, *pair) for pair in zip(layers, capacity, strict=True)]
-    v = [np.array(each) for each in v]
-    carried = [None if each is None else np.array(each) for each in carried]
     for t, b in np.ndindex(num_steps, batch):
         x = inputs[t, b].astype(float)
         if t < lengths[b]:
@@ -217,7 +216,9 @@ def lif_network(
             out[b] = readout.decay * out[b].astype(float) + readout.gain * current
         output[t, b] = out[b]
     steps = np.clip(lengths, 1, max(num_steps, 1))[:, None]
-    return output, tuple(count / steps for count in counts), tuple(dropped), tuple(lists), (v, carried, out)
+    state = tuple(v), state.w, tuple(carried), out, state.pending
+    activity = tuple(count / steps.astype(np.float32) for count in counts)
+    return output, activity, tuple(dropped), tuple(lists), state
 
 
 def _constants(layer: Any) -> tuple[Any, Any, Any]:

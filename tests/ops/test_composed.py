@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import pytest
@@ -29,7 +30,7 @@ def test_forward_mode_of_an_op_equals_its_gradient(case: Case) -> None:
         return weighted_sum(composed), composed
 
     _, forward, composed = jit(lambda f, t: jax.jvp(loss, (f,), (t,), has_aux=True))(floats, tangents)
-    assert_close(composed, values, rtol=1e-6, atol=1e-6)
+    chex.assert_trees_all_close(composed, values, rtol=1e-6, atol=1e-6, strict=True)
     expected = sum(jnp.vdot(g, t) for g, t in zip(gradients, tangents, strict=True))
     # A sum over all entries, in another order.
     assert_close(forward, expected, rtol=1e-4, of_largest=1e-5)
@@ -58,4 +59,4 @@ def test_second_derivative_of_a_step_is_that_of_the_surrogate() -> None:
         return lif_step(v, current, 0.0, 1.0, 1.0, implementation="composed")[1][0]
 
     second = jax.hessian(fire)(jnp.array([1.1], jnp.float32))
-    assert_close(second, jnp.array([[-2.5]]), rtol=1e-5)
+    chex.assert_trees_all_close(second, jnp.array([[-2.5]]), rtol=1e-5, strict=True)

@@ -3,6 +3,7 @@
 import functools
 from typing import Any, NamedTuple
 
+import chex
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, _targets, delay_spikes
-from tests.numbers import assert_close, assert_same_bits, dyadic
+from tests.numbers import assert_same_bits, dyadic
 from tests.ops import references
 from tests.ops.common import jit, weighted_sum
 from tests.ops.kernel_checks import needs_kernels
@@ -103,7 +104,7 @@ def test_spikes_that_are_not_finite_reach_their_own_neuron_alone(implementation:
     (d_spikes, d_delays), out = pull_back(spikes, jnp.array([0.5, 0.5, 1.0]))
     assert np.argwhere(np.isnan(out)).tolist() == [[0, 0, 1], [1, 0, 1]]
     assert np.argwhere(np.isinf(out)).tolist() == [[2, 1, 2]]
-    assert jnp.isfinite(d_spikes).all()
+    chex.assert_tree_all_finite(d_spikes)
     assert d_delays[0] == 0
 
 
@@ -203,9 +204,8 @@ def compiled(form: Form, implementation: str) -> Any:
 def test_kernel_equals_the_reference(form: Form, seed: int, density: float) -> None:
     given = draw(form, np.random.default_rng(seed), density)
     ours, theirs = (compiled(form, implementation)(*given) for implementation in ("cpu", "reference"))
-    assert_close(ours, theirs)
-    dtypes = [[leaf.dtype for leaf in jax.tree.leaves(each)] for each in (ours, theirs)]
-    assert dtypes[0] == dtypes[1]
+    chex.assert_trees_all_equal(ours, theirs, strict=True)
+    chex.assert_trees_all_equal_dtypes(ours, theirs)  # `strict` takes bfloat16 for float32
 
 
 @each_implementation
@@ -219,7 +219,7 @@ def test_results_equal_loops(implementation: str, form: Form) -> None:
     lengths = np.full(form.batch, form.steps) if lengths is None else np.clip(lengths, 0, form.steps)
     bounded = np.clip(np.asarray(delays), 0, form.max_delay)
     expected = references.delay_spikes(np.asarray(spikes), bounded, np.asarray(pending), lengths)
-    assert_close(results, expected)
+    chex.assert_trees_all_equal(results, expected, strict=True)
 
 
 @each_implementation
@@ -246,7 +246,8 @@ def test_pieces_equal_the_whole(implementation: str, max_delay: int) -> None:
 
     ours, theirs = (jit(jax.value_and_grad(f, (0, 1), has_aux=True))(spikes, delays) for f in (pieces, whole))
     assert_same_bits(ours[0][1], theirs[0][1])
-    assert_close(ours[1], theirs[1], rtol=1e-5, atol=1e-5)  # weights of `weighted_sum` are not dyadic
+    # weights of `weighted_sum` are not dyadic
+    chex.assert_trees_all_close(ours[1], theirs[1], rtol=1e-5, atol=1e-5, strict=True)
 
 
 @each_implementation

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,8 @@ from snnjax import (
     lif_step,
     spike_matmul,
 )
-from snnjax.ops._lif_network.records import LayerConstants, membranes_of, recorded_membranes
+from snnjax.ops._lif_network.recorded import membranes_of, recorded_membranes
+from snnjax.ops._lif_network.records import LayerConstants
 from tests.cases import CASES, Case, as_numpy
 from tests.numbers import assert_close
 from tests.ops.common import draws, float_leaves, is_float, jit, of_floats, with_gradient
@@ -58,12 +60,14 @@ def test_op_keeps_its_dtype(case: Case, dtype: Any) -> None:
         arguments = cast_arguments(case, draws(case, 1, seed=3)[0], dtype, wide)
         values, gradients = jit(with_gradient(case.function))(*arguments)
         expected = float_leaves(case.reference(*as_numpy(arguments)))
-        assert_close(values, [e.astype(v.dtype) for v, e in zip(values, expected, strict=True)])
+        chex.assert_trees_all_equal(
+            values, [e.astype(v.dtype) for v, e in zip(values, expected, strict=True)], strict=True
+        )
         wide_ones = WIDE.get(case.name, ())
         assert [v.dtype for v in values] == [wide if i in wide_ones else dtype for i in range(len(values))]
         _, floats = of_floats(case.function, arguments)
         assert [g.dtype for g in gradients] == [leaf.dtype for leaf in floats]
-        assert all(np.isfinite(g.astype(jnp.float32)).all() for g in gradients)
+        chex.assert_tree_all_finite(gradients)
 
 
 def test_many_small_terms_add_up_in_bfloat16() -> None:
@@ -99,14 +103,14 @@ def test_slow_membranes_rise_in_bfloat16_as_in_float32(implementation: str) -> N
     run, given = slow_neuron(implementation, jnp.bfloat16)
     out, state = run(*given)
     assert np.flatnonzero(expected.spikes[0]).size == 3
-    assert_close(out.spikes, expected.spikes)
-    assert_close((state.v, state.readout), (end.v, end.readout))
+    chex.assert_trees_all_equal(out.spikes, expected.spikes, strict=True)
+    chex.assert_trees_all_equal((state.v, state.readout), (end.v, end.readout), strict=True)
     assert (out.output.dtype, state.v[0].dtype, state.readout.dtype) == (
         jnp.bfloat16,
         jnp.float32,
         jnp.float32,
     )
-    assert_close(out.output, expected.output.astype(jnp.bfloat16))
+    chex.assert_trees_all_equal(out.output, expected.output.astype(jnp.bfloat16), strict=True)
     assert 0 < float(out.output[-1, 0, 0]) < 0.01
 
 
@@ -115,10 +119,14 @@ def test_pieces_and_chunks_of_bfloat16_equal_the_whole(implementation: str) -> N
     run, given = slow_neuron(implementation, jnp.bfloat16)
     whole, end = run(*given)
     in_chunks, _ = slow_neuron(implementation, jnp.bfloat16, chunk=300)
-    assert_close((in_chunks(*given)[0].output, in_chunks(*given)[1]), (whole.output, end))
+    chex.assert_trees_all_equal(
+        (in_chunks(*given)[0].output, in_chunks(*given)[1]), (whole.output, end), strict=True
+    )
     first, state = run(given[0][:700], *given[1:])
     second, last = run(given[0][700:], *given[1:3], state)
-    assert_close((jnp.concatenate([first.output, second.output]), last), (whole.output, end))
+    chex.assert_trees_all_equal(
+        (jnp.concatenate([first.output, second.output]), last), (whole.output, end), strict=True
+    )
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -177,7 +185,7 @@ def test_one_step_of_bfloat16_carries_float32() -> None:
 
     v, spikes = run(jnp.bfloat16)
     assert (v.dtype, spikes.dtype, int(jnp.sum(spikes))) == (jnp.float32, jnp.bfloat16, 3)
-    assert_close((v, spikes), run(jnp.float32))
+    chex.assert_trees_all_equal((v, spikes), run(jnp.float32), strict=True)
 
 
 @pytest.mark.parametrize("dtype", [jnp.uint8, jnp.int32, bool, jnp.bfloat16], ids=lambda d: jnp.dtype(d).name)
@@ -193,7 +201,7 @@ def test_lif_network_takes_inputs_of_any_dtype(dtype: Any) -> None:
     gradient, output = run(layer.weights, inputs.astype(dtype))
     expected_gradient, expected = run(layer.weights, inputs.astype(jnp.float32))
     assert output.dtype == jnp.float32
-    assert_close([gradient, output], [expected_gradient, expected])
+    chex.assert_trees_all_equal([gradient, output], [expected_gradient, expected], strict=True)
     assert np.any(expected)
 
 

@@ -1,12 +1,12 @@
 """Every op equals its reference in plain NumPy loops, in each implementation."""
 
+import chex
 import hypothesis
 import hypothesis.strategies as st
 import jax
 import numpy as np
 
 from tests.cases import Case, as_numpy
-from tests.numbers import assert_close
 from tests.ops.common import each_case, each_op, jit
 
 
@@ -15,7 +15,7 @@ from tests.ops.common import each_case, each_op, jit
 def test_op_equals_its_reference(case: Case, seed: int) -> None:
     arguments = case.arguments(np.random.default_rng(seed))
     expected = case.reference(*as_numpy(arguments))
-    assert_close(jit(case.function)(*arguments), expected, rtol=case.tolerance)
+    chex.assert_trees_all_close(jit(case.function)(*arguments), expected, rtol=case.tolerance, strict=True)
 
 
 @each_op

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 from collections.abc import Iterator
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import select_spikes
+from snnjax import _targets, select_spikes
 from snnjax._targets import TARGETS
 from tests.fuzz.calls import Array, Call, calls_of, execute
 from tests.fuzz.handlers import single_ops
@@ -109,6 +110,57 @@ def test_result_that_groups_share_is_refused() -> None:
     for place, (shape, _) in enumerate(call.results):
         assert shape[0] == 2
         assert is_house_form(refusal(with_shape(call, "results", place, (1, *shape[1:])))), place
+
+
+def network_calls() -> list[Call]:
+    return [*valid_calls()["snnjax_lif_network"], *valid_calls()["snnjax_lif_network_backward"]]
+
+
+def with_attributes(call: Call, **attributes: object) -> Call:
+    return call._replace(attributes={**call.attributes, **attributes})
+
+
+def test_program_of_another_table_is_refused() -> None:
+    """Such as one that was exported by another version of snnjax."""
+    for call in network_calls():
+        said = refusal(with_attributes(call, schema="0123456789abcdef"))
+        expected = (
+            f"lif_network: `schema` must be {_targets.schema()}, that of the kernels, got 0123456789abcdef."
+        )
+        assert said.startswith(f"INVALID_ARGUMENT: {expected} ")
+        assert "`make kernels`" in said
+
+
+def test_arrays_are_found_by_name() -> None:
+    """Whatever their order."""
+    for call in network_calls():
+        names = str(call.attributes["operand_names"]).split(" ")
+        turned = call._replace(operands=call.operands[::-1])
+        assert refusal(with_attributes(turned, operand_names=" ".join(names[::-1]))) == ""
+        for wrong in (names[:-1], [*names, "lengths"], ["outputs", *names[1:]], [names[1], *names[1:]]):
+            assert is_house_form(refusal(with_attributes(call, operand_names=" ".join(wrong)))), wrong
+
+
+# What a call may do without; gradients of all but the states as well.
+OPTIONAL = re.compile(
+    r".*(linears?\.bias|lengths|g\.(counts|spikes)|results (results\.spikes|record\.layers\.v))(\[\d\])?"
+)
+
+
+@pytest.mark.parametrize("kind", ["operands", "results"])
+def test_array_that_the_table_asks_for_is_not_left_out(kind: str) -> None:
+    attribute, tried = f"{kind[:-1]}_names", 0
+    for call in network_calls():
+        names, arrays = str(call.attributes[attribute]).split(" "), getattr(call, kind)
+        are_gradients = call.target.endswith("_backward") and kind == "results"
+        for place, name in enumerate(names):
+            if OPTIONAL.fullmatch(f"{kind} {name}") or (are_gradients and "first" not in name):
+                continue
+            less = call._replace(**{kind: (*arrays[:place], *arrays[place + 1 :])})
+            rest = " ".join((*names[:place], *names[place + 1 :]))
+            assert is_house_form(refusal(with_attributes(less, **{attribute: rest}))), name
+            tried += 1
+    assert tried > 30
 
 
 @pytest.mark.parametrize("threshold", [(), (5,), (3, 5)], ids=["one", "neurons", "rows"])

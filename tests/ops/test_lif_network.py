@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
 from tests.cases import as_numpy, network_arguments, run_network
-from tests.numbers import assert_close
 from tests.ops import references
 from tests.ops.common import jit
 from tests.ops.networks import BATCH, INPUTS, ONE_LAYER, OUTPUTS, STEPS, make_network
@@ -70,7 +70,7 @@ def test_two_layers_equal_loops(capacity: tuple[int, int], reset: str) -> None:
     for seed in range(5):
         arguments = network_arguments(np.random.default_rng(seed), widths=(6, 4))
         expected = references.lif_network(*as_numpy(arguments), capacity=capacity, reset=reset)
-        assert_close(two_layers(capacity, reset)(*arguments), expected)
+        chex.assert_trees_all_equal(two_layers(capacity, reset)(*arguments), expected, strict=True)
         dropped += sum(int(np.sum(each)) for each in expected[2])
     assert dropped > 0
 
@@ -81,8 +81,10 @@ def test_full_lists_have_the_spikes_of_the_dense_run() -> None:
     runs = [two_layers(capacity, "subtract")(*arguments) for capacity in (None, (6, 9))]
     dense = runs[0]
     for output, activity, dropped, spikes, state in runs[1:]:
-        assert_close((output, activity, dropped, state), (dense[0], dense[1], dense[2], dense[4]))
-        assert_close([s.to_dense() for s in spikes], dense[3])
+        chex.assert_trees_all_equal(
+            (output, activity, dropped, state), (dense[0], dense[1], dense[2], dense[4]), strict=True
+        )
+        chex.assert_trees_all_equal(tuple(s.to_dense() for s in spikes), dense[3], strict=True)
     assert np.any(dense[3][1])
 
 
@@ -103,10 +105,10 @@ def test_events_in_equal_dense_in(capacity: int | None) -> None:
     d_events, ours = run(events)
     d_dense, expected = run(events.to_dense())
     rounding = {"rtol": 1e-5, "atol": 1e-6}  # an id twice adds w + w on one side, 2 w on the other
-    assert_close(ours, expected, **rounding)
+    chex.assert_trees_all_close(ours, expected, **rounding, strict=True)
     at = jnp.minimum(ids, INPUTS - 1)
     gathered = jnp.where(ids < INPUTS, jnp.take_along_axis(d_dense, at, axis=-1), 0)
-    assert_close(d_events.values, gathered, **rounding)
+    chex.assert_trees_all_close(d_events.values, gathered, **rounding, strict=True)
     assert np.any(gathered)
 
 
@@ -115,7 +117,7 @@ def test_spiking_output_is_that_of_the_last_layer_listed_in_full() -> None:
     state = state._replace(readout=None)
     apply = jit(functools.partial(lif_network, capacity=(3, 0), record_spikes=True))
     out, _ = apply(inputs, layers, None, state)
-    assert_close(out.output, out.spikes[1])
+    chex.assert_trees_all_equal(out.output, out.spikes[1], strict=True)
     assert np.any(out.output)
     assert isinstance(out.spikes[0], SparseSpikes)
     assert not np.any(out.dropped[1])
@@ -123,23 +125,22 @@ def test_spiking_output_is_that_of_the_last_layer_listed_in_full() -> None:
 
 def test_second_threshold_moves_without_a_second_trace() -> None:
     """One value, or an array of one per layer, traced: a schedule. More neurons are listed as it falls; none spikes."""
-    network, traces = make_network(), []
+    chex.clear_trace_counter()
+    network = make_network()
 
     @jit
+    @chex.assert_max_traces(n=2)  # of arrays and of numbers
     def listed(second_threshold: Any) -> Any:
-        traces.append(1)
         out, _ = lif_network(*network, capacity=4, second_threshold=second_threshold, record_spikes=True)
         return [jnp.sum(s.num_listed) for s in out.spikes], out.output
 
     counts = [listed(jnp.array([second, 0.5])) for second in (0.9, 0.3, -0.5)]
-    assert len(traces) == 1
     first, second = zip(*(count for count, _ in counts), strict=True)
     assert first[0] < first[1] < first[2]
     assert len({int(n) for n in second}) == 1
-    assert_close(counts[0][1], counts[2][1])
+    chex.assert_trees_all_equal(counts[0][1], counts[2][1], strict=True)
     listed(jnp.float32(0.9))
     listed(jnp.float32(0.1))
-    assert len(traces) == 2
 
 
 def test_second_threshold_may_differ_by_layer_and_neuron() -> None:
@@ -164,7 +165,7 @@ def test_no_steps_return_the_state(capacity: int | None) -> None:
         return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(last)), (out, last)
 
     gradient, (out, last) = jit(jax.grad(loss, has_aux=True))(state)
-    assert_close(last, state)
+    chex.assert_trees_all_equal(last, state, strict=True)
     assert all((g == 1).all() for g in jax.tree.leaves(gradient))
     assert out.output.shape == (0, BATCH, OUTPUTS)
     assert not any(np.any(leaf) for leaf in jax.tree.leaves((out.activity, out.dropped)))
@@ -178,7 +179,9 @@ def test_state_in_the_beginning_is_silence() -> None:
     assert shapes == [(3, 5), (3, 3), (3, 5), (3, 2)]
     assert state.spikes[1] is None
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(state))
-    assert_close(lif_network(X, [LAYER]), lif_network(X, [LAYER], state=lif_network_state(1, [LAYER])))
+    chex.assert_trees_all_equal(
+        lif_network(X, [LAYER]), lif_network(X, [LAYER], state=lif_network_state(1, [LAYER])), strict=True
+    )
 
 
 def test_spikes_are_recorded_on_request_only() -> None:
@@ -186,7 +189,7 @@ def test_spikes_are_recorded_on_request_only() -> None:
     silent, last = jit(functools.partial(lif_network, capacity=2))(*network)
     recorded, again = jit(functools.partial(lif_network, capacity=2, record_spikes=True))(*network)
     assert silent.spikes is None
-    assert_close((silent.output, last), (recorded.output, again))
+    chex.assert_trees_all_equal((silent.output, last), (recorded.output, again), strict=True)
 
 
 def test_inputs_that_are_not_finite_meet_weights_of_zero() -> None:
@@ -196,3 +199,25 @@ def test_inputs_that_are_not_finite_meet_weights_of_zero() -> None:
     clean, _ = lif_network(X, [LAYER])
     np.testing.assert_array_equal(out.output[:, 1:], clean.output)
     assert not np.any(out.output[1:, 0])
+
+
+@pytest.mark.parametrize("implementation", ["cpu", "reference", "composed"])
+@pytest.mark.parametrize("capacity", [None, 1])
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_a_membrane_that_is_not_a_number_spoils_no_other_gradient(
+    recurrent: bool, capacity: int | None, implementation: str
+) -> None:
+    """The weights behind neuron 1 are 0: its cotangents are 0, whatever the slope at its membrane."""
+    network = (jnp.array([[1.0, jnp.nan], [0.5, 0.1]]), jnp.array([[0.7], [0.0]]))
+    within = jnp.array([[0.25, 0.0], [0.0, 0.0]]) if recurrent else None
+
+    def loss(weights: Any, inputs: Any) -> Any:
+        layers = [LIFLayer(weights[0], 0.9, recurrent=within), LIFLayer(weights[1], 0.9)]
+        options: Any = {"second_threshold": -jnp.inf} if capacity else {}
+        out, _ = lif_network(inputs, layers, capacity=capacity, implementation=implementation, **options)
+        return jnp.sum(out.output)
+
+    g_weights, g_inputs = jit(jax.grad(loss, (0, 1)))(network, jnp.ones((4, 2, 2)))
+    chex.assert_tree_all_finite(g_weights)
+    assert np.all(g_weights[0][:, 0] != 0) and not np.any(g_weights[0][:, 1])
+    assert np.all(np.isfinite(g_inputs[..., 1]) & (g_inputs[..., 1] != 0))

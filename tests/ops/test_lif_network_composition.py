@@ -3,14 +3,14 @@
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, lif_network
-from tests.numbers import assert_close
-from tests.ops.common import jit, with_gradient
+from tests.ops.common import jit, pick, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, compose, make_network
 
 LENGTHS = jnp.array([STEPS, 2])
@@ -83,7 +83,7 @@ def test_network_equals_a_scan_of_the_single_ops(options: dict[str, Any]) -> Non
     arguments = inputs, layers, readout, state
     ours = jit(with_gradient(functools.partial(run, **given)))(*arguments)
     expected = jit(with_gradient(functools.partial(compose, **theirs)))(*arguments)
-    assert_close(ours, expected, **TOLERANCE)
+    chex.assert_trees_all_close(ours, expected, **TOLERANCE, strict=True)
     assert any(np.any(g) for g in ours[1])
 
 
@@ -99,7 +99,9 @@ def in_one_run() -> Any:
 def test_chunks_change_nothing(chunk: int) -> None:
     """Of one step, that divide the steps or do not, of all steps and of more."""
     chunked = functools.partial(run, lengths=LENGTHS, chunk=chunk, **CAPPED)
-    assert_close(jit(with_gradient(chunked))(*make_network(ONE_LAYER)), in_one_run(), **TOLERANCE)
+    chex.assert_trees_all_close(
+        jit(with_gradient(chunked))(*make_network(ONE_LAYER)), in_one_run(), **TOLERANCE, strict=True
+    )
 
 
 def test_pieces_with_the_carried_state_equal_one_run() -> None:
@@ -120,7 +122,9 @@ def test_pieces_with_the_carried_state_equal_one_run() -> None:
         pairs = zip(first[1], second[1], strict=True)
         return output, tuple(a * shares[0] + b * shares[1] for a, b in pairs), listed, second[3]
 
-    assert_close(jit(with_gradient(in_pieces))(*make_network(ONE_LAYER)), in_one_run(), **TOLERANCE)
+    chex.assert_trees_all_close(
+        jit(with_gradient(in_pieces))(*make_network(ONE_LAYER)), in_one_run(), **TOLERANCE, strict=True
+    )
 
 
 def test_state_freezes_behind_the_end() -> None:
@@ -130,9 +134,8 @@ def test_state_freezes_behind_the_end() -> None:
     apply = jit(functools.partial(lif_network, record_spikes=True, **CAPPED))
     out, last = apply(padded, *network, lengths=LENGTHS)
     short, expected = apply(inputs[:2], *network)
-    pairs = zip(*map(jax.tree.leaves, ((last, out[1:3]), (expected, short[1:3]))), strict=True)
-    for ours, theirs in pairs:
-        assert_close(ours[1], theirs[1], **TOLERANCE)
+    second = (pick((end, results[1:3]), 1) for end, results in ((last, out), (expected, short)))
+    chex.assert_trees_all_close(*second, **TOLERANCE, strict=True)
     assert np.all(np.asarray(out.output)[2:, 1] == np.asarray(last.readout)[1])
     assert all(not np.any(s.num_spikes[2:, 1]) and not np.any(s.num_listed[2:, 1]) for s in out.spikes)
     assert all((s.ids[2:, 1] == s.num_neurons).all() for s in out.spikes)

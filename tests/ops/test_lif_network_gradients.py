@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 
 from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
 from tests.cases import SMOOTH
-from tests.numbers import assert_close
 from tests.ops.common import check_gradient, jit, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network
 
@@ -82,7 +82,8 @@ def test_detached_reset_equals_finite_differences_with_its_spikes_given() -> Non
         expected = jit(with_gradient(frozen))(*network)
         for capacity in (None, FULL):
             ours = jit(with_gradient(functools.partial(run, capacity=capacity, **SMOOTH_NETWORK)))(*network)
-            assert_close(ours, expected, rtol=1e-10, atol=1e-12)  # sums in float64, results of order 1 to 100
+            # sums in float64, results of order 1 to 100
+            chex.assert_trees_all_close(ours, expected, rtol=1e-10, atol=1e-12, strict=True)
 
 
 def test_full_list_below_everything_equals_no_list() -> None:
@@ -90,7 +91,7 @@ def test_full_list_below_everything_equals_no_list() -> None:
     network = make_network()
     plain = jit(with_gradient(run))(*network)
     listed = jit(with_gradient(functools.partial(run, capacity=FULL, second_threshold=-np.inf)))(*network)
-    assert_close(listed, plain, rtol=2e-6, atol=2e-6)
+    chex.assert_trees_all_close(listed, plain, rtol=2e-6, atol=2e-6, strict=True)
 
 
 READOUT = LeakyReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)

@@ -6,6 +6,7 @@ Arrays are dyadic (`tests/ops/random_networks.py`), so results are the same bit 
 import dataclasses
 from typing import Any
 
+import chex
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -134,7 +135,7 @@ def test_gradient_by_some_arguments_is_that_by_all(by: Any) -> None:
     _, every = compiled(PARTIAL, "cpu")(*given)
     _, some = jit(everything(PARTIAL, "cpu", by=by))(*given)
     assert some
-    assert_close(some, {place: every[place] for place in some})
+    chex.assert_trees_all_equal(some, {place: every[place] for place in some}, strict=True)
 
 
 @pytest.mark.parametrize("capacity", [7, 2**31 - 1])
@@ -142,7 +143,9 @@ def test_capacity_beyond_all_numbers_lists_all(capacity: int) -> None:
     form = Form(3, 4, 5, (6,), None, capacity=None, record_spikes=False, lengths=False)
     given = arguments(form, np.random.default_rng(0))
     expected = runner(form, "cpu")(*given)
-    assert_close(runner(form._replace(capacity=capacity), "cpu")(*given), expected)
+    chex.assert_trees_all_equal(
+        runner(form._replace(capacity=capacity), "cpu")(*given), expected, strict=True
+    )
 
 
 def test_one_sequence_that_is_not_finite_stays_alone() -> None:
@@ -160,7 +163,7 @@ def test_one_sequence_that_is_not_finite_stays_alone() -> None:
 
     others = np.arange(17) != 4
     for clean, dirty in zip(run(given[0]), run(spoilt), strict=True):
-        assert_close(dirty[:, others], clean[:, others])
+        chex.assert_trees_all_equal(dirty[:, others], clean[:, others], strict=True)
         assert np.all(np.isfinite(dirty[:, others]))
 
 
@@ -190,7 +193,7 @@ def test_long_lists_of_ones_equal_dense_inputs(twice: bool) -> None:
 
     gradient, output = run(events)
     expected_gradient, expected = run(jnp.asarray(dense.reshape(steps, batch, inputs)))
-    assert_close(output, expected)
+    chex.assert_trees_all_equal(output, expected, strict=True)
     assert 0 < float(jnp.mean(output)) < 1
     assert_close(gradient, expected_gradient, of_largest=TOLERANCE["float32"])
 

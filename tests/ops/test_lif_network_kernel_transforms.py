@@ -7,6 +7,7 @@ import functools
 from typing import Any
 from unittest import mock
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,7 +51,7 @@ def test_vmap_keeps_the_bits(form: Form, mapped: int | None) -> None:
     stacked = [stack([e[i] for e in each]) if axis == 0 else each[0][i] for i, axis in enumerate(axes)]
     results = jit(jax.vmap(everything(form, "cpu"), axes))(*stacked)
     for index, given in enumerate(each):
-        assert_close(pick(results, index), compiled(form, "cpu")(*given))
+        chex.assert_trees_all_equal(pick(results, index), compiled(form, "cpu")(*given), strict=True)
 
 
 def test_vmap_of_vmap_keeps_the_bits() -> None:
@@ -62,7 +63,7 @@ def test_vmap_of_vmap_keeps_the_bits() -> None:
     results = outer(inputs, layers, *sets[0][2:])
     for i, j in np.ndindex(2, 2):
         expected = compiled(FORM, "cpu")(sets[j][0], sets[i][1], *sets[0][2:])
-        assert_close(pick(pick(results, i), j), expected)
+        chex.assert_trees_all_equal(pick(pick(results, i), j), expected, strict=True)
 
 
 def test_scan_and_checkpoint_keep_the_bits() -> None:
@@ -70,7 +71,7 @@ def test_scan_and_checkpoint_keep_the_bits() -> None:
     step = jax.checkpoint(everything(FORM, "cpu"))
     _, results = jit(lambda xs: jax.lax.scan(lambda carry, x: (carry, step(*x)), 0, xs))(stack(sets))
     for index, given in enumerate(sets):
-        assert_close(pick(results, index), compiled(FORM, "cpu")(*given))
+        chex.assert_trees_all_equal(pick(results, index), compiled(FORM, "cpu")(*given), strict=True)
 
 
 def test_pieces_of_a_sequence_keep_the_bits() -> None:
@@ -79,11 +80,13 @@ def test_pieces_of_a_sequence_keep_the_bits() -> None:
     run = functools.partial(lif_network, capacity=FORM.capacity, record_spikes=True, implementation="cpu")
     whole, last = run(inputs, layers, readout, state, lengths=lengths)
     chunked = run(inputs, layers, readout, state, lengths=lengths, chunk=2)
-    assert_close((chunked[0].output, chunked[0].spikes, chunked[1]), (whole.output, whole.spikes, last))
+    chex.assert_trees_all_equal(
+        (chunked[0].output, chunked[0].spikes, chunked[1]), (whole.output, whole.spikes, last), strict=True
+    )
     first, between = run(inputs[:2], layers, readout, state, lengths=jnp.minimum(lengths, 2))
     second, end = run(inputs[2:], layers, readout, between, lengths=jnp.maximum(lengths - 2, 0))
-    assert_close(jnp.concatenate([first.output, second.output]), whole.output)
-    assert_close(end, last)
+    chex.assert_trees_all_equal(jnp.concatenate([first.output, second.output]), whole.output, strict=True)
+    chex.assert_trees_all_equal(end, last, strict=True)
 
 
 def test_new_values_run_the_compiled_program() -> None:
@@ -123,5 +126,5 @@ def test_shard_map_keeps_the_bits() -> None:
         return jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(*given[:3])
 
     (ours, results), (theirs, expected) = gradient(sharded), gradient(runner(FORM, "cpu"))
-    assert_close(results, expected)
+    chex.assert_trees_all_equal(results, expected, strict=True)
     assert_close(ours, theirs, of_largest=TOLERANCE)

@@ -3,12 +3,12 @@
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.numbers import assert_close
 from tests.ops.common import jit, weighted_sum
 from tests.ops.kernel_checks import everything, needs_kernels
 from tests.ops.random_networks import Form, arguments, runner
@@ -58,9 +58,9 @@ def pullback_of(form: Form) -> Any:
 def test_a_record_may_be_read_again(form: Form) -> None:
     results, pull_back = pullback_of(form)
     first, again = pull_back(results), pull_back(results)
-    assert_close(first, again)
+    chex.assert_trees_all_equal(first, again, strict=True)
     twice = jit(lambda g: (pull_back(g), pull_back(2 * g)))(results)
-    assert_close(twice, (first, pull_back(2 * results)))
+    chex.assert_trees_all_equal(twice, (first, pull_back(2 * results)), strict=True)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
@@ -69,7 +69,9 @@ def test_a_record_serves_many_cotangents(form: Form) -> None:
     stacked = jnp.stack([results, 3 * results, -results])
     mapped = jit(jax.vmap(pull_back))(stacked)
     for index, g in enumerate(stacked):
-        assert_close(jax.tree.map(lambda leaf, own=index: leaf[own], mapped), pull_back(g))
+        chex.assert_trees_all_equal(
+            jax.tree.map(lambda leaf, own=index: leaf[own], mapped), pull_back(g), strict=True
+        )
 
 
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
@@ -80,4 +82,4 @@ def test_a_recomputed_record_gives_the_same_gradient(form: Form) -> None:
         return weighted_sum([runner(form, "cpu")(given[0], layers, *given[2:])[0]])
 
     gradients = [jit(jax.grad(each))(given[1]) for each in (loss, jax.checkpoint(loss))]
-    assert_close(*gradients)
+    chex.assert_trees_all_equal(*gradients, strict=True)

@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -11,7 +12,6 @@ import numpy as np
 import pytest
 
 from snnjax import LeakyReadout, LIFLayer, lif_network
-from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import check_kernel, everything, needs_kernels
 from tests.ops.random_networks import Form, arguments
@@ -78,7 +78,7 @@ def test_the_gradient_differs_by_the_rounding(recurrent: bool, implementation: s
 
     step = functools.partial(jit, static_argnums=1)(jax.value_and_grad(loss, has_aux=True))
     (exact, ours), (rounded, theirs) = step(weights, None), step(weights, jnp.bfloat16)
-    assert_close(exact, rounded)  # the forward pass rounds nothing
+    chex.assert_trees_all_equal(exact, rounded, strict=True)  # the forward pass rounds nothing
     for mine, other in zip(ours, theirs, strict=True):
         difference = jnp.linalg.norm(mine - other) / jnp.linalg.norm(mine)
         assert 1e-6 < difference < SLOPES
@@ -95,7 +95,9 @@ def test_float64_networks_round_nothing() -> None:
             )
             return jnp.sum(out.output)
 
-        assert_close(*(jax.grad(loss)(layer64.weights, own) for own in (None, jnp.bfloat16)))
+        chex.assert_trees_all_equal(
+            *(jax.grad(loss)(layer64.weights, own) for own in (None, jnp.bfloat16)), strict=True
+        )
     text = "lif_network: `record_dtype` must be bfloat16 or None, got 'float16'. Omit it for float32."
     with pytest.raises(ValueError) as caught:
         lif_network(jnp.ones((4, 1, 2)), [layer], record_dtype="float16")

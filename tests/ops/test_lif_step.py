@@ -4,6 +4,7 @@ import functools
 import itertools
 from typing import Any
 
+import chex
 import hypothesis
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -14,7 +15,6 @@ import pytest
 
 from snnjax import Surrogate, lif_step
 from tests.cases import SMOOTH
-from tests.numbers import assert_close
 from tests.ops import references
 from tests.ops.common import check_gradient, jit
 
@@ -39,7 +39,7 @@ def test_every_convention_equals_its_equations(v: np.ndarray, current: np.ndarra
     """To the bit: quarters and powers of 1/2 have exact sums, and membranes meet thresholds."""
     for convention, ours in zip(CONVENTIONS, every_convention(v, current), strict=True):
         expected = references.lif_step(v, current, DECAY, THRESHOLD, GAIN, **convention)
-        assert_close(ours, expected)
+        chex.assert_trees_all_equal(ours, expected, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_gradient_of_the_detached_reset_freezes_its_spikes() -> None:
         check_gradient(written_out, (v, current, decay, threshold))
         op = functools.partial(lif_step, surrogate=SMOOTH)
         both = [jax.vjp(f, v, current, decay, threshold)[1]((v, current)) for f in (op, written_out)]
-    assert_close(both[0], both[1], rtol=1e-14)  # a few ulp of float64
+    chex.assert_trees_all_close(both[0], both[1], rtol=1e-14, strict=True)  # a few ulp of float64
 
 
 def test_spike_without_cotangent_costs_no_gradient() -> None:

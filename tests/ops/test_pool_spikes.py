@@ -1,12 +1,12 @@
 """`pool_spikes`: windows in an image, of arrays and of lists."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, pool_spikes
-from tests.numbers import assert_close
 
 
 def test_sum_of_windows_drops_what_is_left_over():
@@ -33,13 +33,15 @@ def test_lists_equal_arrays(shape: tuple[int, ...], window: int | tuple[int, ...
     ids = jnp.asarray(rng.integers(-2, np.prod(shape) + 2, (4, 10)), jnp.int32)
     spikes = SparseSpikes.from_ids(ids, int(np.prod(shape)))
     lists = pool_spikes(spikes, shape, window, mean=mean)
-    assert_close(lists.to_dense(), pool_spikes(spikes.to_dense(), shape, window, mean=mean), rtol=1e-6)
+    chex.assert_trees_all_close(
+        lists.to_dense(), pool_spikes(spikes.to_dense(), shape, window, mean=mean), rtol=1e-6, strict=True
+    )
 
 
 def test_pools_behind_one_another_are_one():
     image = jnp.asarray(np.random.default_rng(1).integers(0, 5, 11 * 13 * 2), jnp.float32)
     twice = pool_spikes(pool_spikes(image, (11, 13, 2), 2), (5, 6, 2), (2, 3))
-    assert_close(twice, pool_spikes(image, (11, 13, 2), (4, 6)))
+    chex.assert_trees_all_equal(twice, pool_spikes(image, (11, 13, 2), (4, 6)), strict=True)
 
 
 def test_the_gradient_reaches_every_pixel_of_a_window():

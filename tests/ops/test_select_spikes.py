@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import hypothesis
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -13,7 +14,6 @@ import pytest
 
 from snnjax import Surrogate, select_spikes, spike_matmul
 from tests.cases import as_numpy
-from tests.numbers import assert_close
 from tests.ops import references
 from tests.ops.common import jit
 
@@ -35,7 +35,9 @@ def test_lists_equal_the_rule_by_loops(
     v: np.ndarray, threshold: np.ndarray, gap: float, capacity: int
 ) -> None:
     arguments = v, threshold, threshold - np.float32(gap)
-    assert_close(compiled(capacity)(*arguments), references.select_spikes(*arguments, capacity))
+    chex.assert_trees_all_equal(
+        compiled(capacity)(*arguments), references.select_spikes(*arguments, capacity), strict=True
+    )
 
 
 @hypothesis.given(v=membranes, threshold=thresholds)
@@ -84,11 +86,11 @@ def test_a_higher_membrane_beats_the_hash() -> None:
 def test_list_depends_on_its_row_alone(v: np.ndarray, order: list[int]) -> None:
     """Neither on the other rows, nor their order, nor the shape of the leading axes, nor vmap."""
     lists = compiled(3)(v, 1.0, 0.5)
-    assert_close(compiled(3)(v[order], 1.0, 0.5), lists[np.array(order)])
-    assert_close(compiled(3)(v[:1], 1.0, 0.5), lists[:1])
-    assert_close(compiled(3)(v[0], 1.0, 0.5), lists[0])
-    assert_close(compiled(3)(v[:, None], 1.0, 0.5), lists[:, None])
-    assert_close(MAPPED(v), lists)
+    chex.assert_trees_all_equal(compiled(3)(v[order], 1.0, 0.5), lists[np.array(order)], strict=True)
+    chex.assert_trees_all_equal(compiled(3)(v[:1], 1.0, 0.5), lists[:1], strict=True)
+    chex.assert_trees_all_equal(compiled(3)(v[0], 1.0, 0.5), lists[0], strict=True)
+    chex.assert_trees_all_equal(compiled(3)(v[:, None], 1.0, 0.5), lists[:, None], strict=True)
+    chex.assert_trees_all_equal(MAPPED(v), lists, strict=True)
 
 
 MAPPED = jit(jax.vmap(functools.partial(select_spikes, threshold=1.0, second_threshold=0.5, capacity=3)))
@@ -127,15 +129,14 @@ def test_no_rows_or_no_neurons_give_empty_lists(shape: tuple[int, ...]) -> None:
 
 def test_second_threshold_may_be_traced() -> None:
     """A schedule moves it without a second trace."""
-    traces = []
+    chex.clear_trace_counter()
 
     @jax.jit
+    @chex.assert_max_traces(n=1)
     def listed(second_threshold: jax.Array) -> jax.Array:
-        traces.append(1)
         return select_spikes(jnp.array([0.2, 0.6, 2.0]), 1.0, second_threshold, capacity=3).num_listed
 
     assert [int(listed(second)) for second in (0.9, 0.5, 0.1, -jnp.inf)] == [1, 2, 3, 3]
-    assert len(traces) == 1
 
 
 @hypothesis.given(v=hnp.arrays(np.float32, (3, NEURONS), elements=st.integers(-16, 32).map(lambda n: n / 16)))
@@ -190,4 +191,4 @@ def test_lists_of_a_scan_have_gradients_behind_it(implementation: str | None) ->
     def at_once(v: Any) -> Any:
         return jnp.sum(spike_matmul(select(v), weights, implementation=implementation) ** 2)
 
-    assert_close(jit(jax.grad(behind))(v), jax.grad(at_once)(v), rtol=1e-6)
+    chex.assert_trees_all_close(jit(jax.grad(behind))(v), jax.grad(at_once)(v), rtol=1e-6, strict=True)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from tests.cases import BATCH, Case
-from tests.numbers import assert_close
 from tests.ops.common import draws, each_case, float_leaves, jit, of_floats
 
 # Partial sums of the shards are added in another order: a few ulp of float32 on entries of order 1 to 10.
@@ -57,8 +57,8 @@ def test_gradient_through_shard_map_equals_that_on_one_device(case: Case, mesh: 
 
     ours, gradients = with_gradient(sharded, arguments)
     theirs, expected = with_gradient(case.function, arguments)
-    assert_close(ours, theirs)
-    assert_close(gradients, expected, **TOLERANCE)
+    chex.assert_trees_all_equal(ours, theirs, strict=True)
+    chex.assert_trees_all_close(gradients, expected, **TOLERANCE, strict=True)
 
 
 @each_case
@@ -73,7 +73,9 @@ def test_gradient_inside_shard_map_is_summed_over_the_shards(case: Case, mesh: M
     pairs = zip(arguments, in_specs, strict=True)
     out_specs = [spec for argument, spec in pairs for _ in float_leaves(argument)]
     inside = jax.shard_map(own_gradient, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
-    assert_close(jit(inside)(*arguments), jit(own_gradient)(*arguments), **TOLERANCE)
+    chex.assert_trees_all_close(
+        jit(inside)(*arguments), jit(own_gradient)(*arguments), **TOLERANCE, strict=True
+    )
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -85,5 +87,5 @@ def test_plain_jit_over_a_sharded_batch_equals_one_device(case: Case, kind: Axis
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs(case.batch_axes))
     sharded = jax.device_put(arguments, shardings)
     (ours, gradients), (theirs, expected) = (with_gradient(case.function, a) for a in (sharded, arguments))
-    assert_close(ours, theirs)
-    assert_close(gradients, expected, **TOLERANCE)
+    chex.assert_trees_all_equal(ours, theirs, strict=True)
+    chex.assert_trees_all_close(gradients, expected, **TOLERANCE, strict=True)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from snnjax import SparseSpikes, spike_conv
 from snnjax.ops._convolution import Convolution
-from tests.numbers import assert_close, dyadic
+from tests.numbers import dyadic
 from tests.ops import references
 from tests.ops.common import check_gradient, jit
 
@@ -87,8 +88,10 @@ def test_equals_convolution_of_jax(geometry: Convolution) -> None:
     dense = jit(SparseSpikes.to_dense)(spikes)
     expected = jit(Convolution.convolve)(geometry, dense, weights)
     for given in (spikes, dense):
-        assert_close(jit(conv)(given, weights, geometry), expected)
-    assert_close(references.spike_conv(np.asarray(dense), np.asarray(weights), geometry), expected)
+        chex.assert_trees_all_equal(jit(conv)(given, weights, geometry), expected, strict=True)
+    chex.assert_trees_all_equal(
+        references.spike_conv(np.asarray(dense), np.asarray(weights), geometry), expected, strict=True
+    )
     assert expected.shape == (2, geometry.num_outputs)
 
 
@@ -153,13 +156,12 @@ def test_geometry_knows_its_sizes() -> None:
 
 
 def test_geometry_is_no_reason_to_trace_again() -> None:
-    traces = []
+    chex.clear_trace_counter()
 
     @jit
+    @chex.assert_max_traces(n=1)
     def run(spikes: Any, geometry: Any) -> Any:
-        traces.append(geometry)
         return conv(spikes, jnp.ones(geometry.weights_shape), geometry)
 
     for _ in range(2):
         run(jnp.zeros((2, 18)), Convolution.of("test", (9, 2), (3,), 4))
-    assert len(traces) == 1

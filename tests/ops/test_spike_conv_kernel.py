@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -13,7 +14,7 @@ import pytest
 from snnjax import SparseSpikes, spike_conv
 from snnjax.ops._convolution import Convolution
 from tests.fuzz.calls import Call, calls_of
-from tests.numbers import assert_close, dyadic
+from tests.numbers import dyadic
 from tests.ops.common import jit, with_gradient
 from tests.ops.kernel_checks import needs_kernels
 from tests.ops.test_kernel_handlers import refusal
@@ -88,7 +89,9 @@ def compiled(geometry: Convolution, implementation: str) -> Any:
 @hypothesis.example(seed=1, share=1.0)
 def test_kernel_equals_reference(geometry: Convolution, seed: int, share: float) -> None:
     given = draw_arguments(np.random.default_rng(seed), geometry, ROWS, share)
-    assert_close(*(compiled(geometry, implementation)(*given) for implementation in BOTH))
+    chex.assert_trees_all_equal(
+        *(compiled(geometry, implementation)(*given) for implementation in BOTH), strict=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +104,7 @@ def test_bfloat16_rounds_sums_of_float32_once(geometry: Convolution) -> None:
     ours = compiled(geometry, "cpu")(ids, *given)
     for narrow, exact in zip(ours, wide, strict=True):
         assert narrow.dtype == jnp.bfloat16
-        assert_close(narrow, exact.astype(jnp.bfloat16))
+        chex.assert_trees_all_equal(narrow, exact.astype(jnp.bfloat16), strict=True)
 
 
 def test_no_rows_in_none_out() -> None:
@@ -122,7 +125,7 @@ def test_weights_that_are_not_finite_reach_their_spikes_alone(share: float, hole
     ours, theirs = (
         spike_conv(rows, weights, shape=c.shape, implementation=implementation) for implementation in BOTH
     )
-    assert_close(ours, theirs)
+    chex.assert_trees_all_equal(ours, theirs, strict=True)
     assert jnp.any(jnp.isfinite(ours)) and not jnp.all(jnp.isfinite(ours))
 
 

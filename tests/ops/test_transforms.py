@@ -5,18 +5,18 @@ import itertools
 from collections import Counter
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests.cases import BATCH, CASES, Case
-from tests.numbers import assert_close
 from tests.ops.common import (
-    TRACES,
     compiled,
     draws,
     each_case,
+    equations,
     float_leaves,
     jit,
     pick,
@@ -41,14 +41,7 @@ PLAIN = ("spike", "pool_spikes")
 
 def primitives(jaxpr: Any) -> Counter[str]:
     """How often each primitive occurs in a jaxpr and all within it."""
-    found: Counter[str] = Counter()
-    for equation in jaxpr.eqns:
-        found[equation.primitive.name] += 1
-        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
-            inner = getattr(inner, "jaxpr", inner)
-            if hasattr(inner, "eqns"):
-                found += primitives(inner)
-    return found
+    return Counter(equation.primitive.name for equation in equations(jaxpr))
 
 
 def in_axes(case: Case, mapped: int | None) -> tuple[int | None, ...]:
@@ -57,15 +50,18 @@ def in_axes(case: Case, mapped: int | None) -> tuple[int | None, ...]:
 
 @each_case
 def test_jit_traces_once_for_new_values(case: Case) -> None:
-    results = [jax.tree.leaves(compiled(case)(*arguments)) for arguments in draws(case, 3)]
-    assert TRACES[case.id] == 1
-    assert any(np.any(a != b) for a, b in zip(*results[:2], strict=True))
+    chex.clear_trace_counter()
+    traced = jit(chex.assert_max_traces(with_gradient(case.function), n=1))
+    for arguments in draws(case, 3):
+        traced.trace(*arguments)
+    results = [jax.tree.leaves(compiled(case)(*arguments)) for arguments in draws(case, 2)]
+    assert any(np.any(a != b) for a, b in zip(*results, strict=True))
 
 
 def assert_same_values_and_gradients(actual: Any, expected: Any) -> None:
     """Values bit for bit (their sums are exact), gradients up to the order of sums."""
-    assert_close(actual[0], expected[0])
-    assert_close(actual[1], expected[1], **TOLERANCE)
+    chex.assert_trees_all_equal(actual[0], expected[0], strict=True)
+    chex.assert_trees_all_close(actual[1], expected[1], **TOLERANCE, strict=True)
 
 
 @pytest.mark.parametrize("case, mapped", MAPPED)
@@ -110,21 +106,12 @@ def test_vmap_over_the_batched_arguments_folds_into_the_batch(case: Case) -> Non
     axes = tuple(None if axis is None else 0 for axis in case.batch_axes)
     stacked = tuple(a if axis is None else stack([a, a]) for a, axis in zip(arguments, axes, strict=True))
     jaxpr = jax.make_jaxpr(jax.vmap(case.function, axes))(*stacked).jaxpr
-    calls = [e for e in _equations(jaxpr) if e.primitive.name.startswith("snnjax_")]
+    calls = [e for e in equations(jaxpr) if e.primitive.name.startswith("snnjax_")]
     assert len(calls) == (case.name not in PLAIN)
     for call in calls:
         shapes = [variable.aval.shape for variable in (*call.invars, *call.outvars)]
         assert all(shape[0] == 1 for shape in shapes)
         assert all(2 * BATCH in shape for shape in (v.aval.shape for v in call.outvars))
-
-
-def _equations(jaxpr: Any) -> Any:
-    for equation in jaxpr.eqns:
-        yield equation
-        for value in equation.params.values():
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from _equations(inner)
 
 
 @each_case
@@ -156,7 +143,7 @@ def test_disabled_jit_changes_nothing(case: Case) -> None:
     arguments = draws(case, 1)[0]
     with jax.disable_jit():
         values = case.function(*arguments)
-    assert_close(float_leaves(values), compiled(case)(*arguments)[0])
+    chex.assert_trees_all_equal(float_leaves(values), compiled(case)(*arguments)[0], strict=True)
 
 
 @pytest.mark.parametrize(
@@ -171,4 +158,6 @@ def test_nested_vmap_equals_loops(case: Case) -> None:
     for i, j in itertools.product(range(2), repeat=2):
         places = [i if axis is None else j for axis in case.batch_axes]
         single = [pick(argument, place) for argument, place in zip(arguments, places, strict=True)]
-        assert_close(float_leaves(pick(pick(values, i), j)), compiled(case)(*single)[0])
+        chex.assert_trees_all_equal(
+            float_leaves(pick(pick(values, i), j)), compiled(case)(*single)[0], strict=True
+        )

@@ -209,13 +209,6 @@ HEADERS = st.dictionaries(
 )
 
 
-def same(tree: object, other: object) -> bool:
-    """Whether two trees have one structure and equal arrays of one dtype."""
-    leaves, others = jax.tree.leaves(tree), jax.tree.leaves(other)
-    equal = (np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(leaves, others, strict=True))
-    return jax.tree.structure(tree) == jax.tree.structure(other) and all(equal)
-
-
 @hypothesis.given(st.dictionaries(NAMES, TREES, max_size=3), HEADERS)
 @hypothesis.settings(max_examples=400, deadline=None)
 def test_what_is_saved_comes_back_equal_or_is_refused(tree: dict, header: dict) -> None:
@@ -236,10 +229,10 @@ def test_what_is_saved_comes_back_equal_or_is_refused(tree: dict, header: dict) 
             assert not path.exists()
             return
         arrays, loaded = load_checkpoint(path, tree)
-        assert same(arrays, tree)
+        assert_same_bits(arrays, tree)
         assert loaded == header
         for name in tree:
-            assert same(load_checkpoint(path, {name: tree[name]})[0], {name: tree[name]})
+            assert_same_bits(load_checkpoint(path, {name: tree[name]})[0], {name: tree[name]})
 
 
 HINT = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data."

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,7 +60,7 @@ def test_eprop_is_exact_for_one_layer(of_steps: bool, is_penalised: bool) -> Non
     pulls = jax.grad(penalty)(activity) if is_penalised else None
     learn = online_gradients(net, loss, "eprop")
     got = jit(lambda params: learn(params, batch, batch.lengths, pulls))(params)
-    assert_close(got, want, rtol=1e-3, atol=1e-6 if is_penalised else 1e-7)
+    chex.assert_trees_all_close(got, want, rtol=1e-3, atol=1e-6 if is_penalised else 1e-7, strict=True)
     assert float(jnp.abs(got.layers[0].weights).max()) > (0.1 if is_penalised else 1e-4)
 
 
@@ -142,7 +143,7 @@ def test_penalty_lowers_activity_as_in_back_propagation() -> None:
     expected = rates_of("bptt", 1.0)
     assert expected[-1] < expected[0] - 4 / 84
     for rule in ("eprop", "ostl", "ottt"):
-        assert_close(rates_of(rule, 1.0), expected, rtol=0, atol=2.1 / 84)
+        chex.assert_trees_all_close(rates_of(rule, 1.0), expected, rtol=0, atol=2.1 / 84, strict=True)
         assert rates_of(rule, 0.0)[-1] > expected[0]
 
 
@@ -157,13 +158,12 @@ def test_steps_of_a_rule_lower_the_loss(rule: str) -> None:
         state, totals = step(state, batch, None)
         errors.append(float(totals.loss))
     assert errors[-1] < 0.5 * errors[0]
-    assert np.isfinite(errors).all()
+    chex.assert_tree_all_finite(errors)
 
 
 def test_what_a_rule_does_not_know_is_refused() -> None:
     with pytest.raises(ValueError) as caught:
         train.TrainConfig(rule="rtrl")
-    choices = "'bptt', 'eprop', 'ostl', 'ottt'"
     assert str(caught.value) == (
         "TrainConfig: `rule` must be 'bptt', 'eprop', 'ostl' or 'ottt', got 'rtrl'. Choose one of these."
     )

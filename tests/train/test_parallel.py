@@ -8,13 +8,13 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import chex
 import jax
 import numpy as np
 import pytest
 
 from snnjax import _dispatch, losses, train
 from tests.architecture import ROOT
-from tests.numbers import assert_close
 from tests.train.toy import CONFIG, NET, STEPS, VALIDATION, events
 
 # Gradients of shares are added in another order; 60 steps of Adam enlarge that to some 1e-6 of parameters of order 1.
@@ -37,9 +37,11 @@ def alone():
 def test_four_devices_learn_what_one_learns(alone) -> None:
     assert len(jax.devices()) == 4
     together = run(devices=jax.devices())
-    assert_close(together.params, alone.params, **TOLERANCE)
+    chex.assert_trees_all_close(together.params, alone.params, **TOLERANCE, strict=True)
     for ours, theirs in zip(together.metrics, alone.metrics, strict=True):
-        assert_close([ours[name] for name in SCORES], [theirs[name] for name in SCORES], **TOLERANCE)
+        chex.assert_trees_all_close(
+            [ours[name] for name in SCORES], [theirs[name] for name in SCORES], **TOLERANCE, strict=True
+        )
     assert {each for leaf in jax.tree.leaves(together.params) for each in leaf.devices()} == {
         jax.devices()[0]
     }
@@ -105,4 +107,6 @@ def test_processes_go_on_from_the_checkpoint_after_one_has_died(alone, tmp_path)
         assert process.wait(timeout=120) == 0, (tmp_path / f"{index}.log").read_text()
     for index in range(2):
         with np.load(tmp_path / f"{index}.npz") as left:
-            assert_close(list(left.values()), jax.tree.leaves(alone.params), **TOLERANCE)
+            chex.assert_trees_all_close(
+                list(left.values()), jax.tree.leaves(alone.params), **TOLERANCE, strict=True
+            )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,7 +75,7 @@ def test_step_counts_the_weights_that_spikes_meet(name: str) -> None:
     state, totals = step(train.TrainState(params, optimiser.init(params)), batch, None)
     np.testing.assert_allclose(totals.effective_acs, expected, rtol=1e-6)
     assert expected < totals.dense
-    assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(state.params))
+    chex.assert_tree_all_finite(state.params)
 
 
 class One:

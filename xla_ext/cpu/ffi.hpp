@@ -2,9 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <limits>
 #include <new>
+#include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -36,11 +40,20 @@ class Array {
   using Pointer = std::conditional_t<std::is_const_v<Void>, const T*, T*>;
 
   Array() = default;
-  Array(Void* data, ffi::DataType type, Index groups, Index group_bytes)
-      : data_(static_cast<Pointer<char>>(data)), type_(type), groups_(groups), group_bytes_(group_bytes) {}
+  explicit Array(const ffi::AnyBuffer& buffer)
+      : data_(static_cast<Pointer<char>>(buffer.untyped_data())),
+        type_(buffer.element_type()),
+        dims_(buffer.dimensions()) {
+    groups_ = dims_.size() > 0 ? dims_[0] : 0;
+    group_bytes_ = groups_ > 0 ? static_cast<Index>(buffer.size_bytes()) / groups_ : 0;
+  }
 
-  explicit operator bool() const { return data_ != nullptr; }
+  // Whether it is there, with elements or without.
+  explicit operator bool() const { return type_ != ffi::DataType::INVALID; }
   ffi::DataType type() const { return type_; }
+  ffi::AnyBuffer::Dimensions dimensions() const { return dims_; }
+  // The length of an axis behind that of the groups; -1 where it has none.
+  Index length(std::size_t axis) const { return dims_.size() < axis + 2 ? -1 : Index{dims_[axis + 1]}; }
   Index groupBytes() const { return group_bytes_; }
   Void* at(Index group) const { return data_ == nullptr ? nullptr : data_ + (groups_ > 1 ? group * group_bytes_ : 0); }
   template <typename T>
@@ -52,15 +65,30 @@ class Array {
  private:
   Pointer<char> data_ = nullptr;
   ffi::DataType type_ = ffi::DataType::INVALID;
+  ffi::AnyBuffer::Dimensions dims_;
   Index groups_ = 1, group_bytes_ = 0;
 };
 using Operand = Array<const void>;
 using Result = Array<void>;
 
 using Shape = std::vector<Index>;
-using Types = std::vector<ffi::DataType>;
 
-inline std::string text(const Shape& shape) {
+// Those that an array may have; nothing is allocated, since each call of a small network checks dozens of arrays.
+class Types {
+ public:
+  constexpr Types(std::initializer_list<ffi::DataType> types) : size_(std::ssize(types)) {
+    std::copy(types.begin(), types.end(), all_.begin());
+  }
+  constexpr bool contain(ffi::DataType type) const {
+    return std::find(all_.begin(), all_.begin() + size_, type) != all_.begin() + size_;
+  }
+
+ private:
+  std::array<ffi::DataType, 4> all_{};
+  std::ptrdiff_t size_;
+};
+
+inline std::string text(std::span<const Index> shape) {
   std::string out = "[groups";
   for (const Index length : shape) out += ", " + (length < 0 ? std::string("any") : std::to_string(length));
   return out + "]";
@@ -79,15 +107,16 @@ class Arrays {
   Arrays(std::string op, ffi::RemainingArgs operands)
     requires std::is_same_v<Item, Operand>
       : op_(std::move(op)) {
-    for (std::size_t i = 0; i < operands.size(); ++i) buffers_.push_back(operands.get<ffi::AnyBuffer>(i).value());
+    for (std::size_t i = 0; i < operands.size(); ++i) all_.emplace_back(operands.get<ffi::AnyBuffer>(i).value());
     countGroups();
   }
   Arrays(std::string op, ffi::RemainingRets results)
     requires std::is_same_v<Item, Result>
       : op_(std::move(op)) {
     for (std::size_t i = 0; i < results.size(); ++i) {
-      buffers_.push_back(*results.get<ffi::AnyBuffer>(i).value());
-      wishHugePagesUntilFreed(buffers_.back().untyped_data(), buffers_.back().size_bytes());
+      const ffi::AnyBuffer buffer = *results.get<ffi::AnyBuffer>(i).value();
+      all_.emplace_back(buffer);
+      wishHugePagesUntilFreed(buffer.untyped_data(), buffer.size_bytes());
     }
     countGroups();
   }
@@ -95,68 +124,78 @@ class Arrays {
   const std::string& op() const { return op_; }
   Index groups() const { return groups_; }
 
-  // The next array, of a shape (behind the groups axis) and of one of some types. Groups may share an operand, but no
-  // result: each writes its own.
+  const std::vector<Item>& all() const { return all_; }
+
+  // The next array, of a shape and of one of some types.
   Item take(const char* name, const Shape& shape, const Types& types) {
-    if (next_ == buffers_.size()) throw misfit(op_, name, "be given", "nothing");
-    const ffi::AnyBuffer& buffer = buffers_[next_++];
-    const auto dims = buffer.dimensions();
+    if (next_ == all_.size()) throw misfit(op_, name, "be given", "nothing");
+    need(name, all_[next_], shape, types);
+    return all_[next_++];
+  }
+
+  // Throws unless an array has a shape (behind the groups axis) and one of some types. Groups may share an operand, but
+  // no result: each writes its own.
+  void need(std::string_view name, const Item& item, std::span<const Index> shape, const Types& types) const {
+    const auto dims = item.dimensions();
     const bool may_share = std::is_same_v<Item, Operand>;
     const bool fits = dims.size() == shape.size() + 1 && (dims[0] == groups_ || (dims[0] == 1 && may_share)) &&
                       std::equal(shape.begin(), shape.end(), dims.begin() + 1);
-    if (!fits) throw misfit(op_, name, "have the shape " + text(shape), text(dims));
-    if (std::find(types.begin(), types.end(), buffer.element_type()) == types.end()) {
-      throw misfit(op_, name, "have another dtype", "type " + std::to_string(static_cast<int>(buffer.element_type())));
+    if (!fits) throw misfit(op_, std::string(name), "have the shape " + text(shape), text(dims));
+    if (!types.contain(item.type())) {
+      throw misfit(op_, std::string(name), "have another dtype",
+                   "type " + std::to_string(static_cast<int>(item.type())));
     }
-    const auto bytes = static_cast<Index>(buffer.size_bytes());
-    return {buffer.untyped_data(), buffer.element_type(), dims[0], dims[0] > 0 ? bytes / dims[0] : 0};
   }
 
   // The length of an axis (behind the groups axis) of the array that `take` returns next, or of one `ahead` places
   // after it; -1 where it has none.
   Index nextLength(std::size_t axis, std::size_t ahead = 0) const {
-    if (next_ + ahead >= buffers_.size() || buffers_[next_ + ahead].dimensions().size() < axis + 2) return -1;
-    return buffers_[next_ + ahead].dimensions()[axis + 1];
+    return next_ + ahead < all_.size() ? all_[next_ + ahead].length(axis) : -1;
   }
 
   // Whether that array has this type.
   bool nextIs(ffi::DataType type, std::size_t ahead = 0) const {
-    return next_ + ahead < buffers_.size() && buffers_[next_ + ahead].element_type() == type;
+    return next_ + ahead < all_.size() && all_[next_ + ahead].type() == type;
   }
 
   // After taking everything: nothing may be left.
   void finish() const {
-    if (next_ == buffers_.size()) return;
-    throw misfit(op_, "arrays", "be " + std::to_string(next_), std::to_string(buffers_.size()));
+    if (next_ == all_.size()) return;
+    throw misfit(op_, "arrays", "be " + std::to_string(next_), std::to_string(all_.size()));
   }
 
  private:
   void countGroups() {
-    for (const ffi::AnyBuffer& buffer : buffers_) {
-      if (buffer.dimensions().size() > 0) groups_ = std::max(groups_, Index{buffer.dimensions()[0]});
+    for (const Item& item : all_) {
+      if (item.dimensions().size() > 0) groups_ = std::max(groups_, Index{item.dimensions()[0]});
     }
   }
 
   std::string op_;
-  std::vector<ffi::AnyBuffer> buffers_;
+  std::vector<Item> all_;
   std::size_t next_ = 0;
   Index groups_ = 1;
 };
 using Operands = Arrays<Operand>;
 using Results = Arrays<Result>;
 
-// After taking everything: nothing is left, and operands have one group or as many as the results.
-inline void finish(const Operands& operands, const Results& results) {
-  operands.finish();
-  results.finish();
+// Throws unless operands have one group, or as many as the results.
+inline void needSameGroups(const Operands& operands, const Results& results) {
   if (operands.groups() == 1 || operands.groups() == results.groups()) return;
   throw misfit(results.op(), "groups", "be those of the operands, " + std::to_string(operands.groups()),
                std::to_string(results.groups()));
 }
 
-inline const Types kFloating{ffi::F32, ffi::BF16};
+// After taking everything: nothing is left.
+inline void finish(const Operands& operands, const Results& results) {
+  operands.finish();
+  results.finish();
+  needSameGroups(operands, results);
+}
+
+inline constexpr Types kFloating{ffi::F32, ffi::BF16};
 // Membranes and the constants of neurons, whatever the weights are.
-inline const Types kWide{ffi::F32};
+inline constexpr Types kWide{ffi::F32};
 
 // uint16 where the id of an unused slot, `neurons`, fits into it: as in snnjax/sparse_spikes.py.
 inline ffi::DataType idType(Index neurons) { return neurons <= kMaxShortNeurons ? ffi::U16 : ffi::S32; }

@@ -5,56 +5,46 @@
 namespace snnjax {
 namespace {
 
+using lif_network::Axis;
+using lif_network::ConnectionNumbers;
+using lif_network::LayerNumbers;
+
 constexpr const char* kOp = "lif_network";
 
-// Weights, or the scales of those in int8, and biases have the dtype of the first; a constant is one number or one a
-// neuron.
-struct OperandTake {
-  Operands& from;
-  Types of_weights = kFloating;
-  bool are_int8 = false, any_int8 = false;  // the weights taken last, or any
-
-  Operand weights(const char* name, const Shape& shape) {
-    are_int8 = from.nextIs(ffi::S8);
-    any_int8 = any_int8 || are_int8;
-    return are_int8 ? from.take(name, shape, {ffi::S8}) : ofOp(name, shape);
+ConnectionShape connectionOf(const ConnectionNumbers& n) {
+  ConnectionShape shape;
+  shape.delay_rows = std::clamp<std::int64_t>(n.delay_rows, 0, INT32_MAX);
+  if (n.pooling_height != 0) {
+    shape.pooling = PoolingShape{
+        .height = n.pooling_height,
+        .width = n.pooling_width,
+        .channels = n.pooling_channels,
+        .window_height = n.window_height,
+        .window_width = n.window_width,
+        .is_mean = n.is_mean,
+    };
   }
-  Operand scale(Index outputs) { return are_int8 ? ofOp("scale", {outputs}) : Operand(); }
-  Operand bias(Index outputs) { return ofOp("bias", {outputs}); }
-  Operand ofOp(const char* name, const Shape& shape) {
-    const Operand taken = from.take(name, shape, of_weights);
-    of_weights = {taken.type()};
-    return taken;
+  if (n.height != 0) {
+    shape.convolution = ConvolutionShape{
+        .height = n.height,
+        .width = n.width,
+        .channels = n.channels,
+        .kernel_height = n.kernel_height,
+        .kernel_width = n.kernel_width,
+        .stride_y = n.stride_y,
+        .stride_x = n.stride_x,
+        .top = n.top,
+        .bottom = n.bottom,
+        .left = n.left,
+        .right = n.right,
+        .groups = n.groups,
+        .channels_out = n.channels_out,
+    };
   }
-  Operand constant(const char* name, Index neurons) {
-    return from.take(name, {from.nextLength(0) == 1 ? 1 : neurons}, kWide);
-  }
-  Operand fixed(const char* name, Index neurons) { return constant(name, neurons); }
-  Operand delays(Index inputs) { return from.take("delays", {inputs}, kWide); }
-};
-
-// The shapes of connections: the rows of the delays, six numbers of a pooling and thirteen of a convolution each, zeros
-// where there is none.
-std::vector<ConnectionShape> connectionsOf(ffi::Span<const std::int64_t> numbers, std::size_t count) {
-  constexpr std::size_t kPooling = 6, kConvolution = 13, kAll = 1 + kPooling + kConvolution;
-  if (numbers.size() != count * kAll) {
-    throw misfit(kOp, "connections", "have 20 numbers for each layer and the read-out", std::to_string(numbers.size()));
-  }
-  std::vector<ConnectionShape> shapes(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t* n = numbers.begin() + i * kAll;
-    shapes[i].delay_rows = std::clamp<std::int64_t>(*n++, 0, INT32_MAX);
-    if (n[0] != 0) shapes[i].pooling = PoolingShape{n[0], n[1], n[2], n[3], n[4], n[5] != 0};
-    n += kPooling;
-    if (n[0] != 0) {
-      shapes[i].convolution =
-          ConvolutionShape{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12]};
-    }
-    const bool is_valid = (!shapes[i].pooling || shapes[i].pooling->isValid()) &&
-                          (!shapes[i].convolution || shapes[i].convolution->isValid());
-    if (!is_valid) throw misfit(kOp, "connections", "be those of images", "others");
-  }
-  return shapes;
+  const bool is_valid =
+      (!shape.pooling || shape.pooling->isValid()) && (!shape.convolution || shape.convolution->isValid());
+  if (!is_valid) throw misfit(kOp, "connections", "be those of images", "others");
+  return shape;
 }
 
 // What reaches the weights of a connection with so many inputs.
@@ -70,178 +60,240 @@ Index reachingOf(const ConnectionShape& shape, Index inputs) {
   return reaching;
 }
 
-// The static values of a layer, from its numbers in the order of `LayerFields`.
-LayerFields layerOf(const std::int64_t* numbers, float slope, float reach, float exact_within) {
-  // Without its decay there is no second state, whatever its other constants.
-  const bool has_second = (numbers[6] & 1) != 0;
-  LayerFields layer{
-      .has_bias = numbers[0] != 0,
-      .is_recurrent = numbers[1] != 0,
-      .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers[2], Subtract, None)),
-      .detach_reset = numbers[3] != 0,
-      .surrogate = surrogateOf(numbers[4], slope, reach),
-      .capacity = std::max<Index>(numbers[5], -1),
-      .second_state = has_second ? numbers[6] : 0,
-      .needs_w = has_second && numbers[7] != 0,
-      .records_current = numbers[8] != 0,
-      .records_spikes = numbers[9] != 0,
-      .rounds_cotangents = numbers[10] != 0,
-      .exact_within = exact_within > 0.0F ? exact_within : 0.0F,  // NaN: for none
-      .records_listed = numbers[11] != 0 && numbers[5] >= 0,
+LayerFields fieldsOf(const LayerNumbers& numbers) {
+  return {
+      .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers.reset, Subtract, None)),
+      .detach_reset = numbers.detach_reset,
+      .surrogate = surrogateOf(numbers.surrogate, numbers.slope, numbers.reach),
+      .capacity = std::max<Index>(numbers.capacity, -1),
+      .needs_w = numbers.needs_w,
+      .rounds_cotangents = numbers.rounds_cotangents,
+      .exact_within = numbers.exact_within > 0.0F ? numbers.exact_within : 0.0F,  // NaN: for none
   };
-  // The second states cannot be recomputed without the currents that reach them.
-  if (layer.needs_w && layer.has(static_cast<std::size_t>(Coupling::kWGain))) layer.records_current = true;
-  return layer;
 }
 
-// How many operands the weights at this place are: with a scale, if they are int8.
-std::size_t widthOf(const Operands& operands, std::size_t place) { return operands.nextIs(ffi::S8, place) ? 2 : 1; }
+// The weights themselves, without the scale of those in int8.
+const Operand& stored(const lif_network::Weights<Operand>& weights) {
+  return weights.values ? weights.values : weights.array;
+}
 
 }  // namespace
 
-NetworkFields NetworkFields::read(ffi::Dictionary attributes) {
+Attributes::Attributes(ffi::Dictionary attributes) : attributes_(attributes) {
+  const auto digest = attributes.get<std::string_view>("schema");
+  if (digest.has_error() || *digest != lif_network::kDigest) {
+    throw misfit(kOp, "schema", "be " + std::string(lif_network::kDigest) + ", that of the kernels",
+                 digest.has_error() ? "none" : std::string(*digest));
+  }
+  const auto layers = attributeOf<std::int64_t>(kOp, attributes, "layers");
+  // As many as there are numbers of them at least, so that nobody asks for memory without having some.
+  const auto capacities = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "capacity");
+  if (layers < 1 || static_cast<std::size_t>(layers) != capacities.size()) {
+    throw misfit(kOp, "layers", "be as many as `capacity` has values, and one at least", std::to_string(layers));
+  }
+  layers_ = static_cast<std::size_t>(layers);
+}
+
+std::string_view Attributes::names(const char* arrays) const {
+  return attributeOf<std::string_view>(kOp, attributes_, arrays);
+}
+
+NetworkFields NetworkFields::read(const Attributes& attributes) {
   NetworkFields fields;
-  const auto numbers = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "layers");
-  const auto slopes = attributeOf<ffi::Span<const float>>(kOp, attributes, "slopes");
-  const auto reaches = attributeOf<ffi::Span<const float>>(kOp, attributes, "reaches");
-  const auto exact_within = attributeOf<ffi::Span<const float>>(kOp, attributes, "exact_within");
-  if (numbers.size() == 0 || numbers.size() != slopes.size() * LayerFields::kFields) {
-    throw misfit(kOp, "layers", "have twelve numbers for each of `slopes`", std::to_string(numbers.size()));
+  for (const LayerNumbers& numbers : LayerNumbers::read(attributes, attributes.layers())) {
+    fields.layers.push_back(fieldsOf(numbers));
   }
-  if (reaches.size() != slopes.size()) {
-    throw misfit(kOp, "reaches", "be as many as `slopes`", std::to_string(reaches.size()));
+  // Where no connection has any of the three parts, none of their numbers needs to be looked up.
+  if (!attributes.has("delay_rows") && !attributes.has("pooling_height") && !attributes.has("height")) {
+    fields.connections.resize(attributes.layers() + 1);
+    return fields;
   }
-  if (exact_within.size() != slopes.size()) {
-    throw misfit(kOp, "exact_within", "be as many as `slopes`", std::to_string(exact_within.size()));
+  for (const ConnectionNumbers& numbers : ConnectionNumbers::read(attributes, attributes.layers() + 1)) {
+    fields.connections.push_back(connectionOf(numbers));
   }
-  for (std::size_t i = 0; i < numbers.size(); i += LayerFields::kFields) {
-    const std::size_t layer = i / LayerFields::kFields;
-    fields.layers.push_back(layerOf(numbers.begin() + i, slopes[layer], reaches[layer], exact_within[layer]));
-  }
-  const auto connections = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "connections");
-  fields.connections = connectionsOf(connections, fields.layers.size() + 1);
-  for (std::size_t l = 0; l < fields.layers.size(); ++l) {
-    if (fields.layers[l].is_recurrent && fields.connections[l].convolution) {
-      throw misfit(kOp, "connections", "be dense in front of recurrent layers", "a convolution");
-    }
-  }
-  if (fields.connections.back().convolution || fields.connections.back().delay_rows > 0) {
-    throw misfit(kOp, "connections", "be dense in front of the read-out", "a convolution or delays");
-  }
-  fields.has_lists = attributeOf<bool>(kOp, attributes, "has_lists");
-  fields.has_readout = attributeOf<bool>(kOp, attributes, "has_readout");
-  fields.readout_has_bias = attributeOf<bool>(kOp, attributes, "readout_has_bias");
-  fields.has_lengths = attributeOf<bool>(kOp, attributes, "has_lengths");
   return fields;
 }
 
-// Lists do not give the number of neurons; the weights, which follow the inputs, do.
-NetworkSizes NetworkSizes::read(const NetworkFields& fields, const Operands& operands) {
-  std::size_t place = fields.has_lists ? 2 : 1;
+// Lists do not give the number of inputs; the weights do.
+NetworkSizes NetworkSizes::read(const NetworkFields& fields, const lif_network::Operands<Operand>& arrays) {
+  const Operand& given = arrays.inputs.ids ? arrays.inputs.ids : arrays.inputs.array;
   NetworkSizes sizes{
-      .steps = operands.nextLength(0),
-      .batch = operands.nextLength(1),
-      .inputs = operands.nextLength(2),
-      .width = operands.nextLength(2),
+      .steps = given.length(0),
+      .batch = given.length(1),
+      .inputs = given.length(2),
+      .width = given.length(2),
       .neurons = {},
-      .outputs = 0,
       .reaching = {},
       .weights = {},
   };
-  if (fields.has_lists) {
+  if (arrays.inputs.ids) {
     const ConnectionShape& first = fields.connections[0];
     sizes.inputs = first.pooling       ? first.pooling->numInputs()
                    : first.convolution ? first.convolution->numInputs()
-                                       : operands.nextLength(0, place);
+                                       : stored(arrays.linears[0].weights).length(0);
   }
-  for (std::size_t l = 0; l < fields.layers.size(); ++l) {
-    const auto& convolution = fields.connections[l].convolution;
-    sizes.reaching.push_back(reachingOf(fields.connections[l], sizes.inputsOf(l)));
-    sizes.neurons.push_back(convolution ? convolution->numOutputs() : operands.nextLength(1, place));
+  const auto add = [&](const ConnectionShape& connection, const Operand& weights, Index inputs) {
+    const auto& convolution = connection.convolution;
+    sizes.reaching.push_back(reachingOf(connection, inputs));
+    sizes.neurons.push_back(convolution ? convolution->numOutputs() : weights.length(1));
     if (convolution) {
       sizes.weights.push_back({convolution->numWeights() / convolution->channels_out, convolution->channels_out});
     } else {
-      sizes.weights.push_back({sizes.reaching[l], sizes.neurons[l]});
+      sizes.weights.push_back({sizes.reaching.back(), sizes.neurons.back()});
     }
-    if (convolution && operands.nextIs(ffi::S8, place)) throw misfit(kOp, "weights", "be floating", "int8 taps");
-    place += widthOf(operands, place) + (fields.layers[l].has_bias ? 1 : 0);
-    place += fields.connections[l].delay_rows > 0 ? 1 : 0;
+  };
+  for (std::size_t l = 0; l < fields.layers.size(); ++l) {
+    add(fields.connections[l], stored(arrays.linears[l].weights), sizes.inputsOf(l));
   }
-  sizes.outputs = sizes.neurons.back();
-  if (!fields.has_readout) return sizes;
-  for (const LayerFields& layer : fields.layers) {  // behind the constants of all layers
-    place += (layer.is_recurrent ? widthOf(operands, place) : 0) + 4;
-    for (std::size_t i = 0; i < kNumCouplings; ++i) place += layer.has(i) ? 1 : 0;
+  if (arrays.readout.decay) {
+    add(fields.connections.back(), stored(arrays.readout.linear.weights), sizes.neurons.back());
+  } else {
+    sizes.neurons.push_back(sizes.neurons.back());
+    sizes.weights.push_back({-1, -1});
   }
-  sizes.outputs = operands.nextLength(1, place);
-  sizes.reaching.push_back(reachingOf(fields.connections.back(), sizes.neurons.back()));
-  sizes.weights.push_back({sizes.reaching.back(), sizes.outputs});
   return sizes;
 }
 
-Network::Network(const NetworkFields& fields, Operands& operands)
-    : fields_(fields), sizes_(NetworkSizes::read(fields, operands)) {
-  const Shape of_inputs{sizes_.steps, sizes_.batch, sizes_.width};
-  if (fields.has_lists) {
-    ids_ = operands.take("ids", of_inputs, {ffi::U16, ffi::S32});
-    arrays_.inputs = operands.take("values", of_inputs, kFloating);
-  } else {
-    arrays_.inputs = operands.take("inputs", of_inputs, {ffi::F32, ffi::BF16, ffi::U8, ffi::PRED});
-  }
-  OperandTake take{operands};
-  takeParameters(fields, sizes_, arrays_, take);
-  type_ = take.of_weights.front();
-  has_int8_ = take.any_int8;
-  takeFirst(fields, sizes_, take.of_weights, arrays_, operands);
-  if (fields.has_lengths) lengths_ = operands.take("lengths", {sizes_.batch}, {ffi::S32});
-  for (const ConnectionShape& shape : fields.connections) {
+Network::Network(const Attributes& attributes, const lif_network::Operands<Operand>& arrays)
+    : fields_(NetworkFields::read(attributes)), arrays_(arrays), sizes_(NetworkSizes::read(fields_, arrays)) {
+  const lif_network::Weights<Operand>& first = arrays.linears[0].weights;
+  type_ = first.values ? first.scale.type() : first.array.type();
+  if (type_ != ffi::F32 && type_ != ffi::BF16) refuse("linears.weights", "have another dtype", "one of no weights");
+  checkConnections();
+  for (const ConnectionShape& shape : fields_.connections) {
     poolings_.push_back(shape.pooling ? std::make_shared<const Windows>(*shape.pooling) : nullptr);
   }
 }
 
-Layer Network::layerOf(const LayerArrays<Operand>& arrays, std::size_t index, Index neurons, Index group) const {
+void Network::checkConnections() const {
+  for (std::size_t l = 0; l < size(); ++l) {
+    const ConnectionShape& connection = fields_.connections[l];
+    if (connection.convolution && isRecurrent(l)) {
+      refuse("connections", "be dense in front of recurrent layers", "a convolution");
+    }
+    if (connection.convolution && arrays_.linears[l].weights.values) refuse("weights", "be floating", "int8 taps");
+    if (static_cast<bool>(arrays_.linears[l].delays) != (connection.delay_rows > 0)) {
+      refuse("linears.delays", "come with their rows", "one without the other");
+    }
+  }
+  const ConnectionShape& last = fields_.connections.back();
+  if (last.convolution || last.delay_rows > 0 || arrays_.readout.linear.delays) {
+    refuse("connections", "be dense in front of the read-out", "a convolution or delays");
+  }
+}
+
+bool Network::hasInt8() const {
+  const auto is_int8 = [](const lif_network::Weights<Operand>& weights) { return static_cast<bool>(weights.values); };
+  bool any = is_int8(arrays_.readout.linear.weights);
+  for (std::size_t l = 0; l < size(); ++l) {
+    any = any || is_int8(arrays_.linears[l].weights) || is_int8(arrays_.constants[l].recurrent);
+  }
+  return any;
+}
+
+void Network::refuse(const std::string& name, const std::string& expected, const std::string& actual) {
+  throw misfit(kOp, name, expected, actual);
+}
+
+Index Network::lengthOf(Axis axis, std::size_t layer) const {
+  switch (axis) {
+    case Axis::kSteps:
+    case Axis::kStepsOr0: return sizes_.steps;
+    case Axis::kBatch: return sizes_.batch;
+    case Axis::kWidth: return sizes_.width;
+    case Axis::kInputBytes: return (sizes_.inputs + 7) / 8;
+    case Axis::kSent: return sizes_.inputsOf(layer);
+    case Axis::kWeightRows: return sizes_.weights[layer][0];
+    case Axis::kWeightColumns: return sizes_.weights[layer][1];
+    case Axis::kNeurons:
+    case Axis::kNeuronsOr1: return sizes_.neurons[layer];
+    case Axis::kNeuronBytes: return (sizes_.neurons[layer] + 7) / 8;
+    case Axis::kPendingOr0: return fields_.connections[layer].delay_rows;
+    case Axis::kCapacity: return fields_.layers[layer].capacity;
+    case Axis::kSlots: break;
+  }
+  const Index capacity = fields_.layers[layer].capacity;
+  return capacity < 0 ? sizes_.neurons[layer] : capacity;
+}
+
+Types Network::typesOf(lif_network::Numbers numbers, std::size_t layer) const {
+  using enum lif_network::Numbers;
+  switch (numbers) {
+    case kFloats: return {type_};
+    case kSums: return kWide;
+    case kMembranes:
+      if (arrays_.has(lif_network::Switch::kConstantsSecondState, layer)) return kWide;
+      return {type_, ffi::BF16};
+    case kInputs: return {ffi::F32, ffi::BF16, ffi::U8, ffi::PRED};
+    case kValues: return kFloating;
+    case kGivenIds: return {ffi::U16, ffi::S32};
+    case kIds: return {idType(sizes_.neurons[layer])};
+    case kCounts: return {ffi::S32};
+    case kBits: return {ffi::U8};
+    case kFlags: return {ffi::PRED};
+    case kInt8: break;
+  }
+  return {ffi::S8};
+}
+
+void Network::checkCotangents(const lif_network::BackwardResults<Result>& to, const Results& from) const {
+  const auto visit = [&](const lif_network::Leaf& leaf, std::size_t layer, const Operand* operand, const Result& g) {
+    std::array<Index, 3> shape{};
+    for (std::size_t i = 0; i < leaf.rank; ++i) {
+      const bool is_alike = operand != nullptr && leaf.axes[i] != Axis::kNeuronsOr1;
+      shape[i] = is_alike ? operand->length(i) : lengthOf(leaf.axes[i], layer);
+    }
+    const bool is_input = leaf.numbers == lif_network::Numbers::kInputs;
+    from.need(leaf.name, g, std::span(shape).first(leaf.rank), is_input ? kFloating : typesOf(leaf.numbers, layer));
+  };
+  schema::checkCotangents(arrays_, to, size(), visit, refuse);
+}
+
+Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
+                       const lif_network::LayerConstants<Operand>& constants, std::size_t index, Index group) const {
+  const Index neurons = sizes_.neurons[index];
   const auto& convolution = fields_.connections[index].convolution;
   const auto constant = [&](const Operand& array) {
     return ConstantNumbers{array.numbers(group), array.groupBytes() / static_cast<Index>(sizeof(float))};
   };
   GivenConstants given{
-      .decay = constant(arrays.of(Summed::kDecay)),
-      .gain = constant(arrays.of(Summed::kGain)),
-      .threshold = constant(arrays.of(Summed::kThreshold)),
-      .second_threshold = constant(arrays.second_threshold),
+      .decay = constant(constants.decay),
+      .gain = constant(constants.gain),
+      .threshold = constant(constants.threshold),
+      .second_threshold = constant(constants.second_threshold),
       .couplings = {},
-      .bias = arrays.bias.numbers(group),
+      .bias = linear.bias.numbers(group),
   };
-  for (std::size_t i = 0; i < kNumCouplings; ++i) {
-    given.couplings[i] = constant(arrays.of(summedOf(static_cast<Coupling>(i))));
-  }
+  std::ranges::transform(couplingsOf(constants.second_state), given.couplings.begin(), constant);
+  const auto weightsOf = [&](const lif_network::Weights<Operand>& weights, Index inputs) {
+    return Weights{stored(weights).numbers(group), inputs, neurons, weights.scale.numbers(group)};
+  };
   // A leaky integrator is a neuron that never reaches threshold.
   return {
-      .weights = {arrays.weights.numbers(group), sizes_.reaching[index], neurons, arrays.scale.numbers(group)},
-      .recurrent = {arrays.recurrent.numbers(group), neurons, neurons, arrays.recurrent_scale.numbers(group)},
+      .weights = weightsOf(linear.weights, sizes_.reaching[index]),
+      .recurrent = weightsOf(constants.recurrent, neurons),
       .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,
       .detach_reset = true,
       .surrogate = surrogateOf(StraightThrough, 1.0F, 0.0F),
       .capacity = -1,
-      .delays = delaysOf(arrays, index, group),
+      .delays = delaysOf(linear.delays, index, group),
       .pooling = poolings_[index],
-      .convolution = convolution
-                         ? std::make_shared<const PackedConvolution>(*convolution, arrays.weights.numbers(group))
-                         : nullptr,
+      .convolution =
+          convolution ? std::make_shared<const PackedConvolution>(*convolution, stored(linear.weights).numbers(group))
+                      : nullptr,
   };
 }
 
-std::shared_ptr<const Delays> Network::delaysOf(const LayerArrays<Operand>& arrays, std::size_t index,
-                                                Index group) const {
-  if (!arrays.delays) return nullptr;
+std::shared_ptr<const Delays> Network::delaysOf(const Operand& delays, std::size_t index, Index group) const {
+  if (!delays) return nullptr;
   const Index rows = fields_.connections[index].delay_rows;
-  return std::make_shared<const Delays>(rows, arrays.delays.at<float>(group), sizes_.inputsOf(index));
+  return std::make_shared<const Delays>(rows, delays.at<float>(group), sizes_.inputsOf(index));
 }
 
 Layer Network::layer(std::size_t index, Index group) const {
   const LayerFields& fields = fields_.layers[index];
-  Layer layer = layerOf(arrays_.layers[index], index, sizes_.neurons[index], group);
+  Layer layer = layerOf(arrays_.linears[index], arrays_.constants[index], index, group);
   layer.reset = fields.reset;
   layer.detach_reset = fields.detach_reset;
   layer.surrogate = fields.surrogate;
@@ -249,21 +301,26 @@ Layer Network::layer(std::size_t index, Index group) const {
   return layer;
 }
 
-Layer Network::readout(Index group) const { return layerOf(arrays_.readout, size(), sizes_.outputs, group); }
+Layer Network::readout(Index group) const {
+  lif_network::LayerConstants<Operand> constants;
+  constants.decay = arrays_.readout.decay;
+  constants.gain = arrays_.readout.gain;
+  return layerOf(arrays_.readout.linear, constants, size(), group);
+}
 
 std::vector<std::int32_t> Network::ends(Index group) const {
   const auto steps = static_cast<std::int32_t>(std::min<Index>(sizes_.steps, INT32_MAX));
   std::vector<std::int32_t> ends(static_cast<std::size_t>(sizes_.batch), steps);
-  if (!lengths_) return ends;
-  const auto* lengths = lengths_.at<std::int32_t>(group);
+  if (!arrays_.lengths) return ends;
+  const auto* lengths = arrays_.lengths.at<std::int32_t>(group);
   for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = std::clamp(lengths[i], 0, steps);
   return ends;
 }
 
 std::unique_ptr<RowSource> Network::source(Index group) const {
-  const Operand& inputs = arrays_.inputs;
-  if (fields_.has_lists) {
-    return std::make_unique<ListSource>(ids_.at(group), ids_.type() == ffi::U16, inputs.numbers(group), sizes_.width,
+  const auto& [inputs, ids, values] = arrays_.inputs;
+  if (ids) {
+    return std::make_unique<ListSource>(ids.at(group), ids.type() == ffi::U16, values.numbers(group), sizes_.width,
                                         sizes_.inputs);
   }
   const auto type = inputs.type() == ffi::F32    ? DenseSource::Type::kFloat32
@@ -273,3 +330,6 @@ std::unique_ptr<RowSource> Network::source(Index group) const {
 }
 
 }  // namespace snnjax
+
+// What snnjax/_targets.py compares before it registers a handler.
+extern "C" const char* const snnjax_schema = snnjax::lif_network::kDigest.data();

@@ -9,103 +9,38 @@
 namespace snnjax {
 namespace {
 
-// What the backward pass takes besides the operands, in the order of the Python side: the record of the forward pass,
-// the output, and the cotangents of the results.
-struct Recorded {
-  struct LayerArrays {
-    Operand g_counts, g_spikes, spike_ids;
-    StateArrays<Operand> g_last;
+using Arguments = lif_network::BackwardArguments<Operand>;
+using Cotangents = lif_network::BackwardResults<Result>;
+
+// What a table of single arrays cannot say. Rows that are overwritten consist of whole vectors.
+void checkTogether(const Network& network, const Arguments& arguments, const Cotangents& to) {
+  const auto need = [](bool holds, const char* name, const char* expected, const char* actual) {
+    if (!holds) throw misfit("lif_network", name, expected, actual);
   };
-
-  NetworkRecord<Operand> record;
-  Operand output, g_output, g_last_readout;
-  std::vector<LayerArrays> layers;
-
-  Recorded(const Network& network, bool has_g_counts, Operands& arrays)
-      : record(network.fields(), network.sizes(), {network.type()}, arrays), layers(network.size()) {
-    const Types types{network.type()};
-    const NetworkFields& fields = network.fields();
-    const NetworkSizes& sizes = network.sizes();
-    const Shape of_output{sizes.steps, sizes.batch, sizes.outputs};
-    if (fields.has_readout) output = arrays.take("output", of_output, types);
-    g_output = arrays.take("g.output", of_output, types);
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      LayerArrays& layer = layers[l];
-      const Index neurons = sizes.neurons[l], capacity = fields.layers[l].capacity;
-      if (has_g_counts) layer.g_counts = arrays.take("g.counts", {sizes.batch, neurons}, {ffi::F32});
-      if (fields.layers[l].records_spikes) {
-        const bool has_lists = capacity >= 0;
-        const Shape of_spikes{sizes.steps, sizes.batch, has_lists ? capacity : neurons};
-        if (has_lists) layer.spike_ids = arrays.take("spikes.ids", of_spikes, {idType(neurons)});
-        layer.g_spikes = arrays.take("g.spikes", of_spikes, types);
-      }
-      layer.g_last = takeState(fields, sizes, l, types, arrays);
-    }
-    if (fields.has_readout) g_last_readout = arrays.take("g.state.readout", {sizes.batch, sizes.outputs}, kWide);
+  need(!network.hasInt8(), "weights", "be floating for a gradient", "int8");
+  for (std::size_t l = 0; l < network.size(); ++l) {
+    const LayerFields& fields = network.fields().layers[l];
+    const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
+    need(static_cast<bool>(record.v) != static_cast<bool>(record.listed_v), "record.layers.v",
+         "be given for all neurons or for those listed", "both or none");
+    // The second states cannot be recomputed without the currents that reach them.
+    const bool needs_current = fields.needs_w && arguments.operands.constants[l].second_state.w_gain;
+    need(!needs_current || record.current, "record.layers.current", "be given with second states", "nothing");
+    need(!arguments.g.spikes[l] || fields.capacity < 0 || arguments.results.spikes[l], "results.spikes.ids",
+         "be given with cotangents of lists", "nothing");
+    const Index neurons = network.sizes().neurons[l];
+    need(!to.g_v[l] || strideOf(neurons) == neurons, "g_v", "be given for layers of whole vectors", "another one");
   }
-};
-
-// Takes the cotangents that are needed: `needs` has a number for each operand that may have one.
-struct CotangentTake {
-  ffi::Span<const std::int64_t> needs;
-  Results& from;
-  Types of_weights;
-  std::size_t next = 0;
-
-  Result take(const char* name, const Shape& shape, const Types& types) {
-    if (next >= needs.size()) {
-      throw misfit(from.op(), "needs", "name every operand", std::to_string(needs.size()));
-    }
-    return needs[next++] != 0 ? from.take(name, shape, types) : Result();
-  }
-  Result weights(const char* name, const Shape& shape) { return take(name, shape, of_weights); }
-  Result scale(Index) { return {}; }  // int8 weights have no gradient
-  Result bias(Index outputs) { return weights("bias", {outputs}); }
-  Result delays(Index inputs) { return take("delays", {inputs}, kWide); }
-  Result constant(const char* name, Index neurons) { return take(name, {neurons}, kWide); }
-  Result fixed(const char*, Index) { return {}; }
-};
-
-// The cotangents of the operands, in the order of the operands; states always have one.
-NetworkArrays<Result> takeCotangents(const Network& network, ffi::Span<const std::int64_t> needs, Results& results) {
-  const NetworkSizes& sizes = network.sizes();
-  NetworkArrays<Result> arrays;
-  CotangentTake take{needs, results, {network.type()}};
-  arrays.inputs = take.take("inputs", {sizes.steps, sizes.batch, sizes.width}, kFloating);
-  takeParameters(network.fields(), sizes, arrays, take);
-  takeFirst(network.fields(), sizes, take.of_weights, arrays, results);
-  return arrays;
-}
-
-// The cotangents of the membranes of those layers that `overwrites` marks, [steps, batch, neurons], float32: results,
-// which may lie in the memory of the recorded membranes, since each of these is read before its cotangent is written.
-std::vector<Result> takeOverwritten(const Network& network, ffi::Dictionary attributes, Results& results) {
-  const auto marks = attributes.get<ffi::Span<const std::int64_t>>("overwrites");
-  std::vector<Result> all(network.size());
-  if (marks.has_error()) return all;  // as from other platforms: no layer is marked
-  if (marks->size() != all.size()) {
-    throw misfit(results.op(), "overwrites", "have a number for each layer", std::to_string(marks->size()));
-  }
-  const NetworkSizes& sizes = network.sizes();
-  for (std::size_t l = 0; l < all.size(); ++l) {
-    if (marks->begin()[l] == 0) continue;
-    const Index neurons = sizes.neurons[l];
-    if (strideOf(neurons) != neurons) {
-      throw misfit(results.op(), "overwrites", "mark layers of whole vectors", std::to_string(neurons));
-    }
-    all[l] = results.take("g.v", {sizes.steps, sizes.batch, neurons}, kWide);
-  }
-  return all;
 }
 
 class BackwardPass {
  public:
-  BackwardPass(const Network& network, const Recorded& recorded, const NetworkArrays<Result>& to,
-               const std::vector<Result>& overwritten, Index group, const Threads& threads)
+  BackwardPass(const Network& network, const Arguments& arguments, const Cotangents& to, Index group,
+               const Threads& threads)
       : network_(network),
-        recorded_(recorded),
-        to_(to),
-        overwritten_(overwritten),
+        from_(arguments),
+        to_(to.operands),
+        overwritten_(to.g_v),
         group_(group),
         threads_(threads),
         ends_(network.ends(group)),
@@ -114,22 +49,22 @@ class BackwardPass {
 
   void run() {
     const Index rows = extent_.rows(), num_inputs = network_.sizes().inputs;
-    const InputRecordArrays<Operand>& record = recorded_.record.inputs;
-    if (record.bits) {
-      input_bits_ = GivenBits(record.bits.at<std::uint8_t>(group_), rows, num_inputs);
+    const lif_network::Record<Operand>& record = from_.record;
+    if (record.input_bits) {
+      input_bits_ = GivenBits(record.input_bits.at<std::uint8_t>(group_), rows, num_inputs);
       recorded_inputs_ = std::make_unique<RecordedSource>(*source_, input_bits_.row(0),
-                                                          record.is_binary.at<std::uint8_t>(group_), num_inputs);
+                                                          record.input_is_binary.at<std::uint8_t>(group_), num_inputs);
     }
     const RowSource& inputs = recorded_inputs_ ? *recorded_inputs_ : *source_;
     for (std::size_t l = 0; l < network_.size(); ++l) {
       layers_.push_back(network_.layer(l, group_));
       const Index neurons = network_.sizes().neurons[l];
-      const RecordArrays<Operand>& own = recorded_.record.layers[l];
+      const lif_network::LayerRecord<Operand>& own = record.layers[l];
       spikes_.emplace_back(own.spikes.at<std::uint8_t>(group_), rows, neurons);
       listed_.push_back(own.listed ? GivenBits(own.listed.at<std::uint8_t>(group_), rows, neurons) : GivenBits());
       sources_.emplace_back(spikes_.back().row(0), neurons);
     }
-    if (network_.fields().has_readout) {
+    if (network_.hasReadout()) {
       layers_.push_back(network_.readout(group_));
       list(network_.size(), sources_.back());
       runReadout();
@@ -138,7 +73,7 @@ class BackwardPass {
       list(l, l == 0 ? inputs : sources_[l - 1]);
       runLayer(l);
     }
-    if (to_.inputs) writeInputs();
+    if (inputCotangents()) writeInputs();
   }
 
  private:
@@ -165,7 +100,7 @@ class BackwardPass {
       reaching_.sent = listOf(spiking, inputs, ends_.data());
       reaching_.arrivals =
           std::make_unique<const Arrivals>(*reaching_.sent, network_.pending(l, group_), extent_, *layer.delays,
-                                           static_cast<bool>(to_.layers[l].delays), threads_);
+                                           static_cast<bool>(to_.linears[l].delays), threads_);
       if (isSplit(l)) {
         reaching_.arriving = std::make_unique<const SplitSource>(*reaching_.arrivals);
         reaching_.lists = listOf(*reaching_.arriving, 2 * inputs, nullptr);
@@ -183,30 +118,34 @@ class BackwardPass {
 
   // Whether the cotangents of delays come with those of dense weights.
   bool isSplit(std::size_t l) const {
-    if (l == network_.size() || !to_.layers[l].delays) return false;
+    if (l == network_.size() || !to_.linears[l].delays) return false;
     return layers_[l].pooling == nullptr && layers_[l].convolution == nullptr;
   }
 
   // Whether anything needs the cotangents of what was sent to a layer, or of what arrived there.
   bool sendsDown(std::size_t l) const {
     if (l == network_.size()) return true;
-    if (l > 0 || to_.inputs || to_.first[l].pending_rows > 0) return true;
-    return to_.layers[l].delays && !isSplit(l);
+    if (l > 0 || inputCotangents() || pendingRows(to_.first[l]) > 0) return true;
+    return to_.linears[l].delays && !isSplit(l);
   }
 
+  // Of dense ones or of the values of lists.
+  const Result& inputCotangents() const { return to_.inputs.values ? to_.inputs.values : to_.inputs.array; }
+
   void runReadout() {
+    const lif_network::Readout<Result>& to = to_.readout;
     ReadoutBackward pass{
         .layer = layers_.back(),
         .inputs = *reaching_.lists,
         .extent = extent_,
         .first_v = network_.firstReadout(group_),
-        .output = recorded_.output.numbers(group_),
-        .g_output = recorded_.g_output.numbers(group_),
-        .g_last_v = recorded_.g_last_readout.numbers(group_),
-        .g_weights = to_.readout.weights.numbers(group_),
-        .g_bias = to_.readout.bias.numbers(group_),
-        .g_decay = to_.readout.of(Summed::kDecay).numbers(group_),
-        .g_gain = to_.readout.of(Summed::kGain).numbers(group_),
+        .output = from_.results.output.numbers(group_),
+        .g_output = from_.g.output.numbers(group_),
+        .g_last_v = from_.g.last_readout.numbers(group_),
+        .g_weights = to.linear.weights.array.numbers(group_),
+        .g_bias = to.linear.bias.numbers(group_),
+        .g_decay = to.decay.numbers(group_),
+        .g_gain = to.gain.numbers(group_),
         .g_first_v = to_.first_readout.numbers(group_),
         .g_v = {},
     };
@@ -261,20 +200,18 @@ class BackwardPass {
       g_above_ = std::move(spread);
       sent_ = {g_above_.asConst(), nullptr};
     }
-    const StateArrays<Operand>& left = recorded_.layers[l].g_last;
-    delayed_ = std::make_unique<const DelayedCotangents>(delays, extent_, sent_.g,
-                                                         UnderWay{left.pending.numbers(group_), left.pending_rows});
+    delayed_ = std::make_unique<const DelayedCotangents>(delays, extent_, sent_.g, underWay(from_.g.last[l], group_));
     sent_.delayed = delayed_.get();
-    if (to_.layers[l].delays && !isSplit(l)) {
-      delayed_->sumDelays(*reaching_.arrivals, to_.layers[l].delays.numbers(group_), threads_);
+    if (to_.linears[l].delays && !isSplit(l)) {
+      delayed_->sumDelays(*reaching_.arrivals, to_.linears[l].delays.numbers(group_), threads_);
     }
     writePending(delays, to_.first[l]);
   }
 
   // The cotangents of what was under way before the first step.
-  void writePending(const Delays& delays, const StateArrays<Result>& first) {
+  void writePending(const Delays& delays, const lif_network::LayerState<Result>& first) {
     const Index inputs = delays.inputs();
-    threads_.run(first.pending_rows, [&](Index row, Index) {
+    threads_.run(pendingRows(first), [&](Index row, Index) {
       std::vector<float> g(static_cast<std::size_t>(inputs));
       for (Index sample = 0; sample < extent_.batch; ++sample) {
         std::fill(g.begin(), g.end(), 0.0F);
@@ -285,10 +222,11 @@ class BackwardPass {
   }
 
   void runLayer(std::size_t l) {
-    const Recorded::LayerArrays& from = recorded_.layers[l];
-    const LayerArrays<Result>& to = to_.layers[l];
-    const RecordArrays<Operand>& record = recorded_.record.layers[l];
-    const StateArrays<Operand>& first = network_.first(l);
+    const lif_network::Cotangents<Operand>& g = from_.g;
+    const lif_network::Linear<Result>& to = to_.linears[l];
+    const lif_network::LayerConstants<Result>& to_constants = to_.constants[l];
+    const lif_network::LayerRecord<Operand>& record = from_.record.layers[l];
+    const lif_network::LayerState<Operand>& first = network_.first(l);
     LayerBackward pass{
         .layer = layers_[l],
         .inputs = *reaching_.lists,
@@ -306,12 +244,12 @@ class BackwardPass {
         .above = above_,
         .sent = sent_,
         .g_spikes = furtherCotangents(l),
-        .g_counts = from.g_counts.numbers(group_),
-        .g_last_v = from.g_last.v.numbers(group_),
-        .g_last_w = from.g_last.w.numbers(group_),
-        .g_last_spikes = from.g_last.spikes.numbers(group_),
-        .g_weights = to.weights.numbers(group_),
-        .g_recurrent = to.recurrent.numbers(group_),
+        .g_counts = g.counts[l].numbers(group_),
+        .g_last_v = g.last[l].v.numbers(group_),
+        .g_last_w = g.last[l].w.numbers(group_),
+        .g_last_spikes = g.last[l].spikes.numbers(group_),
+        .g_weights = to.weights.array.numbers(group_),
+        .g_recurrent = to_constants.recurrent.array.numbers(group_),
         .g_bias = to.bias.numbers(group_),
         .g_delays = to.delays.numbers(group_),
         .g_constants = {},
@@ -321,7 +259,14 @@ class BackwardPass {
         .keeps_g_v = sendsDown(l),
         .g_v = KeptRows({overwritten_[l].at<float>(group_), network_.sizes().neurons[l]}),
     };
-    for (std::size_t i = 0; i < to.constants.size(); ++i) pass.g_constants[i] = to.constants[i].numbers(group_);
+    const auto giveConstant = [&](Summed constant, const Result& g_constant) {
+      pass.g_constants[static_cast<std::size_t>(constant)] = g_constant.numbers(group_);
+    };
+    giveConstant(Summed::kDecay, to_constants.decay);
+    giveConstant(Summed::kThreshold, to_constants.threshold);
+    giveConstant(Summed::kGain, to_constants.gain);
+    const auto couplings = couplingsOf(to_constants.second_state);
+    for (std::size_t i = 0; i < kNumCouplings; ++i) giveConstant(summedOf(static_cast<Coupling>(i)), couplings[i]);
     runBackward(pass, threads_);
     sendDown(l, std::move(pass.g_v));
   }
@@ -329,19 +274,19 @@ class BackwardPass {
   // The cotangents that reach a layer's spikes past the layer above: of the output, and of recorded spikes.
   std::vector<Numbers> furtherCotangents(std::size_t l) {
     std::vector<Numbers> all;
-    if (l + 1 == network_.size() && !network_.fields().has_readout) all.push_back(recorded_.g_output.numbers(group_));
-    const Recorded::LayerArrays& from = recorded_.layers[l];
-    if (!from.g_spikes) return all;
-    all.push_back(from.spike_ids ? scattered(l) : from.g_spikes.numbers(group_));
+    if (l + 1 == network_.size() && !network_.hasReadout()) all.push_back(from_.g.output.numbers(group_));
+    const Operand& g_spikes = from_.g.spikes[l];
+    if (!g_spikes) return all;
+    all.push_back(network_.fields().layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_));
     return all;
   }
 
   // The cotangents of recorded lists, dense.
   Numbers scattered(std::size_t l) {
-    const Recorded::LayerArrays& from = recorded_.layers[l];
+    const Operand& ids = from_.results.spikes[l];
     const Index neurons = network_.sizes().neurons[l], capacity = network_.fields().layers[l].capacity;
-    const ListSource source(from.spike_ids.at(group_), from.spike_ids.type() == ffi::U16, from.g_spikes.numbers(group_),
-                            capacity, neurons);
+    const ListSource source(ids.at(group_), ids.type() == ffi::U16, from_.g.spikes[l].numbers(group_), capacity,
+                            neurons);
     g_recorded_ = Buffer<float>(extent_.rows() * neurons);
     threads_.run(extent_.rows(), [&](Index row, Index) { source.expand(row, g_recorded_.data() + row * neurons); });
     return {g_recorded_.data(), false};
@@ -350,7 +295,7 @@ class BackwardPass {
   // The cotangents of the inputs: of dense ones all, of lists those of the values.
   void writeInputs() {
     const auto* lists = dynamic_cast<const ListSource*>(source_.get());
-    const WritableNumbers to = to_.inputs.numbers(group_);
+    const WritableNumbers to = inputCotangents().numbers(group_);
     if (sent_) return writeSent(lists, to);
     const Weights& weights = above_.weights;
     const Index rows = extent_.rows(), inputs = weights.inputs, tile = columnsOfTile(inputs, weights.outputs);
@@ -400,8 +345,8 @@ class BackwardPass {
   }
 
   const Network& network_;
-  const Recorded& recorded_;
-  const NetworkArrays<Result>& to_;
+  const Arguments& from_;
+  const lif_network::Operands<Result>& to_;
   const std::vector<Result>& overwritten_;
   const Index group_;
   const Threads& threads_;
@@ -423,10 +368,10 @@ class BackwardPass {
 };
 
 // Membranes that an IPU kept on its tiles do not tell the gradient.
-void refuseLeftOnTiles(const Network& network, const Recorded& recorded, Index groups) {
+void refuseLeftOnTiles(const Network& network, const Arguments& arguments, Index groups) {
   const Index rows = network.sizes().steps * network.sizes().batch;
   for (std::size_t l = 0; l < network.size(); ++l) {
-    const RecordArrays<Operand>& record = recorded.record.layers[l];
+    const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
     const Operand& v = record.v ? record.v : record.listed_v;
     const Index width = record.v ? network.sizes().neurons[l] : network.fields().layers[l].capacity;
     if (v.type() != ffi::F32 || rows * width == 0) continue;
@@ -440,23 +385,22 @@ void refuseLeftOnTiles(const Network& network, const Recorded& recorded, Index g
 }
 
 ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                              ffi::Dictionary attributes) {
+                              ffi::Dictionary dictionary) {
   return guarded("lif_network", [&] {
-    const NetworkFields fields = NetworkFields::read(attributes);
-    Operands operand_arrays("lif_network", operands);
-    Results result_arrays("lif_network", results);
-    const Network network(fields, operand_arrays);
-    if (network.hasInt8()) throw misfit("lif_network", "weights", "be floating for a gradient", "int8");
-    const bool has_g_counts = attributeOf<bool>("lif_network", attributes, "has_g_counts");
-    const Recorded recorded(network, has_g_counts, operand_arrays);
-    const auto needs = attributeOf<ffi::Span<const std::int64_t>>("lif_network", attributes, "needs");
-    const NetworkArrays<Result> to = takeCotangents(network, needs, result_arrays);
-    const std::vector<Result> overwritten = takeOverwritten(network, attributes, result_arrays);
-    finish(operand_arrays, result_arrays);
-    refuseLeftOnTiles(network, recorded, result_arrays.groups());
+    const Attributes attributes(dictionary);
+    const Operands from("lif_network", operands);
+    const Results to("lif_network", results);
+    auto arguments = Network::bound<Arguments>(from, attributes.names("operand_names"), attributes.layers());
+    const auto cotangents = Network::bound<Cotangents>(to, attributes.names("result_names"), attributes.layers());
+    const Network network(attributes, arguments.operands);
+    network.check(arguments, from);
+    network.checkCotangents(cotangents, to);
+    checkTogether(network, arguments, cotangents);
+    needSameGroups(from, to);
+    refuseLeftOnTiles(network, arguments, to.groups());
     const Threads threads = threadsOf(pool);
-    for (Index group = 0; group < result_arrays.groups(); ++group) {
-      BackwardPass(network, recorded, to, overwritten, group, threads).run();
+    for (Index group = 0; group < to.groups(); ++group) {
+      BackwardPass(network, arguments, cotangents, group, threads).run();
     }
   });
 }

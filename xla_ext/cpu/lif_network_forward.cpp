@@ -8,55 +8,7 @@
 namespace snnjax {
 namespace {
 
-// The results of the forward pass and, where `records`, its record for the backward pass, in the order of the Python
-// side.
-struct ForwardResults {
-  struct LayerArrays {
-    Result counts, dropped;
-    Result dense_spikes, ids, values, num_spikes, num_listed;  // recorded spikes, dense or as lists
-    StateArrays<Result> last;
-  };
-
-  Result output, last_readout;
-  std::vector<LayerArrays> layers;
-  NetworkRecord<Result> record;
-
-  ForwardResults(const Network& network, bool records, Results& arrays) : layers(network.size()) {
-    const Types types{network.type()};
-    const NetworkFields& fields = network.fields();
-    const NetworkSizes& sizes = network.sizes();
-    output = arrays.take("output", {sizes.steps, sizes.batch, sizes.outputs}, types);
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      layers[l].counts = arrays.take("counts", {sizes.batch, sizes.neurons[l]}, {ffi::F32});
-    }
-    for (LayerArrays& layer : layers) layer.dropped = arrays.take("dropped", {sizes.batch}, {ffi::S32});
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      if (fields.layers[l].records_spikes) takeSpikes(network, l, arrays);
-    }
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      layers[l].last = takeState(fields, sizes, l, types, arrays);
-    }
-    if (fields.has_readout) last_readout = arrays.take("state.readout", {sizes.batch, sizes.outputs}, kWide);
-    if (records) record = NetworkRecord<Result>(fields, sizes, types, arrays);
-    record.layers.resize(layers.size());
-  }
-
- private:
-  void takeSpikes(const Network& network, std::size_t l, Results& arrays) {
-    const Types types{network.type()};
-    const Index steps = network.sizes().steps, batch = network.sizes().batch, neurons = network.sizes().neurons[l];
-    const Index capacity = network.fields().layers[l].capacity;
-    LayerArrays& layer = layers[l];
-    if (capacity < 0) {
-      layer.dense_spikes = arrays.take("spikes", {steps, batch, neurons}, types);
-      return;
-    }
-    layer.ids = arrays.take("spikes.ids", {steps, batch, capacity}, {idType(neurons)});
-    layer.values = arrays.take("spikes.values", {steps, batch, capacity}, types);
-    layer.num_spikes = arrays.take("spikes.num_spikes", {steps, batch}, {ffi::S32});
-    layer.num_listed = arrays.take("spikes.num_listed", {steps, batch}, {ffi::S32});
-  }
-};
+using ForwardResults = lif_network::ForwardResults<Result>;
 
 // The dense form of rows of spikes.
 void writeDense(const Bits& spikes, Index rows, Index neurons, const WritableNumbers& to, const Threads& threads) {
@@ -85,17 +37,17 @@ class ForwardPass {
   void run() {
     const std::unique_ptr<RowSource> source = network_.source(group_);
     lists_.emplace_back(*source, extent_.rows(), inputs_, extent_.batch, ends_.data(), threads_);
-    if (results_.record.inputs.bits) recordInputs();
+    if (results_.record.input_bits) recordInputs();
     spiking_ = source.get();
     for (std::size_t l = 0; l < network_.size(); ++l) runLayer(l);
-    if (network_.fields().has_readout) runReadout();
+    if (network_.hasReadout()) runReadout();
   }
 
  private:
   void recordInputs() {
     const SpikeLists& inputs = lists_.back();
-    auto* is_binary = results_.record.inputs.is_binary.at<std::uint8_t>(group_);
-    Bits bits = Bits::over(results_.record.inputs.bits.at<std::uint8_t>(group_), extent_.rows(), inputs_);
+    auto* is_binary = results_.record.input_is_binary.at<std::uint8_t>(group_);
+    Bits bits = Bits::over(results_.record.input_bits.at<std::uint8_t>(group_), extent_.rows(), inputs_);
     threads_.run(extent_.steps, [&](Index step, Index) {
       std::vector<float> dense;
       std::vector<std::uint8_t> marks(static_cast<std::size_t>(bits.words() * 64));
@@ -109,16 +61,17 @@ class ForwardPass {
         }
       }
     });
-    bits.writeTo(results_.record.inputs.bits.at<std::uint8_t>(group_), extent_.rows(), inputs_);
+    bits.writeTo(results_.record.input_bits.at<std::uint8_t>(group_), extent_.rows(), inputs_);
   }
 
   void runLayer(std::size_t l) {
     const Layer layer = network_.layer(l, group_);
-    const ForwardResults::LayerArrays& to = results_.layers[l];
-    if (layer.delays != nullptr) delay(l, *layer.delays, to.last);
+    const lif_network::Results<Result>& to = results_.results;
+    const lif_network::LayerState<Result>& last = to.last[l];
+    if (layer.delays != nullptr) delay(l, *layer.delays, last);
     const SpikeLists& inputs = inputsOf(layer);
-    const RecordArrays<Result>& record = results_.record.layers[l];
-    const StateArrays<Operand>& first = network_.first(l);
+    const lif_network::LayerRecord<Result>& record = results_.record.layers[l];
+    const lif_network::LayerState<Operand>& first = network_.first(l);
     const Index rows = extent_.rows(), neurons = layer.neurons();
     auto* bytes = record.spikes.at<std::uint8_t>(group_);
     spikes_.push_back(Bits::over(bytes, rows, neurons));
@@ -137,12 +90,12 @@ class ForwardPass {
         .record = record.v.numbers(group_),
         .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
-        .last_v = to.last.v.numbers(group_),
-        .last_w = to.last.w.numbers(group_),
-        .last_spikes = to.last.spikes.numbers(group_),
-        .counts = to.counts.at<float>(group_),
-        .dropped = to.dropped.at<std::int32_t>(group_),
-        .num_spikes = to.num_spikes.at<std::int32_t>(group_),
+        .last_v = last.v.numbers(group_),
+        .last_w = last.w.numbers(group_),
+        .last_spikes = last.spikes.numbers(group_),
+        .counts = to.counts[l].at<float>(group_),
+        .dropped = to.dropped[l].at<std::int32_t>(group_),
+        .num_spikes = to.spikes[l].num_spikes.at<std::int32_t>(group_),
         .spikes = spikes_.back(),
         .near = {},
         .lists = layer.isRecurrent() ? &lists_.back() : nullptr,
@@ -159,7 +112,7 @@ class ForwardPass {
 
   // Whether a layer, or the read-out, reads lists of the spikes below it.
   bool isListedFor(std::size_t l) const {
-    if (l == network_.size() && !network_.fields().has_readout) return false;
+    if (l == network_.size() && !network_.hasReadout()) return false;
     const ConnectionShape& connection = network_.fields().connections[l];
     return !connection.pooling || connection.delay_rows > 0;
   }
@@ -173,11 +126,11 @@ class ForwardPass {
   }
 
   // From the lists of what is sent to a layer, those of what arrives; what is under way at the end is written.
-  void delay(std::size_t l, const Delays& delays, const StateArrays<Result>& last) {
+  void delay(std::size_t l, const Delays& delays, const lif_network::LayerState<Result>& last) {
     const UnderWay pending = network_.pending(l, group_);
     const SpikeLists& sent = lists_.back();
     arrivals_.emplace_back(sent, pending, extent_, delays, false, threads_);
-    if (last.pending_rows > 0) {
+    if (pendingRows(last) > 0) {
       writeUnderWay(sent, pending, extent_, delays, last.pending.numbers(group_), threads_);
     }
     spiking_ = &arriving_.emplace_back(arrivals_.back());
@@ -194,12 +147,12 @@ class ForwardPass {
   }
 
   void write(std::size_t l, const Layer& layer, const LayerForward& pass) {
-    const ForwardResults::LayerArrays& to = results_.layers[l];
-    const RecordArrays<Result>& record = results_.record.layers[l];
+    const lif_network::Spikes<Result>& to = results_.results.spikes[l];
+    const lif_network::LayerRecord<Result>& record = results_.record.layers[l];
     const Index rows = extent_.rows(), neurons = layer.neurons();
-    const bool is_output = l + 1 == network_.size() && !network_.fields().has_readout;
-    if (is_output) writeDense(pass.spikes, rows, neurons, results_.output.numbers(group_), threads_);
-    if (to.dense_spikes) writeDense(pass.spikes, rows, neurons, to.dense_spikes.numbers(group_), threads_);
+    const bool is_output = l + 1 == network_.size() && !network_.hasReadout();
+    if (is_output) writeDense(pass.spikes, rows, neurons, results_.results.output.numbers(group_), threads_);
+    if (to.array) writeDense(pass.spikes, rows, neurons, to.array.numbers(group_), threads_);
     if (to.ids) writeLists(pass, neurons, layer.capacity, to);
     if (record.spikes) pass.spikes.writeTo(record.spikes.at<std::uint8_t>(group_), rows, neurons);
     if (!record.listed) return;
@@ -214,7 +167,7 @@ class ForwardPass {
     listed.writeTo(bytes, rows, neurons);
   }
 
-  void writeLists(const LayerForward& pass, Index neurons, Index capacity, const ForwardResults::LayerArrays& to) {
+  void writeLists(const LayerForward& pass, Index neurons, Index capacity, const lif_network::Spikes<Result>& to) {
     threads_.run(extent_.rows(), [&](Index row, Index) {
       const Index listed = writeList(pass.spikes.row(row), pass.near.row(row), neurons, capacity, row,
                                      {to.ids.at(group_), neurons}, to.values.numbers(group_));
@@ -232,10 +185,10 @@ class ForwardPass {
         .first_v = network_.firstReadout(group_),
         .first_w = {},
         .first_spikes = {},
-        .record = results_.output.numbers(group_),
+        .record = results_.results.output.numbers(group_),
         .listed_record = {},
         .record_current = nullptr,
-        .last_v = results_.last_readout.numbers(group_),
+        .last_v = results_.results.last_readout.numbers(group_),
         .last_w = {},
         .last_spikes = {},
         .counts = nullptr,
@@ -267,17 +220,20 @@ class ForwardPass {
 };
 
 ffi::Error lifNetwork(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                      ffi::Dictionary attributes) {
+                      ffi::Dictionary dictionary) {
   return guarded("lif_network", [&] {
-    const NetworkFields fields = NetworkFields::read(attributes);
-    Operands operand_arrays("lif_network", operands);
-    Results result_arrays("lif_network", results);
-    const Network network(fields, operand_arrays);
-    const bool records = attributeOf<bool>("lif_network", attributes, "records");
-    const ForwardResults to(network, records, result_arrays);
-    finish(operand_arrays, result_arrays);
+    const Attributes attributes(dictionary);
+    const Operands from("lif_network", operands);
+    const Results to("lif_network", results);
+    auto arrays =
+        Network::bound<lif_network::Operands<Operand>>(from, attributes.names("operand_names"), attributes.layers());
+    auto yielded = Network::bound<ForwardResults>(to, attributes.names("result_names"), attributes.layers());
+    const Network network(attributes, arrays);
+    network.check(arrays, from);
+    network.check(yielded, to);
+    needSameGroups(from, to);
     const Threads threads = threadsOf(pool);
-    for (Index group = 0; group < result_arrays.groups(); ++group) ForwardPass(network, to, group, threads).run();
+    for (Index group = 0; group < to.groups(); ++group) ForwardPass(network, yielded, group, threads).run();
   });
 }
 

@@ -10,6 +10,7 @@
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
+#include "schema/lif_network.hpp"
 #include "spike_rows.hpp"
 
 namespace snnjax {
@@ -37,10 +38,7 @@ struct Weights {
 
 inline Index roundUp(Index count, Index unit) { return (count + unit - 1) / unit * unit; }
 // The stride of rows of this many numbers that are read in whole vectors.
-inline Index strideOf(Index numbers) {
-  constexpr Index kWidestVector = 16;
-  return roundUp(numbers, kWidestVector);
-}
+inline Index strideOf(Index numbers) { return roundUp(numbers, lif_network::kWidestVector); }
 
 // How many columns of a layer one thread takes at a time: whole words of 64 bits where there are more than 64 neurons,
 // and so few that `rows_of_weights` rows of them stay in its second-level cache.

@@ -3,4 +3,4 @@
 `snnjax_jax_plugin`, a second package of the same installation, registers the platform with JAX.
 """
 
-PLATFORM = "ipu"
+from snnjax_jax_plugin._wire import PLATFORM as PLATFORM

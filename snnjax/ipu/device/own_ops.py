@@ -1,11 +1,20 @@
-"""Which of snnjax's own ops the IPU's codelets support; `snnjax._platforms` asks when it lowers one for the IPU."""
+"""Which of snnjax's own ops the IPU has codelets for; `snnjax._platforms` asks when it lowers one for the IPU."""
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import numpy as np
+from jax import Array
 
+from snnjax import _targets
+from snnjax._dispatch import Kernel, Target
+from snnjax._types import RESET_TIMES, RESETS
+from snnjax.ops._glif_step import LIFConvention
+from snnjax.ops._kernel_operands import surrogate_attributes
+from snnjax.ops._lif_network.kernel import call_backward
 from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
@@ -14,13 +23,22 @@ _UNKNOWN = ("bfloat16", "float64", "int8")
 _MAX_WIDTH = 65_534
 
 
-def obstacle(target: str, shapes: Any, static: Any) -> str | None:
-    """Why the codelets of `target` do not support operands of these shapes (with a groups axis), or None."""
-    op = target.removeprefix("snnjax_").removesuffix("_backward")
+@functools.cache
+def kernel(target: Target) -> Kernel | None:
+    """The custom call of a target that has codelets: that of the CPU, unless it has none or an own one."""
+    op = target.name.removeprefix("snnjax_").removesuffix("_backward")
     if op not in _OBSTACLES:
-        return "an op that it does not know"
+        return None
+    call = _CALLS[target.name] if target.name in _CALLS else target.kernels["cpu"].call
+    return Kernel(call, functools.partial(_obstacle, target.name, _OBSTACLES[op]), takes_groups=False)
+
+
+def _obstacle(
+    target: str, find: Callable[[str, Any, Any], str | None], shapes: Any, static: Any
+) -> str | None:
+    """Why the codelets do not support operands of these shapes (with a groups axis), or None."""
     wrong = [array.dtype.name for array in _arrays(shapes) if array.dtype.name in _UNKNOWN]
-    return f"{wrong[0]} arrays" if wrong else _OBSTACLES[op](target, shapes, static)
+    return f"{wrong[0]} arrays" if wrong else find(target, shapes, static)
 
 
 def _of_product(target: str, shapes: Any, static: Any) -> str | None:
@@ -91,4 +109,35 @@ _OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
     "lif_step": _of_step,
     "select_spikes": _of_selection,
     "lif_network": _of_network,
+}
+
+
+def _step_attributes(convention: LIFConvention) -> dict[str, Any]:
+    """The switches in the form of the device (see poplar_kernels/conventions.hpp)."""
+    return {
+        **surrogate_attributes(convention.surrogate),
+        "reset": np.int64(RESETS.index(convention.reset)),
+        "detach_reset": convention.detach_reset,
+        "reset_time": np.int64(RESET_TIMES.index(convention.reset_time)),
+        "takes_old_spikes": convention.spike_from == "old",
+        "inclusive": convention.inclusive,
+    }
+
+
+def _call_step(operands: tuple[Array, ...], convention: LIFConvention, results: Any) -> list[Array]:
+    return _targets.call("snnjax_lif_step", operands, results, **_step_attributes(convention))
+
+
+def _call_step_backward(
+    operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention, results: Any
+) -> list[Array]:
+    leaves = (*operands[0], *operands[1])
+    return _targets.call("snnjax_lif_step_backward", leaves, results, **_step_attributes(convention))
+
+
+# On the CPU the step is plain jax.numpy, and the backward pass of a network writes over its record.
+_CALLS: dict[str, Callable[..., Any]] = {
+    "snnjax_lif_step": _call_step,
+    "snnjax_lif_step_backward": _call_step_backward,
+    "snnjax_lif_network_backward": call_backward,
 }

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from snnjax_jax_plugin._wire import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED
 
 from snnjax.ipu import lowering
-from snnjax.ipu.device.library import DONE, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED
 from snnjax.ipu.lowering.types import numbered
 
 
@@ -33,11 +33,9 @@ def call_back(number: int, arrays: Iterable[Any]) -> tuple[int, bytes]:
 
 
 def _copied(array: Any) -> np.ndarray:
-    dtype = numbered(array.dtype)
-    shape = array.shape[: array.rank]
-    return np.frombuffer(ctypes.string_at(array.data, math.prod(shape) * dtype.itemsize), dtype).reshape(
-        shape
-    )
+    dtype, shape = numbered(array.dtype), array.shape[: array.rank]
+    contents = ctypes.string_at(array.data, math.prod(shape) * dtype.itemsize)
+    return np.frombuffer(contents, dtype).reshape(shape)
 
 
 def _described(error: BaseException) -> tuple[int, bytes]:

@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from snnjax.ipu.lowering.errors import Unsupported, refusal
-from snnjax.ipu.lowering.plan import Block, Instruction, Step, is_splat
+from snnjax.ipu.lowering.plan import EFFECTS, Block, Instruction, Step, is_splat
 from snnjax.ipu.lowering.types import WIDE, ArrayType, name_of, numpy_dtype, register_of
-
-# Operations with side effects: neither merged, nor moved, nor dropped.
-EFFECTS = frozenset({"callback"})
-
 
 # Larger constants would waste tile memory.
 MAX_CONSTANT = 64
@@ -24,19 +20,16 @@ HOISTED_ELEMENTS = 2**14
 
 def is_small(size: int, *dtypes: str) -> bool:
     """Whether this many elements may be a constant, if its dtype or the dtype of an operand is among `dtypes`."""
-    wide = any(dtype in WIDE for dtype in dtypes)
-    return size <= (MAX_WIDE_CONSTANT if wide else MAX_CONSTANT)
+    has_no_register = any(dtype in WIDE for dtype in dtypes)
+    return size <= (MAX_WIDE_CONSTANT if has_no_register else MAX_CONSTANT)
 
 
-class _OpenBlock:
+class _OpenBlock(NamedTuple):
     """A block under construction, and its instructions by content."""
 
-    __slots__ = ("instructions", "is_loop", "known")
-
-    def __init__(self, is_loop: bool) -> None:
-        self.instructions: list[Instruction] = []
-        self.is_loop = is_loop
-        self.known: dict[Any, tuple[int, ...]] = {}
+    is_loop: bool
+    instructions: list[Instruction]
+    known: dict[Any, tuple[int, ...]]
 
 
 class Builder:
@@ -49,7 +42,7 @@ class Builder:
         self.parts: dict[int, tuple[int, int]] = {}  # of complex numbers: real and imaginary
         self.where = ""
         self.op = "compile"  # the program's operation, for error messages
-        self._blocks = [_OpenBlock(is_loop=False)]
+        self._blocks = [_OpenBlock(False, [], {})]
         self._levels: dict[int, int] = {}  # value -> nesting depth of the block that defines it
 
     def value(self, type_: ArrayType) -> int:
@@ -137,7 +130,7 @@ class Builder:
         """
         parameters = list(map(self.value, types))
         self._levels.update(dict.fromkeys(parameters, len(self._blocks)))
-        self._blocks.append(_OpenBlock(is_loop))
+        self._blocks.append(_OpenBlock(is_loop, [], {}))
         try:
             results = list(body(parameters))
         finally:
@@ -152,6 +145,14 @@ class Builder:
         """The element of a constant of equal elements, or None if the value is not one."""
         array = self.constants.get(value)
         return None if array is None or not is_splat(array) else array[(0,) * array.ndim]
+
+    def repeated(self, value: int) -> int | None:
+        """The single element that a value repeats, or None if it does not."""
+        definition = self.definitions.get(value)
+        if definition is None or definition.op != "broadcast_in_dim":
+            return None
+        (inner,) = definition.inputs
+        return inner if self.types[inner].size == 1 else None
 
     @contextmanager
     def at(self, op: str, where: str) -> Iterator[None]:
@@ -197,13 +198,8 @@ class Expression:
         number = builder.number(value)
         if number is not None:
             return self.constant(number)
-        definition = builder.definitions.get(value)
-        if (
-            definition
-            and definition.op == "broadcast_in_dim"
-            and builder.types[definition.inputs[0]].size == 1
-        ):
-            value = definition.inputs[0]
+        repeated = builder.repeated(value)
+        value = value if repeated is None else repeated
         if value not in self.inputs:
             self.inputs.append(value)
         return self.step(f"load.{builder.types[value].dtype}", self.inputs.index(value))

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import MAX_CONSTANT, is_small
+from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.plan import is_splat
 from snnjax.ipu.lowering.types import WIDE, ArrayType, numpy_dtype
-from snnjax.ipu.lowering.views import counts
 
 _COMPARISONS = {
     "EQ": np.equal,
@@ -29,8 +30,8 @@ def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
     def shifted(x: np.ndarray, by: np.ndarray) -> np.ndarray:
         unsigned = np.dtype(f"u{x.dtype.itemsize}")
         distance, width = by.view(unsigned), unsigned.itemsize * 8
-        moved = function(x.view(unsigned), np.minimum(distance, width - 1).astype(unsigned))
-        return np.where(distance < width, moved, 0).astype(unsigned).view(x.dtype)
+        kept = function(x.view(unsigned), np.minimum(distance, width - 1).astype(unsigned))
+        return np.where(distance < width, kept, 0).astype(unsigned).view(x.dtype)
 
     return shifted
 
@@ -89,9 +90,9 @@ def _convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return x != 0
     if x.dtype.kind in "fV" and dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        wide = x.astype(np.float64)
-        low, high = wide <= limits.min, wide >= float(limits.max + 1)  # powers of two, exact in float64
-        inside = np.where(low | high | np.isnan(wide), 0, wide).astype(dtype)
+        number = x.astype(np.float64)
+        low, high = number <= limits.min, number >= float(limits.max + 1)  # powers of two, exact in float64
+        inside = np.where(low | high | np.isnan(number), 0, number).astype(dtype)
         return np.where(low, dtype.type(limits.min), np.where(high, dtype.type(limits.max), inside))
     return x.astype(dtype)
 
@@ -104,7 +105,7 @@ def total_order(x: np.ndarray) -> np.ndarray:
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
-def _function(operation: Any) -> Callable[..., Any] | None:
+def _function(operation: Operation) -> Callable[..., Any] | None:
     """The NumPy form of an elementwise operation."""
     dtype = numpy_dtype(operation.types[0].dtype)
     match operation.name.removeprefix("stablehlo."):
@@ -121,11 +122,11 @@ def _function(operation: Any) -> Callable[..., Any] | None:
             return _FUNCTIONS.get(name)
 
 
-def fold(operation: Any) -> list[int] | None:
+def fold(operation: Operation) -> list[int] | None:
     """The results of an operation, if it is elementwise, its operands are constants, and folding it is worthwhile."""
     builder = operation.builder
-    arrays = [builder.constants.get(value) for value in operation.inputs]
-    if not arrays or any(array is None for array in arrays) or len(operation.types) != 1:
+    arrays = [builder.constants[value] for value in operation.inputs if value in builder.constants]
+    if not arrays or len(arrays) != len(operation.inputs) or len(operation.types) != 1:
         return None
     (type_,) = operation.types
     types = (*operation.input_types(), type_)
@@ -135,13 +136,7 @@ def fold(operation: Any) -> list[int] | None:
     function = _function(operation)
     if function is None:
         return None
-    return [_known(builder, _apply(function, arrays, type_, splat))]
-
-
-def _known(builder: Any, array: np.ndarray) -> int:
-    """A value with these elements; if possible, the device generates large ones."""
-    counted = counts(builder, array)
-    return builder.constant(array) if counted is None else counted
+    return [views.constant(builder, _apply(function, arrays, type_, splat))]
 
 
 def _apply(

@@ -25,9 +25,9 @@ from snnjax.ipu.lowering.rules import products as products
 from snnjax.ipu.lowering.rules import reductions as reductions
 from snnjax.ipu.lowering.rules import sorting as sorting
 from snnjax.ipu.lowering.rules import structure as structure
-from snnjax.ipu.lowering.rules.sharding import localise, lower_main
+from snnjax.ipu.lowering.rules.shard_map import localise, lower_main
 from snnjax.ipu.lowering.types import WIDE, ArrayType
-from snnjax.ipu.lowering.walk import Walk
+from snnjax.ipu.lowering.walk import ModuleWalk
 
 _OPTION_PREFIX = "ipu_"
 # Occurs in the first bytes of a portable artifact.
@@ -63,7 +63,7 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
     """The plan of a module."""
     if compile_options.num_partitions > 1:
         partition.add_rules(module)
-    walk = Walk(module)
+    walk = ModuleWalk(module)
     main = walk.functions["main"]
     builder = walk.builder
     layout = localise(walk, main, compile_options)
@@ -129,13 +129,12 @@ def _name(module: Any) -> str:
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _options(compile_options: Any) -> list[tuple[str, str]]:
     """The options meant for the IPU, without their prefix; the executor knows their names and values."""
-    options = [(key, _text(value)) for key, value in compile_options.env_option_overrides]
+    options = [
+        (key, str(value).lower() if isinstance(value, bool) else str(value))
+        for key, value in compile_options.env_option_overrides
+    ]
     for key, _ in options:
         wrong = f"compile: `compiler_options` must begin with {_OPTION_PREFIX!r}, got {key!r}. Leave it out on an IPU"
         if key.startswith("xla_"):

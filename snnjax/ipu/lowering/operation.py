@@ -1,27 +1,53 @@
-"""A StableHLO operation as the rules see it: values as numbers, attributes as Python objects."""
+"""A StableHLO operation as the rules see it, and what they may ask of the walk over its module."""
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from snnjax._jax_compat import ir
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.errors import Unsupported
+from snnjax.ipu.lowering.sharding import Sharding
 from snnjax.ipu.lowering.types import ArrayType, numpy_dtype
 
-if TYPE_CHECKING:
-    from snnjax.ipu.lowering.walk import Walk
+
+@runtime_checkable
+class Walk(Protocol):
+    """What rules use of the walk over a module (`walk.ModuleWalk`), which calls them."""
+
+    builder: Builder
+    functions: dict[str, Any]
+    meshes: dict[str, Any]
+    num_partitions: int
+    shardings: dict[int, Sharding]  # of values that are sharded over IPUs
+    manual: frozenset[str]  # the mesh axes of the `shard_map` around
+    is_manual: bool  # inside one over all axes
+    shape: tuple[int, ...] | None  # of the arrays to which a block of scalars is applied
+    mask: int | None  # their elements that a branch or loop is for, if not all
+
+    def array_type(self, type_: Any) -> ArrayType:
+        """The type of a value of the module."""
+        ...
+
+    def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
+        """The results of a block of the module, whose operations are added at the builder's current position."""
+        ...
+
+    def lower(self, operation: "Operation") -> Sequence[int]:
+        """The results of an operation, given the values of its operands."""
+        ...
 
 
 class Operation:
-    """An operation with the values of its operands and the types of its results."""
+    """An operation with the values of its operands and the types of its results; attributes as Python objects."""
 
-    __slots__ = ("attributes", "inputs", "name", "regions", "source", "types", "walk")
+    __slots__ = ("attributes", "builder", "inputs", "name", "regions", "source", "types", "walk")
 
-    def __init__(
-        self, walk: "Walk", name: str, inputs: list[int], types: list[ArrayType], source: Any
-    ) -> None:
+    def __init__(self, walk: Walk, name: str, inputs: list[int], types: list[ArrayType], source: Any) -> None:
         self.walk = walk
+        self.builder = walk.builder  # receives the instructions
         self.name = name
         self.inputs = inputs
         self.types = types
@@ -29,10 +55,9 @@ class Operation:
         self.attributes = source.attributes
         self.regions = source.regions
 
-    @property
-    def builder(self) -> Any:
-        """The builder that receives the instructions."""
-        return self.walk.builder
+    def called(self, function: str) -> list[int]:
+        """The results of a function of the module for the operands, inlined."""
+        return self.walk.block(self.walk.functions[function].regions[0].blocks[0], self.inputs)
 
     def on(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> "Operation":
         """The same operation on other values and with other result types."""
@@ -64,21 +89,21 @@ class Operation:
         """An attribute ``array<i1: ...>``."""
         return tuple(ir.DenseBoolArrayAttr(self.attributes[name]) if name in self.attributes else otherwise)
 
-    def text(self, name: str, otherwise: str = "") -> str:
-        """An attribute ``"text"``, or the name in ``@name``."""
+    def text(self, name: str) -> str:
+        """An attribute ``"text"``, or the name in ``@name``; empty if it is missing."""
         if name not in self.attributes:
-            return otherwise
+            return ""
         attribute = self.attributes[name]
         try:
             return ir.StringAttr(attribute).value
         except ValueError:
             return ir.FlatSymbolRefAttr(attribute).value
 
-    def enumeration(self, name: str, otherwise: str = "") -> str:
-        """An attribute such as ``#stablehlo<comparison_direction LT>``: its last word."""
-        return str(self.attributes[name]).rstrip(">").split()[-1] if name in self.attributes else otherwise
+    def enumeration(self, name: str) -> str:
+        """An attribute such as ``#stablehlo<comparison_direction LT>``: its last word; empty if it is missing."""
+        return str(self.attributes[name]).rstrip(">").split()[-1] if name in self.attributes else ""
 
-    def refuse(self, what: str, hint: str) -> Exception:
+    def refuse(self, what: str, hint: str) -> Unsupported:
         """The error that refuses this operation."""
         return self.builder.refuse(self.inputs, what, hint)
 
@@ -86,49 +111,28 @@ class Operation:
 def array_of(attribute: Any, type_: ArrayType) -> np.ndarray:
     """The elements of a constant; a repeated single element is a broadcast view."""
     dtype = numpy_dtype(type_.dtype)
+    if type_.dtype == "bf16":  # which Python's buffer protocol does not know
+        return from_text(str(attribute), type_)
     try:
         dense = ir.DenseElementsAttr(attribute)
     except ValueError:
-        dense = None
-    if type_.dtype == "bf16":  # which Python's buffer protocol does not know
-        flat = _bfloat16s(str(attribute))
-        splat = flat.size == 1
-    elif dense is None:
         return np.array(attribute).astype(dtype).reshape(type_.shape)
-    elif dense.is_splat:
-        flat, splat = np.array(dense).reshape(-1)[:1].astype(dtype), True
-    else:
-        return np.ascontiguousarray(np.array(dense).astype(dtype)).reshape(type_.shape)
-    return np.broadcast_to(flat[0], type_.shape) if splat else flat.reshape(type_.shape)
+    if dense.is_splat:
+        return np.broadcast_to(np.array(dense).reshape(-1)[0].astype(dtype), type_.shape)
+    return np.ascontiguousarray(np.array(dense).astype(dtype)).reshape(type_.shape)
 
 
-def complex_array(text: str, type_: ArrayType) -> np.ndarray:
-    """The elements in ``dense<[(1.0,2.0), (0x7FC00000,-1.0)]>``, or in ``dense<"0x0000803F...">`` if there are many."""
+def from_text(text: str, type_: ArrayType) -> np.ndarray:
+    """The elements in ``dense<[1.0, 0x7FC0]>`` or ``dense<(1.0,2.0)>``, in ``dense<"0x803F...">`` if there are many."""
+    dtype = numpy_dtype(type_.dtype)
     body = text[text.index("dense<") + len("dense<") : text.rindex(">", 0, text.rindex(" : "))]
     if body.startswith('"0x'):
-        flat = np.frombuffer(bytes.fromhex(body[3:-1]), np.complex64)
+        flat = np.frombuffer(bytes.fromhex(body[3:-1]), dtype)
     else:
+        part, bits = (dtype.type, np.uint16) if type_.dtype == "bf16" else (np.float32, np.uint32)
         words = re.findall(r"0x[0-9A-Fa-f]+|[-+.\w]+", body)
         numbers = [
-            np.uint32(int(word, 16)).view(np.float32) if word.startswith("0x") else np.float32(word)
-            for word in words
+            bits(int(word, 16)).view(part) if word.startswith("0x") else part(float(word)) for word in words
         ]
-        flat = np.array(numbers, np.float32).view(np.complex64)
+        flat = np.array(numbers, part).view(dtype)
     return np.broadcast_to(flat[0], type_.shape) if flat.size == 1 else flat.reshape(type_.shape)
-
-
-def _bfloat16s(text: str) -> np.ndarray:
-    """The elements in ``dense<[1.0, 0x7FC0]>``, or in ``dense<"0x803F...">`` if there are many."""
-    body = text[text.index("<") + 1 : text.rindex(">", 0, text.rindex(":"))]
-    if body.startswith('"0x'):
-        return np.frombuffer(bytes.fromhex(body[3:-1]), numpy_dtype("bf16"))
-    words = re.findall(r"0x[0-9A-Fa-f]+|[-+.\w]+", body)
-    return np.array(
-        [
-            np.uint16(int(word, 16)).view(numpy_dtype("bf16"))
-            if word.startswith("0x")
-            else numpy_dtype("bf16").type(float(word))
-            for word in words
-        ],
-        numpy_dtype("bf16"),
-    )

@@ -30,11 +30,21 @@ def empty(builder: Builder, type_: ArrayType) -> int:
     return pair(builder, part, part)
 
 
-def map_parts(builder: Builder, function: Callable[[int], int], value: int) -> int:
-    """Apply `function` to a value, or to both of its parts."""
-    if value not in builder.parts:
-        return function(value)
-    return pair(builder, *map(function, builder.parts[value]))
+def map_parts(builder: Builder, function: Callable[..., int], *values: int) -> int:
+    """Apply `function` to values, or to their real and to their imaginary parts."""
+    if values[0] not in builder.parts:
+        return function(*values)
+    return pair(builder, *map(function, *(builder.parts[value] for value in values)))
+
+
+def cut_along(builder: Builder, value: int, dimension: int, start: int, limit: int, stride: int = 1) -> int:
+    """The elements from `start` up to `limit` along one dimension, in steps of `stride`."""
+    return map_parts(builder, lambda x: views.cut_along(builder, x, dimension, start, limit, stride), value)
+
+
+def splat_like(builder: Builder, scalar: int, shape: Sequence[int]) -> int:
+    """A single element repeated over `shape`."""
+    return map_parts(builder, lambda x: views.splat_like(builder, x, shape), scalar)
 
 
 def real_types(types: Sequence[ArrayType]) -> list[ArrayType]:
@@ -74,8 +84,7 @@ def from_host(builder: Builder, types: Sequence[ArrayType], values: Sequence[int
         shape = builder.types[value].shape
         if builder.types[value].size == 0:
             return views.empty(builder, ArrayType("f32", shape[:-1]))
-        starts, limits = (0,) * len(shape), (*shape[:-1], place + 1)
-        cut = views.cut(builder, value, (*starts[:-1], place), limits, (1,) * len(shape))
+        cut = views.cut_along(builder, value, len(shape) - 1, place, place + 1)
         return views.reshape(builder, cut, shape[:-1])
 
     return [

@@ -12,11 +12,12 @@ from typing import Any
 from snnjax import _jax_compat
 from snnjax._jax_compat import ShardingRule, stablehlo
 from snnjax.ipu.lowering import pairs
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import reductions
 from snnjax.ipu.lowering.rules.calls import POINTWISE, is_decomposed
 from snnjax.ipu.lowering.rules.regions import kind_of
-from snnjax.ipu.lowering.shards import Sharding, combined, groups_along, mark_new, place
+from snnjax.ipu.lowering.rules.resharding import combined, mark, place
+from snnjax.ipu.lowering.sharding import Sharding, groups_along
 from snnjax.ipu.lowering.types import ArrayType
 
 # These are inlined, or have rules that handle shards.
@@ -55,7 +56,7 @@ def add_rules(module: Any) -> None:
     _jax_compat.run_passes(module, "builtin.module(func.func(sdy-populate-op-sharding-rules))")
 
 
-def lower(walk: Any, operation: Operation) -> Sequence[int]:
+def lower(walk: Walk, operation: Operation) -> Sequence[int]:
     """The results of an operation on values that may be sharded, on each IPU."""
     shardings = [walk.shardings.get(value) for value in operation.inputs]
     if not any(shardings) or operation.name in _INLINED or is_decomposed(operation):
@@ -64,8 +65,8 @@ def lower(walk: Any, operation: Operation) -> Sequence[int]:
     split = {} if rule is None else _split(operation, rule, shardings)
     before = len(walk.builder.types)
     if rule is None or not split:
-        whole = [place(walk, value, None) for value in operation.inputs]
-        return walk.lower(operation.on(whole, operation.types))
+        gathered = [place(walk, value, None) for value in operation.inputs]
+        return walk.lower(operation.on(gathered, operation.types))
     mesh = next(each.mesh for each in shardings if each is not None)
 
     def sharding(dimensions: Sequence[Sequence[int]]) -> Sharding:
@@ -87,7 +88,7 @@ def lower(walk: Any, operation: Operation) -> Sequence[int]:
             pairs.map_parts(walk.builder, lambda part: combined(walk.builder, part, kind, groups), each)
             for each in results
         ]
-    return [mark_new(walk, *each, before) for each in zip(results, wanted, strict=True)]
+    return [mark(walk, *each, before) for each in zip(results, wanted, strict=True)]
 
 
 def _rule_of(operation: Operation) -> ShardingRule | None:
@@ -141,9 +142,9 @@ def _split(
     operation: Operation, rule: ShardingRule, shardings: Sequence[Sharding | None]
 ) -> dict[int, tuple[str, ...]]:
     """The mesh axes of each factor that stays or becomes sharded."""
-    whole = rule.whole | _indexed(operation, rule)
+    unsplit = rule.whole | _indexed(operation, rule)
     if not _may_be_summed(operation):
-        whole |= rule.reduced
+        unsplit |= rule.reduced
     minor = {factor for dims in (*rule.operands, *rule.results) for each in dims for factor in each[1:]}
     mesh = next(each.mesh for each in shardings if each is not None)
     split: dict[int, tuple[str, ...]] = {}
@@ -152,7 +153,7 @@ def _split(
         for sharding, dims in zip(shardings, rule.operands, strict=True)
         if sharding is not None and sharding.mesh == mesh
         for axes, each in zip(sharding.axes, dims, strict=True)
-        if axes and each and each[0] not in whole | minor
+        if axes and each and each[0] not in unsplit | minor
     ]
     for factor, axes in sorted(wishes, key=lambda wish: wish[0] in rule.reduced):
         taken = {axis for each in split.values() for axis in each}

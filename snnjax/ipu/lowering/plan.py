@@ -1,7 +1,7 @@
 """The plan: what a program computes; the executor decides where. ``xla_ext/executor/README.md`` defines the format."""
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,6 +10,8 @@ import numpy as np
 from snnjax.ipu.lowering.types import ArrayType, dtype_number
 
 MAGIC = 0x32414E4C504E4E53  # "SNNPLNA2"
+# Operations with side effects: neither merged, nor moved, nor dropped.
+EFFECTS = frozenset({"callback"})
 
 
 class Step(NamedTuple):
@@ -36,6 +38,19 @@ class Instruction:
     where: str = ""
     steps: tuple[Step, ...] = ()
     results: tuple[int, ...] = ()  # for each output, the position of its step
+
+    def reads(self) -> Iterator[int]:
+        """The values that it reads, including those read inside its blocks."""
+        yield from self.inputs
+        for block in self.blocks:
+            yield from block.results
+            for inner in block.instructions:
+                yield from inner.reads()
+
+    def has_effect(self) -> bool:
+        """Whether it or an instruction inside its blocks has a side effect."""
+        inside = (inner for block in self.blocks for inner in block.instructions)
+        return self.op in EFFECTS or any(inner.has_effect() for inner in inside)
 
 
 @dataclass(slots=True)

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from snnjax._jax_compat import ir
-from snnjax.ipu.lowering import pairs, partition, views
+from snnjax.ipu.lowering import pairs, partition
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.folding import fold
 from snnjax.ipu.lowering.locations import user_line
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import RULES, complex_formulas, complex_numbers, elementwise
 from snnjax.ipu.lowering.rules.calls import is_callback
-from snnjax.ipu.lowering.shards import Sharding
+from snnjax.ipu.lowering.sharding import Sharding
 from snnjax.ipu.lowering.types import WIDE, ArrayType, of_mlir
 
 _RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
@@ -27,7 +27,7 @@ _ELEMENTWISE = frozenset(
 )
 
 
-class Walk:
+class ModuleWalk(Walk):
     """The traversal of one module."""
 
     def __init__(self, module: Any) -> None:
@@ -74,10 +74,6 @@ class Walk:
     def _refuse_type(self, text: str, what: str, hint: str) -> Unsupported:
         return refusal(self.builder.op, (), f"{text} {what}", hint, self.builder.where)
 
-    def call(self, name: str, inputs: Sequence[int]) -> list[int]:
-        """The results of a function of the module, inlined."""
-        return self.block(self.functions[name].regions[0].blocks[0], inputs)
-
     def block(self, block: Any, inputs: Sequence[int]) -> list[int]:
         """The results of a block of the module, whose operations are added at the builder's current position."""
         for argument, value in zip(block.arguments, inputs, strict=True):
@@ -90,21 +86,6 @@ class Walk:
                 for result, value in zip(source.results, self._lower(source), strict=True):
                     self._values[result] = value
         return []
-
-    def on_arrays(self, block: Any, arrays: Sequence[int]) -> list[int]:
-        """The results of a block of scalars for all elements of arrays of one shape."""
-        outer, self.shape = self.shape, self.builder.types[arrays[0]].shape
-        try:
-            return list(map(self.for_all, self.block(block, arrays)))
-        finally:
-            self.shape = outer
-
-    def for_all(self, value: int) -> int:
-        """A value for all elements of the arrays to which a block of scalars is applied."""
-        builder, shape = self.builder, self.shape
-        if shape is None or builder.types[value].shape == shape:
-            return value
-        return pairs.map_parts(builder, lambda x: views.splat_like(builder, x, shape), value)
 
     def _elements(self, source: Any, inputs: Sequence[int], types: Sequence[ArrayType]) -> list[ArrayType]:
         """The types of a scalar operation that is done for all elements of arrays."""

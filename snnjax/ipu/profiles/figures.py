@@ -3,14 +3,12 @@
 Colours are those of Okabe and Ito (2008, "Color Universal Design"), which are safe for all types of colour vision.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from snnjax.ipu.profiles.costs import Costs
 from snnjax.ipu.profiles.tiles import grid
-
-if TYPE_CHECKING:
-    from snnjax.ipu.profiles.profile import Profile
 
 COLOURS = {"compute": "#0072B2", "exchange": "#E69F00", "sync": "#999999", "host": "#CC79A7"}
 _KIND_COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7")
@@ -19,7 +17,7 @@ _NOTE = "IPU Model, not measured on hardware"
 _KIB = 1024
 
 
-def draw(profile: "Profile") -> dict[str, Any]:
+def draw(profile: Costs) -> dict[str, Any]:
     """The figures by name; each states that nothing was measured on hardware."""
     from matplotlib.figure import Figure
 
@@ -32,7 +30,7 @@ def draw(profile: "Profile") -> dict[str, Any]:
     return figures
 
 
-def _phases(figure: Any, profile: "Profile") -> None:
+def _phases(figure: Any, profile: Costs) -> None:
     """Each step of the program in order: its width shows its time, its colours the phases."""
     axes = figure.subplots()
     microseconds = 1e6 / profile.data["clock_hz"]
@@ -48,23 +46,23 @@ def _phases(figure: Any, profile: "Profile") -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _operations(figure: Any, profile: "Profile") -> None:
+def _operations(figure: Any, profile: Costs) -> None:
     axes = figure.subplots()
-    shown = profile.operations[:_SHOWN][::-1]
-    names = [f"{each.name}  {each.where}" for each in shown]
-    begin = np.zeros(len(shown))
+    listed = profile.operations[:_SHOWN][::-1]
+    names = [f"{each.name}  {each.where}" for each in listed]
+    begin = np.zeros(len(listed))
     for phase, colour in COLOURS.items():
-        widths = np.array([getattr(each.phases, phase) for each in shown], float)
-        axes.barh(range(len(shown)), widths, left=begin, color=colour, label=phase)
+        widths = np.array([getattr(each.phases, phase) for each in listed], float)
+        axes.barh(range(len(listed)), widths, left=begin, color=colour, label=phase)
         begin += widths
     axes.set(xlabel="cycles")
-    axes.set_yticks(range(len(shown)), names, fontsize="small")
+    axes.set_yticks(range(len(listed)), names, fontsize="small")
     axes.set_title("most expensive operations", fontsize="medium", loc="left")
     axes.legend(frameon=False, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _tiles(figure: Any, profile: "Profile") -> None:
+def _tiles(figure: Any, profile: Costs) -> None:
     pictures = (
         ("computing (% of the time)", 100 * profile.tile_utilisation),
         ("memory (KiB)", profile.tile_memory / _KIB),
@@ -76,7 +74,7 @@ def _tiles(figure: Any, profile: "Profile") -> None:
         figure.colorbar(image, ax=axes, shrink=0.8)
 
 
-def _memory(figure: Any, profile: "Profile") -> None:
+def _memory(figure: Any, profile: Costs) -> None:
     """Memory of each tile by kind, and live memory at each operation if memory is reused over time."""
     live = profile.live_memory
     axes = figure.subplots(1, 2 if live else 1, squeeze=False)[0]

@@ -3,18 +3,15 @@
 import json
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Num
 
 from snnjax.ipu.profiles import svg
+from snnjax.ipu.profiles.costs import Costs
 from snnjax.ipu.profiles.tables import codelets, lines, memory, operations
 from snnjax.ipu.profiles.text import device, of_each_run
 from snnjax.ipu.profiles.units import percent, quantity, size
-
-if TYPE_CHECKING:
-    from snnjax.ipu.profiles.profile import Profile
 
 # The browser itself blocks all requests.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -31,7 +28,7 @@ _LIVE = """Live bytes of all tiles together, with one column per operation of th
 longer needed is reused."""
 
 
-def render(profile: "Profile") -> str:
+def render(profile: Costs) -> str:
     """The whole page."""
     title = escape(profile.data.get("program") or "IPU profile")
     parts = (_head, _cards, _phases, _operations, _codelets, _tiles, _memory, _energy)
@@ -67,12 +64,12 @@ def _section(title: str, text: str, *contents: str) -> str:
     )
 
 
-def _head(profile: "Profile") -> str:
+def _head(profile: Costs) -> str:
     title = escape(profile.data.get("program") or "IPU profile")
     return f"<h1>{title}</h1>\n<p class='faint'>{escape(device(profile))}</p>\n<p class='note' role='note'>{_NOTE}</p>"
 
 
-def _cards(profile: "Profile") -> str:
+def _cards(profile: Costs) -> str:
     memory_, limit = profile.tile_memory, profile.data["memory_per_tile"]
     busy, exchange, energy = profile.tile_utilisation, profile.exchange, profile.energy
     cards = (
@@ -102,7 +99,7 @@ def _cards(profile: "Profile") -> str:
     return f"<dl class='cards'>\n{inner}</dl>"
 
 
-def _phases(profile: "Profile") -> str:
+def _phases(profile: Costs) -> str:
     hertz, total = profile.data["clock_hz"], max(profile.cycles, 1)
     items = "".join(
         f"<li>{svg.swatch(name)}{name} {percent(cycles / total)}, {quantity(cycles / hertz, 's')}</li>"
@@ -113,21 +110,21 @@ def _phases(profile: "Profile") -> str:
     )
 
 
-def _operations(profile: "Profile") -> str:
+def _operations(profile: Costs) -> str:
     tables = _section("Operations", _OPERATIONS, operations(profile))
     if len(profile.lines) > 1:
         tables += "\n" + _section("Lines of the program", "The same by line.", lines(profile))
     return tables
 
 
-def _codelets(profile: "Profile") -> str:
+def _codelets(profile: Costs) -> str:
     text = "Vertex classes, and the cycles that one vertex took alone on its tile."
     if profile.unknown_codelets:
         text += f" Of unknown cost and counted as 0 cycles: {escape(', '.join(profile.unknown_codelets))}."
     return _section("Codelets", text, codelets(profile))
 
 
-def _tiles(profile: "Profile") -> str:
+def _tiles(profile: Costs) -> str:
     busy, bytes_ = profile.tile_utilisation, profile.tile_memory
     maps = (
         _maps("Time spent computing", busy, profile.data["ipus"], percent(busy.max())),
@@ -147,7 +144,7 @@ def _maps(title: str, values: Num[np.ndarray, " tiles"], ipus: int, most: str) -
     return f"<figure><figcaption>{title}</figcaption>{''.join(maps)}{scale}</figure>"
 
 
-def _memory(profile: "Profile") -> str:
+def _memory(profile: Costs) -> str:
     live = profile.live_memory
     contents = [memory(profile)]
     if live:
@@ -157,7 +154,7 @@ def _memory(profile: "Profile") -> str:
     return _section("Memory per tile", "" if live else _FIXED, *contents)
 
 
-def _energy(profile: "Profile") -> str:
+def _energy(profile: Costs) -> str:
     joules, watts, source = profile.energy
     return _section(
         "Energy",
@@ -167,7 +164,7 @@ def _energy(profile: "Profile") -> str:
     )
 
 
-def _tile_texts(profile: "Profile") -> str:
+def _tile_texts(profile: Costs) -> str:
     texts = {
         "per_ipu": profile.data["tiles_per_ipu"],
         "busy": [percent(share) for share in profile.tile_utilisation],

@@ -3,6 +3,7 @@
 A step's name is ``operation/part (file.py:12)/part``; parts and the location may be missing.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -65,11 +66,8 @@ class StepCost:
     @property
     def balance(self) -> float:
         """Mean busy time of the tiles with vertices, relative to the slowest: 1 when all take equally long."""
-        return (
-            self.tile_cycles / (self.phases.compute * self.tiles)
-            if self.phases.compute and self.tiles
-            else 1.0
-        )
+        possible = self.phases.compute * self.tiles
+        return self.tile_cycles / possible if possible else 1.0
 
 
 @dataclass(frozen=True)
@@ -139,18 +137,17 @@ def _adopted(steps: Iterable["StepCost"]) -> Iterator["StepCost"]:
         before = groups[index - 1][1][-1].name if index else ""
         after = groups[index + 1][1][0].name if index + 1 < len(groups) else ""
         beside = (before.split(_BETWEEN_NAMES)[-1], after.split(_BETWEEN_NAMES)[0])
-        own = next((name for name in beside if name.startswith(_OWN)), None)
-        operation, where = ("", "") if own is None else _parse_one(own)
+        adopter = next((name for name in beside if name.startswith(_OWN)), None)
+        operation, where = ("", "") if adopter is None else _parse_one(adopter)
         for step in group:
             changed = {"operation": operation.removeprefix(_OWN), "where": where}
-            yield step if own is None else replace(step, **changed)
+            yield step if adopter is None else replace(step, **changed)
 
 
 def steps_of(data: dict[str, Any]) -> tuple[StepCost, ...]:
     """The steps of a profile, in program order."""
-    steps = [_compute_set(each) for each in data["compute_sets"]]
-    for kind, name in (("copy", "copies"), ("stream", "streams")):
-        steps += [_transfer(kind, each) for each in data[name]]
+    kinds = (("compute set", "compute_sets"), ("copy", "copies"), ("stream", "streams"))
+    steps = [_step(kind, each) for kind, name in kinds for each in data[name]]
     ran = sorted((step for step in steps if step.executions), key=lambda step: step.position)
     return tuple(_adopted(ran))
 
@@ -169,37 +166,17 @@ def operations_of(steps: Iterable[StepCost], total: Phases) -> tuple[OperationCo
 
 
 def _operation(name: str, where: str, steps: list[StepCost]) -> OperationCost:
-    phases, exchange = Phases(0, 0, 0, 0), Exchange(0, 0, 0)
-    for step in steps:
-        phases, exchange = join(phases, step.phases), join(exchange, step.exchange)
+    phases = functools.reduce(join, (step.phases for step in steps))
+    exchange = functools.reduce(join, (step.exchange for step in steps))
     return OperationCost(name, where, tuple(steps), phases, exchange)
 
 
-def _exchange(data: dict[str, Any]) -> Exchange:
-    return Exchange(data["bytes"], data["link_bytes"], data["messages"])
-
-
-def _compute_set(data: dict[str, Any]) -> StepCost:
-    operation, where = parse(data["name"])
-    phases = Phases(data["cycles"], data["exchange"]["cycles"], data["sync_cycles"], 0)
-    return StepCost(
-        "compute set",
-        data["name"],
-        operation,
-        where,
-        data["position"],
-        data["executions"],
-        phases,
-        _exchange(data["exchange"]),
-        data["tiles"],
-        data["tile_cycles"],
+def _step(kind: str, data: dict[str, Any]) -> StepCost:
+    """A step of a profile; what its kind does not have costs nothing."""
+    name, exchange = data["name"], data["exchange"]
+    phases = Phases(
+        data.get("cycles", 0), exchange["cycles"], data["sync_cycles"], data.get("host_cycles", 0)
     )
-
-
-def _transfer(kind: str, data: dict[str, Any]) -> StepCost:
-    operation, where = parse(data["name"])
-    phases = Phases(0, data["exchange"]["cycles"], data["sync_cycles"], data["host_cycles"])
-    exchange = _exchange(data["exchange"])
-    return StepCost(
-        kind, data["name"], operation, where, data["position"], data["executions"], phases, exchange, 0, 0
-    )
+    received = Exchange(*(exchange[field] for field in Exchange._fields))
+    busy = data.get("tiles", 0), data.get("tile_cycles", 0)
+    return StepCost(kind, name, *parse(name), data["position"], data["executions"], phases, received, *busy)

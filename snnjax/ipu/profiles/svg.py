@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Num
 
+from snnjax.ipu.profiles.costs import LiveMemory
+from snnjax.ipu.profiles.steps import Phases, StepCost
 from snnjax.ipu.profiles.tiles import columns_of
 from snnjax.ipu.profiles.units import amount, size
-
-if TYPE_CHECKING:
-    from snnjax.ipu.profiles.profile import LiveMemory
-    from snnjax.ipu.profiles.steps import Phases, StepCost
 
 # Classes h0, h1, ... of the style sheet.
 _HUES = 16
@@ -27,13 +24,13 @@ def swatch(phase: str) -> str:
     return f'<svg viewBox="0 0 1 1" aria-hidden="true"><rect class="{phase}" width="1" height="1"/></svg>'
 
 
-def bar(phases: "Phases", most: int) -> str:
+def bar(phases: Phases, most: int) -> str:
     """The phases side by side, as a share of `most` cycles."""
     rectangles = _phase_rectangles(phases, 0.0, 100 / max(most, 1), (0.0, 1.0))
     return f'<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">{rectangles}</svg>'
 
 
-def strip(steps: Sequence["StepCost"]) -> str:
+def strip(steps: Sequence[StepCost]) -> str:
     """The steps in program order, with widths proportional to their times, and their phases in colour below."""
     scale = _WIDTH / max(sum(step.cycles for step in steps), 1)
     drawn, begin = [], 0.0
@@ -52,7 +49,7 @@ def strip(steps: Sequence["StepCost"]) -> str:
     return f"<div class='steps'>{_labels(steps)}{picture}</div>"
 
 
-def _labels(steps: Sequence["StepCost"]) -> str:
+def _labels(steps: Sequence[StepCost]) -> str:
     """Names above the widest steps, as page text that does not stretch with the graphic."""
     total, begin, labels = max(sum(step.cycles for step in steps), 1), 0, ""
     for step in steps:
@@ -80,7 +77,7 @@ def tile_map(values: Num[np.ndarray, " tiles"], most: float, ipu: int) -> str:
     )
 
 
-def memory_curve(points: Sequence["LiveMemory"]) -> str:
+def memory_curve(points: Sequence[LiveMemory]) -> str:
     """Live bytes of all tiles together, one column per operation."""
     most = max(point.bytes for point in points)
     columns = "".join(
@@ -95,7 +92,7 @@ def memory_curve(points: Sequence["LiveMemory"]) -> str:
     )
 
 
-def _groups(steps: Sequence["StepCost"], scale: float) -> list[tuple[bool, list["StepCost"]]]:
+def _groups(steps: Sequence[StepCost], scale: float) -> list[tuple[bool, list[StepCost]]]:
     """Groups of steps: each wide step alone, consecutive narrow ones together."""
     groups: list[tuple[bool, list[StepCost]]] = []
     for step in steps:
@@ -107,7 +104,7 @@ def _groups(steps: Sequence["StepCost"], scale: float) -> list[tuple[bool, list[
     return groups
 
 
-def _title(step: "StepCost") -> str:
+def _title(step: StepCost) -> str:
     phases = ", ".join(
         f"{name} {amount(cycles)}"
         for name, cycles in zip(step.phases._fields, step.phases, strict=True)
@@ -116,7 +113,7 @@ def _title(step: "StepCost") -> str:
     return f"{step.name} ({step.kind}, {amount(step.executions)} runs; {phases})"
 
 
-def _phase_rectangles(phases: "Phases", begin: float, scale: float, span: tuple[float, float]) -> str:
+def _phase_rectangles(phases: Phases, begin: float, scale: float, span: tuple[float, float]) -> str:
     top, height = span
     drawn = ""
     for phase, cycles in zip(phases._fields, phases, strict=True):

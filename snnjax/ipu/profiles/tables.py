@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from snnjax.ipu.profiles import svg
+from snnjax.ipu.profiles.costs import Costs
+from snnjax.ipu.profiles.steps import Phases
 from snnjax.ipu.profiles.units import amount, percent, size
-
-if TYPE_CHECKING:
-    from snnjax.ipu.profiles.profile import Profile
 
 
 class Number(NamedTuple):
@@ -22,37 +21,24 @@ class Number(NamedTuple):
 Cell = str | Number
 
 
-def operations(profile: "Profile") -> str:
+def operations(profile: Costs) -> str:
     """Where the time of each operation goes."""
-    names = (
-        "operation",
-        "line",
-        "time",
-        "cycles",
-        "compute",
-        "exchange",
-        "sync",
-        "host",
-        "runs",
-        "moved",
-        "tiles",
-        "balance",
-    )
+    names = ("operation", "line", "time", "cycles", *Phases._fields, "runs", "moved", "tiles", "balance")
     total, most = max(profile.cycles, 1), max((each.cycles for each in profile.operations), default=1)
-    rows = []
-    for each in profile.operations:
-        picture = f"{svg.bar(each.phases, most)}"
-        cells: list[Cell] = [_code(each.name), _code(each.where), Number(picture, each.cycles)]
-        cells.append(Number(f"{each.cycles:,} ({percent(each.cycles / total)})", each.cycles))
-        cells += [_number(cycles) for cycles in each.phases]
-        cells += [_number(each.executions), _bytes(each.exchange.bytes)]
-        balance = percent(each.balance) if each.tiles else ""
-        cells += [_number(each.tiles), Number(balance, each.balance)]
-        rows.append(cells)
+    rows: list[list[Cell]] = [
+        [
+            *(_code(each.name), _code(each.where), Number(svg.bar(each.phases, most), each.cycles)),
+            Number(f"{each.cycles:,} ({percent(each.cycles / total)})", each.cycles),
+            *map(_number, (*each.phases, each.executions)),
+            *(_bytes(each.exchange.bytes), _number(each.tiles)),
+            Number(percent(each.balance) if each.tiles else "", each.balance),
+        ]
+        for each in profile.operations
+    ]
     return _table("operations", names, rows)
 
 
-def lines(profile: "Profile") -> str:
+def lines(profile: Costs) -> str:
     """The same by line of the user's program."""
     total, most = max(profile.cycles, 1), max(sum(phases) for phases in profile.lines.values())
     rows = [
@@ -64,10 +50,10 @@ def lines(profile: "Profile") -> str:
         ]
         for where, phases in profile.lines.items()
     ]
-    return _table("lines", ("line", "time", "share", "compute", "exchange", "sync", "host"), rows)
+    return _table("lines", ("line", "time", "share", *Phases._fields), rows)
 
 
-def codelets(profile: "Profile") -> str:
+def codelets(profile: Costs) -> str:
     """The cost of each vertex class."""
     rows = [
         [
@@ -82,7 +68,7 @@ def codelets(profile: "Profile") -> str:
     return _table("codelets", ("codelet", "runs", "mean cycles", "most cycles", "all cycles"), rows)
 
 
-def memory(profile: "Profile") -> str:
+def memory(profile: Costs) -> str:
     """The memory of the tiles by kind."""
     kinds = {**profile.tile_memory_by_kind, "all": profile.tile_memory}
     rows = [

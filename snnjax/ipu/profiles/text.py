@@ -1,32 +1,28 @@
 """A profile as plain text."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from snnjax.ipu.profiles.costs import Costs
 from snnjax.ipu.profiles.units import percent, quantity, size
-
-if TYPE_CHECKING:
-    from snnjax.ipu.profiles.profile import Profile
 
 # How many operations and codelets are listed; the rest are summed up.
 _SHOWN = 24
 _WIDTH = 44
 
 
-def summary(profile: "Profile") -> str:
+def summary(profile: Costs) -> str:
     """Time by phase, operation and codelet, tiles, memory and energy; the first line says that it is modelled."""
     parts = (_head, _phases, _waiting, _tiles, _operations, _codelets)
     return "".join(f"{line}\n" for part in parts for line in part(profile))
 
 
-def device(profile: "Profile") -> str:
+def device(profile: Costs) -> str:
     """Which chips the program would run on."""
     data = profile.data
     return f"{data['ipus']} x {data['chip']}, {data['tiles_per_ipu']} tiles each, {data['clock_hz'] / 1e6:.1f} MHz"
 
 
-def _head(profile: "Profile") -> list[str]:
+def _head(profile: Costs) -> list[str]:
     time = quantity(profile.seconds, "s")
     return [
         f"IPU Model (not measured on hardware): {device(profile)}",
@@ -34,14 +30,14 @@ def _head(profile: "Profile") -> list[str]:
     ]
 
 
-def of_each_run(profile: "Profile") -> str:
+def of_each_run(profile: Costs) -> str:
     """The addition to the time if there are several runs."""
     if profile.runs < 2:
         return ""
     return f"; {profile.runs:,} runs of {quantity(profile.seconds / profile.runs, 's')}"
 
 
-def _phases(profile: "Profile") -> list[str]:
+def _phases(profile: Costs) -> list[str]:
     hertz, total = profile.data["clock_hz"], max(profile.cycles, 1)
     return [
         f"  {name:<10}{cycles:>16,} cycles {quantity(cycles / hertz, 's'):>10} {percent(cycles / total):>8}"
@@ -49,7 +45,7 @@ def _phases(profile: "Profile") -> list[str]:
     ]
 
 
-def _waiting(profile: "Profile") -> list[str]:
+def _waiting(profile: Costs) -> list[str]:
     """Nothing if there is nobody to wait for."""
     shares = profile.waiting / max(profile.cycles, 1)
     if len(shares) < 2:
@@ -59,7 +55,7 @@ def _waiting(profile: "Profile") -> list[str]:
     return [f"Partitions wait for others {percent(shares.mean())} of the time on average: {each}{more}"]
 
 
-def _tiles(profile: "Profile") -> list[str]:
+def _tiles(profile: Costs) -> list[str]:
     exchange, energy = profile.exchange, profile.energy
     memory, limit = profile.tile_memory, profile.data["memory_per_tile"]
     fullest = int(np.argmax(memory))
@@ -73,7 +69,7 @@ def _tiles(profile: "Profile") -> list[str]:
     ]
 
 
-def _operations(profile: "Profile") -> list[str]:
+def _operations(profile: Costs) -> list[str]:
     lines = ["Operations (share of the time, runs, cycles: compute, exchange, sync, host):"]
     total = max(profile.cycles, 1)
     for each in profile.operations[:_SHOWN]:
@@ -86,10 +82,10 @@ def _operations(profile: "Profile") -> list[str]:
     return lines
 
 
-def _codelets(profile: "Profile") -> list[str]:
+def _codelets(profile: Costs) -> list[str]:
     lines = ["Codelets (count, mean and maximum cycles):"]
-    shown = list(profile.codelets.items())[:_SHOWN]
-    lines += [f"  {name}: {each.count:,}, {each.mean:,.1f}, {each.max:,}" for name, each in shown]
-    rest = len(profile.codelets) - len(shown)
+    listed = list(profile.codelets.items())[:_SHOWN]
+    lines += [f"  {name}: {each.count:,}, {each.mean:,.1f}, {each.max:,}" for name, each in listed]
+    rest = len(profile.codelets) - len(listed)
     lines += [f"  and {rest} more"] if rest else []
     return lines + [f"  {name}: of unknown cost, counted as 0 cycles" for name in profile.unknown_codelets]

@@ -1,6 +1,6 @@
 """The jnp reference of `lif_network`: its layers one after another, and backwards in reverse order."""
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -8,90 +8,122 @@ from jaxtyping import Array
 
 from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, wide
 from snnjax.ops._connection import Connection
+from snnjax.ops._glif_step import align
 from snnjax.ops._lif_network.layer import (
+    Known,
     LayerRun,
     Neurons,
-    along,
-    layer_backward,
+    layer_again,
     layer_forward,
-    reduced,
+    product,
+    recorded,
+    replayed,
     rows_of,
     second_states,
 )
+from snnjax.ops._lif_network.recorded import membranes_of, packed, recorded_membranes, unpacked
 from snnjax.ops._lif_network.records import (
     BackwardArguments,
+    Cotangents,
+    ForwardResults,
+    Kept,
     LayerRecord,
     LayerState,
     Linear,
-    Needs,
     Operands,
     Readout,
     Record,
     Results,
-    Switches,
-    membranes_of,
-    packed,
-    recorded_membranes,
-    unpacked,
 )
-from snnjax.ops.delay_spikes import arrivals, delayed_backward
+from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
+from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
-def forward(operands: Operands, switches: Switches) -> tuple[Results, Record | None]:
+class _Ran(NamedTuple):
+    """A layer and what happened in it."""
+
+    neurons: Neurons
+    current: Array  # of its inputs
+    run: LayerRun
+    sent: Array  # the listed spikes, dense
+    last: LayerState
+
+
+def forward(operands: Operands, switches: Switches) -> ForwardResults:
     """Run the network over all time steps; also return the record if the switches require it."""
-    x = _dense_inputs(operands, switches)
-    bits = (
-        None
-        if isinstance(operands.inputs, tuple)
-        else (packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1))
-    )
-    valid = steps_within(x.shape[0], operands.lengths)
-    counts, dropped, spikes, last, records = [], [], [], [], []
-    for linear, neurons, first in zip(
-        operands.linears, _neurons(operands, switches), operands.first, strict=True
-    ):
-        x, left = _delayed(operands, linear, x, first, neurons.switches.connection)
-        current = _apply(linear, x, neurons.switches.connection)
-        ran, end = layer_forward(neurons, current, valid, first._replace(pending=None))
-        end = end._replace(pending=left)
-        x = neurons.listed_spikes(ran, valid, operands.dtype)
-        true_spikes = neurons.listed_spikes(ran._replace(listed=None), valid, operands.dtype)
-        counts.append(jnp.sum(neurons.counted_spikes(ran, true_spikes), axis=0))
+    valid, dtype = _valid(operands), operands.dtype
+    layers = _run_layers(operands, switches)
+    counts, dropped, spikes = [], [], []
+    for neurons, _, run, sent, _ in layers:
+        true_spikes = neurons.true_spikes(run, valid, dtype)
+        counts.append(jnp.sum(wide(true_spikes), axis=0))
         dropped.append(_dropped(true_spikes, neurons.switches.capacity))
-        spikes.append(_as_result(neurons, x, true_spikes, ran) if neurons.switches.records_spikes else None)
-        last.append(end)
-        records.append(_record(neurons, ran, x, current, first))
-    output, last_readout = x, None
+        spikes.append(
+            _as_result(neurons, sent, true_spikes, run) if neurons.switches.records_spikes else None
+        )
+    output, last_readout = layers[-1].sent, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(
-            _apply(operands.readout.linear, x, switches.readout), valid, operands
+            _apply(operands.readout.linear, output, switches.readout), valid, operands
         )
-    results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), tuple(last), last_readout)
-    return results, Record(*(bits or (None, None)), tuple(records)) if switches.keeps_record else None
+    last = tuple(layer.last for layer in layers)
+    results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
+    return ForwardResults(results, _record(operands, layers) if switches.keeps_record else None)
+
+
+def _valid(operands: Operands) -> Array | None:
+    """Where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
+    return steps_within(jax.tree.leaves(operands.inputs)[0].shape[0], operands.lengths)
+
+
+def _run_layers(operands: Operands, switches: Switches, runs: list[LayerRun] | None = None) -> list[_Ran]:
+    """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
+    x, valid, ran = _dense_inputs(operands, switches), _valid(operands), []
+    each = zip(operands.linears, _neurons(operands, switches), operands.first, strict=True)
+    for index, (linear, neurons, first) in enumerate(each):
+        connection, before = neurons.switches.connection, first._replace(pending=None)
+        x, left = _delayed(operands, linear, x, first, connection)
+        current = _apply(linear, x, connection, again=runs is not None)
+        given = neurons, current, valid, before
+        if runs is None:
+            run, x, last = layer_forward(*given, operands.dtype)
+        else:
+            run, x, last = layer_again(*given, runs[index])
+        ran.append(_Ran(neurons, current, run, x, last._replace(pending=left)))
+    return ran
 
 
 def _neurons(operands: Operands, switches: Switches) -> list[Neurons]:
     return [Neurons(*own) for own in zip(operands.constants, switches.layers, strict=True)]
 
 
-def _record(neurons: Neurons, ran: LayerRun, x: Array, current: Array, first: LayerState) -> LayerRecord:
-    """The record for the backward pass of a layer whose listed spikes are `x`."""
-    constants, switches = neurons
+def _record(operands: Operands, layers: list[_Ran]) -> Record:
+    """The record for the backward pass."""
+    x, bits = operands.inputs, (None, None)
+    if not isinstance(x, SparseSpikes):
+        x = _inside(x.astype(operands.dtype), _valid(operands))
+        bits = packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1)
+    each = zip(layers, operands.first, strict=True)
+    return Record(*bits, tuple(_record_of_layer(layer, first) for layer, first in each))
+
+
+def _record_of_layer(layer: _Ran, first: LayerState) -> LayerRecord:
+    (constants, switches), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
-        before = jnp.concatenate([first.spikes[None], x])[:-1]
+        before = jnp.concatenate([first.spikes[None], sent])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
-    v, listed_v = recorded_membranes(ran.v, constants, x.dtype, switches.rounds_record), None
+    v, listed_v = recorded_membranes(run.v, constants, sent.dtype, switches.rounds_record), None
     if switches.capacity is not None and switches.records_listed:
-        ids = list_ids(ran.listed, switches.capacity)
+        ids = list_ids(run.listed, switches.capacity)
         listed_v = gather(rows_of(v), rows_of(ids)).reshape(ids.shape)
     return LayerRecord(
         v,
         listed_v,
         current if switches.records_current else None,
-        packed(x > 0),
-        None if ran.listed is None else packed(ran.listed),
+        packed(sent > 0),
+        None if run.listed is None else packed(run.listed),
     )
 
 
@@ -100,13 +132,16 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
 
     They have the weights' dtype, but those of lists are sums and have the accumulation dtype.
     """
-    x, are_lists = operands.inputs, isinstance(operands.inputs, tuple)
+    x, are_lists = operands.inputs, isinstance(operands.inputs, SparseSpikes)
     if are_lists:
-        ids, values = x
+        ids, values = x.ids, x.values
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
         x = _as_dense(ids, wide(values.astype(operands.dtype)), width)
-    valid = steps_within(x.shape[0], operands.lengths)
-    x = x if are_lists else x.astype(operands.dtype)
+    return _inside(x if are_lists else x.astype(operands.dtype), _valid(operands))
+
+
+def _inside(x: Array, valid: Array | None) -> Array:
+    """`x`, 0 after the end of each sequence."""
     return x if valid is None else jnp.where(valid[:, :, None], x, 0)
 
 
@@ -131,23 +166,10 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
     return None if operands.lengths is None else jnp.clip(operands.lengths, 0, num_steps)
 
 
-def _delayed_backward(
-    operands: Operands, index: int, x: Array, g: Array, g_left: Any, connection: Connection
-) -> tuple[Array, Any, Any]:
-    """The cotangents of a layer's undelayed inputs, delays and pending spikes, from those of its delayed inputs."""
-    if connection.max_delay is None:
-        return g, None, None
-    delays, pending = operands.linears[index].delays, operands.first[index].pending
-    if g_left.shape[0] == 0:
-        g_left = jnp.zeros((connection.max_delay + 1, *g_left.shape[1:]), g_left.dtype)
-    given = (wide(x), wide(pending), delays, _ends(operands, x.shape[0]), g, g_left)
-    g_x, g_pending, g_delays = delayed_backward(given, connection.max_delay)
-    return g_x, g_delays, g_pending.astype(pending.dtype)
-
-
-def _apply(linear: Linear, x: Array, connection: Connection) -> Array:
+def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
-    rows = connection.current(rows_of(x), linear.weights)
+    multiply = product if again else Connection.current
+    rows: Any = multiply(connection, rows_of(x), linear.weights)
     rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
@@ -178,90 +200,91 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, ran: LayerRun) ->
     )
 
 
+def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known: Known) -> Array:
+    """A step of the leaky read-out, ``v = decay * v + gain * current``."""
+    decay, gain = (align(wide(constant), v) for constant in constants)
+    new = decay * v + gain * current
+    new = new if known.inside is None else jnp.where(known.inside[..., None], new, v)
+    return new if known.record is None else recorded(new, known.record)
+
+
 def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
-    """The leaky read-out ``v = decay * v + gain * current`` over time; returns all membranes and the last."""
-    readout, first = cast(Readout, operands.readout), operands.first_readout
-    decay, gain = along(readout.decay, first), along(readout.gain, first)
+    """The leaky read-out over time; returns all membranes and the last."""
+    readout = cast(Readout, operands.readout)
 
     def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
-        total, inside = xs
-        v_new = decay * v + gain * total
-        v_new = v_new if inside is None else jnp.where(inside[:, None], v_new, v)
-        return v_new, v_new.astype(operands.dtype)
+        v = _leaky_step((readout.decay, readout.gain), v, xs[0], Known(xs[1], None))
+        return v, v.astype(operands.dtype)
 
-    last, output = jax.lax.scan(step, first, (current, valid))
+    last, output = jax.lax.scan(step, operands.first_readout, (current, valid))
     return output, last
 
 
-def _leaky_backward(
-    g_output: Array, g_last: Any, output: Array, current: Any, valid: Array | None, operands: Operands
-) -> tuple[Array, Array, Array, Array]:
-    """The cotangents of the read-out's current, decay, gain and first membrane."""
-    readout, first = cast(Readout, operands.readout), operands.first_readout
-    decay, gain = along(readout.decay, first), along(readout.gain, first)
-
-    def step(g: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
-        g_now, inside = xs
-        g = g + wide(g_now)
-        if inside is None:
-            return decay * g, g
-        return jnp.where(inside[:, None], decay * g, g), jnp.where(inside[:, None], g, 0)
-
-    g_first, g_v = jax.lax.scan(step, wide(g_last), (g_output, valid), reverse=True)
-    # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
-    before = jnp.concatenate([first[None], wide(output)])[:-1]
-    g_decay, g_gain = (
-        reduced(jnp.sum(g_v * factor, axis=(0, 1))[None], like)
-        for factor, like in ((before, readout.decay), (current, readout.gain))
-    )
-    return gain[None] * g_v, g_decay, g_gain, g_first.astype(first.dtype)
-
-
-def _linear_backward(
-    x: Array, g_current: Array, linear: Linear, connection: Connection
-) -> tuple[Array, Linear]:
-    """The cotangents of the inputs, ``[time, batch, inputs]``, and of weights and bias."""
-    rows, weights = connection.backward(rows_of(x), linear.weights, rows_of(g_current))
-    bias = linear.bias
-    if bias is not None:
-        bias = jnp.sum(wide(g_current), axis=(0, 1)).astype(bias.dtype)
-    return rows.reshape(x.shape), Linear(weights.astype(linear.weights.dtype), bias)
-
-
 def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
-    """The cotangents of the operands (None for second thresholds and integers)."""
+    """The cotangents of the operands (None for second thresholds and integers).
+
+    They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
+    """
     operands, results, record, g = arguments
-    arguments = arguments._replace(g=g._replace(output=_known(g.output, record)))
-    valid = steps_within(results.output.shape[0], operands.lengths)
-    each = list(zip(_neurons(operands, static[0]), record.layers, strict=True))
-    runs = [
-        _run_of(own, neurons, first, valid)
-        for (neurons, own), first in zip(each, operands.first, strict=True)
-    ]
-    xs = [_dense_inputs(operands, static[0])]
-    xs += [
-        neurons.listed_spikes(ran, valid, operands.dtype)
-        for (neurons, _), ran in zip(each, runs, strict=True)
-    ]
-    g_x, readout, g_first_readout = _readout_backward(xs[-1], valid, arguments, static[0].readout)
-    linears, constants, first = [], [], []
-    for index in reversed(range(len(each))):
-        neurons, linear, sent = each[index][0], operands.linears[index], xs[index]
-        connection = neurons.switches.connection
-        x, _ = _delayed(operands, linear, sent, operands.first[index], connection)
-        if neurons.switches.records_spikes:
-            g_x = g_x + wide(_dense_cotangent(results.spikes[index], g.spikes[index]))
-        g_left, own_first = g.last[index].pending, operands.first[index]._replace(pending=None)
-        after, before = (g.counts[index], g.last[index]._replace(pending=None)), (runs[index], own_first)
-        current = _apply(linear, x, connection)  # for the gain; XLA removes it if unused
-        g_current, g_constants, g_first = layer_backward(neurons, g_x, *after, *before, current, valid)
-        g_x, g_linear = _linear_backward(x, g_current, linear, connection)
-        g_x, g_delays, g_pending = _delayed_backward(operands, index, sent, g_x, g_left, connection)
-        linears.insert(0, g_linear._replace(delays=g_delays))
-        constants.insert(0, g_constants)
-        first.insert(0, g_first._replace(pending=g_pending))
-    inputs = _inputs_as_given(g_x, operands)
-    return Operands(inputs, tuple(linears), tuple(constants), readout, tuple(first), g_first_readout, None)
+    g = g._replace(output=_known(g.output, record), counts=g.counts if static[1].counts else ())
+    g = g._replace(last=tuple(_all_rows(own, of) for own, of in zip(g.last, static[0].layers, strict=True)))
+
+    each = zip(record.layers, _neurons(operands, static[0]), operands.first, strict=True)
+    runs = [_run_of(*layer, _valid(operands)) for layer in each]
+
+    def again(given: Operands) -> Cotangents:
+        full = jax.tree.map(lambda old, new: old if new is None else new, operands, given, is_leaf=_is_none)
+        return _results_again(full, results, runs, *static)
+
+    found, pull_back = jax.vjp(again, differentiable(operands, operands))
+    return pull_back(jax.tree.map(lambda own, like: own.astype(like.dtype), g, found))[0]
+
+
+def _is_none(leaf: Any) -> bool:
+    return leaf is None
+
+
+def _results_again(
+    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs
+) -> Cotangents:
+    """The results that have cotangents, at the recorded states, in the accumulation dtype."""
+    valid = _valid(operands)
+
+    layers = _run_layers(operands, switches, runs)
+    output, last_readout = layers[-1].sent, None
+    if operands.readout is not None:
+        readout = operands.readout
+        current = _apply(readout.linear, output, switches.readout, again=True)
+        # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
+        states = wide(results.output)
+        given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
+        replay: Any = replayed(_leaky_step, *given)
+        output, last_readout = replay
+    counts = ()
+    if needs.counts:
+        counts = tuple(
+            jnp.sum(layer.neurons.true_spikes(layer.run, valid, layer.sent.dtype), axis=0) for layer in layers
+        )
+    spikes = tuple(
+        _values(layer.sent, lists) if layer.neurons.switches.records_spikes else None
+        for layer, lists in zip(layers, results.spikes, strict=True)
+    )
+    return Cotangents(output, counts, spikes, tuple(layer.last for layer in layers), last_readout)
+
+
+def _values(sent: Array, lists: Any) -> Array:
+    """The values of recorded spikes."""
+    if not isinstance(lists, SparseSpikes):
+        return sent
+    return gather(rows_of(sent), rows_of(lists.ids)).reshape(lists.ids.shape)
+
+
+def _all_rows(g: LayerState, layer: LayerSwitches) -> LayerState:
+    """The cotangents of a state, where no rows stand for rows of zeros."""
+    longest = layer.connection.max_delay
+    if longest is None or g.pending.shape[0] > 0:
+        return g
+    return g._replace(pending=jnp.zeros((longest + 1, *g.pending.shape[1:]), g.pending.dtype))
 
 
 def _known(g: Array, record: Record) -> Array:
@@ -280,35 +303,9 @@ def _run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Arr
     v, capacity = record.v, neurons.switches.capacity
     if listed is not None and capacity is not None and v is None:  # 0 elsewhere, where it has no effect
         v = _as_dense(list_ids(listed, capacity), record.listed_v, num_neurons)
-    v = membranes_of(v, neurons.constants.threshold)
-    w = second_states(neurons, v, record.current, valid, first) if neurons.switches.needs_w else None
+    v, w = membranes_of(v, neurons.constants.threshold), None
+    if neurons.switches.needs_w:
+        w = second_states(neurons, v, record.current, valid, first)
+    elif first.w is not None:  # has no effect
+        w = jnp.zeros_like(v)
     return LayerRun(v, w, listed)
-
-
-def _readout_backward(
-    x: Array, valid: Array | None, arguments: BackwardArguments, connection: Connection
-) -> tuple[Array, Readout | None, Array | None]:
-    """The cotangents of the last layer's spikes, the read-out's parameters and its first membrane."""
-    operands, results, _, g = arguments
-    if operands.readout is None:
-        return wide(g.output), None, None
-    linear = operands.readout.linear
-    g_current, g_decay, g_gain, g_first = _leaky_backward(
-        g.output, g.last_readout, results.output, _apply(linear, x, connection), valid, operands
-    )
-    g_x, g_linear = _linear_backward(x, g_current, linear, connection)
-    return g_x, Readout(g_linear, g_decay, g_gain), g_first
-
-
-def _dense_cotangent(spikes: Any, g: Array) -> Array:
-    """The dense cotangent ``[time, batch, neurons]`` of recorded spikes."""
-    return _as_dense(spikes.ids, g, spikes.num_neurons) if isinstance(spikes, SparseSpikes) else g
-
-
-def _inputs_as_given(g_x: Array, operands: Operands) -> Any:
-    """The cotangent of the inputs in their original form; None for integers."""
-    inputs = operands.inputs
-    if isinstance(inputs, tuple):
-        ids, values = inputs
-        return None, gather(rows_of(g_x), rows_of(ids)).reshape(values.shape).astype(values.dtype)
-    return g_x.astype(inputs.dtype) if jnp.issubdtype(inputs.dtype, jnp.floating) else None

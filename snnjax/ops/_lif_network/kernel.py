@@ -1,11 +1,12 @@
-"""How `lif_network` calls its compiled kernels: their arrays, attributes and results.
+"""How `lif_network` calls its compiled kernels: their arrays and static values by the names of the table of records.
 
-Every array has a leading groups axis here. Static values become attributes (see xla_ext/cpu/lif_network.hpp).
+Every array has a leading groups axis here.
 """
 
+import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,27 +14,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax import _dispatch, _targets
+from snnjax import _targets
+from snnjax._dispatch import Kernel
 from snnjax._quantised import Quantised
 from snnjax._types import RESETS, SURROGATES
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle, reach_of
 from snnjax.ops._lif_network.records import (
+    WIDEST_VECTOR,
     BackwardArguments,
-    Linear,
-    Needs,
+    BackwardResults,
+    ConnectionNumbers,
+    LayerNumbers,
     Operands,
     Readout,
-    SecondState,
-    Switches,
-    differentiable,
 )
+from snnjax.ops._lif_network.shapes import result_shapes
+from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
 from snnjax.ops.pool_spikes import Pooling
 from snnjax.sparse_spikes import SparseSpikes
-
-# Rows of cotangents are read in whole vectors of so many numbers (`strideOf` in xla_ext/cpu/products.hpp).
-_WIDEST_VECTOR = 16
 
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
@@ -51,70 +51,107 @@ def _obstacle(operands: Operands, switches: Switches) -> str | None:
     return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
 
 
-def _attributes(operands: Operands, switches: Switches) -> dict[str, Any]:
-    """The static values as kernel attributes."""
-    layers = [
-        (
-            linear.bias is not None,
-            constants.recurrent is not None,
-            RESETS.index(layer.reset),
-            layer.detach_reset,
-            SURROGATES.index(layer.surrogate.name),
-            -1 if layer.capacity is None else layer.capacity,
-            _mask(constants.second_state),
-            layer.needs_w,
-            layer.records_current,
-            layer.records_spikes,
-            layer.connection.rounds_cotangents,
-            layer.records_listed,
-        )
-        for linear, constants, layer in zip(
-            operands.linears, operands.constants, switches.layers, strict=True
-        )
-    ]
-    readout = operands.readout
+def named(record: Any) -> dict[str, Any]:
+    """The arrays of a record by their names on the wire: ``linears.weights[0]``."""
+    paths, _ = jax.tree.flatten_with_path(record)
+    return {_name(path): leaf for path, leaf in paths}
+
+
+def _name(path: Sequence[Any]) -> str:
+    fields = [key.name for key in path if isinstance(key, jax.tree_util.GetAttrKey)]
+    layers = [f"[{key.idx}]" for key in path if isinstance(key, jax.tree_util.SequenceKey)]
+    return ".".join(fields) + "".join(layers)
+
+
+def _numbers_of_layer(layer: LayerSwitches) -> LayerNumbers:
+    return LayerNumbers(
+        reset=RESETS.index(layer.reset),
+        detach_reset=layer.detach_reset,
+        surrogate=SURROGATES.index(layer.surrogate.name),
+        slope=layer.surrogate.slope,
+        reach=float(reach_of(layer.surrogate)),
+        capacity=-1 if layer.capacity is None else layer.capacity,
+        needs_w=layer.needs_w,
+        rounds_cotangents=layer.connection.rounds_cotangents,
+        exact_within=layer.connection.exact_within,
+    )
+
+
+def _numbers_of_connection(connection: Connection) -> ConnectionNumbers:
+    """One dimension is an image of height 1."""
+    pooling, convolution = connection.pooling, connection.convolution
+    numbers = ConnectionNumbers()
+    if convolution is not None:
+        numbers = numbers._replace(**convolution.numbers)
+    if connection.max_delay is not None:
+        numbers = numbers._replace(delay_rows=connection.max_delay + 1)
+    if pooling is None:
+        return numbers
+    ones = (1,) * (3 - len(pooling.shape))
+    (height, width, channels), window = (*ones, *pooling.shape), (*ones, *pooling.window)
+    return numbers._replace(
+        pooling_height=height,
+        pooling_width=width,
+        pooling_channels=channels,
+        window_height=window[0],
+        window_width=window[1],
+        is_mean=pooling.mean,
+    )
+
+
+def _attributes(switches: Switches) -> dict[str, Any]:
+    """The static values: of each name an array with a value for each layer, left out where it is always 0."""
+    layers = [_numbers_of_layer(layer) for layer in switches.layers]
     connections = [*(layer.connection for layer in switches.layers), switches.readout]
+    columns = _columns(layers) | {
+        name: column
+        for name, column in _columns([_numbers_of_connection(each) for each in connections]).items()
+        if column.any()
+    }
+    return {"schema": _targets.schema(), "layers": np.int64(len(layers)), **columns}
+
+
+def _columns(rows: Sequence[LayerNumbers] | Sequence[ConnectionNumbers]) -> dict[str, np.ndarray]:
+    """Records of static values by field."""
+    kinds = type(rows[0]).__annotations__
     return {
-        "connections": np.array([_geometry(each) for each in connections], np.int64).reshape(-1),
-        "layers": np.array(layers, np.int64).reshape(-1),
-        "slopes": np.array([layer.surrogate.slope for layer in switches.layers], np.float32),
-        "exact_within": np.array([layer.connection.exact_within for layer in switches.layers], np.float32),
-        "reaches": np.array([reach_of(layer.surrogate) for layer in switches.layers], np.float32),
-        "has_lists": isinstance(operands.inputs, tuple),
-        "has_readout": readout is not None,
-        "readout_has_bias": readout is not None and readout.linear.bias is not None,
-        "has_lengths": operands.lengths is not None,
+        name: np.array([getattr(row, name) for row in rows], np.float32 if kind is float else np.int64)
+        for name, kind in kinds.items()
     }
 
 
-def _geometry(connection: Connection) -> tuple[int, ...]:
-    """The kernel's numbers for the delays, the pooling and the convolution of a connection; 0 if there is none."""
-    pooling, convolution = connection.pooling, connection.convolution
-    windows = (0,) * 6
-    if pooling is not None:
-        # One dimension is an image of height 1.
-        shape, window = (((1,) * (3 - len(shape)) + shape) for shape in (pooling.shape, (*pooling.window, 0)))
-        windows = *shape, *window[:2], int(pooling.mean)
-    rows = 0 if connection.max_delay is None else connection.max_delay + 1
-    return rows, *windows, *((0,) * 13 if convolution is None else convolution.numbers)
+def _call(
+    target: str,
+    operands: Any,
+    results: Mapping[str, Any],
+    switches: Switches,
+    aliases: Mapping[str, str],
+) -> dict[str, Array]:
+    """The results of a handler by name; `aliases` gives by operand the result that may be written over it."""
+    arrays, places = named(operands), {name: place for place, name in enumerate(results)}
+    called = _targets.call(
+        target,
+        list(arrays.values()),
+        list(results.values()),
+        {place: places[aliases[name]] for place, name in enumerate(arrays) if name in aliases},
+        operand_names=" ".join(arrays),
+        result_names=" ".join(results),
+        **_attributes(switches),
+    )
+    return dict(zip(results, called, strict=True))
 
 
-def _mask(second: SecondState | None) -> int:
-    """A bit mask of the constants of a second state that are present, the decay lowest; 0 without second state."""
-    return 0 if second is None else sum((each is not None) << place for place, each in enumerate(second))
-
-
-def _leaves(operands: Operands, switches: Switches) -> list[Array]:
-    """The operands, with inputs in a dtype that the kernels read."""
+def _as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
+    """The operands, with inputs in a dtype that the kernels read, and weights as rows of outputs."""
     inputs = operands.inputs
-    if isinstance(inputs, tuple):
-        ids, values = inputs
+    if isinstance(inputs, SparseSpikes):
         num_inputs = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape[1:])
-        inputs = as_kernel_ids(ids, num_inputs), values.astype(operands.dtype)
+        ids, values = as_kernel_ids(inputs.ids, num_inputs), inputs.values.astype(operands.dtype)
+        inputs = dataclasses.replace(inputs, ids=ids, values=values, num_spikes=None, num_listed=None)
     elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
         inputs = inputs.astype(operands.dtype)
     linears = tuple(linear._replace(weights=_flat(linear.weights)) for linear in operands.linears)
-    return jax.tree.leaves(operands._replace(inputs=inputs, linears=linears))
+    return operands._replace(inputs=inputs, linears=linears)
 
 
 def _flat(weights: Any) -> Any:
@@ -125,28 +162,15 @@ def _flat(weights: Any) -> Any:
     return weights.reshape(groups, math.prod(taps), outputs)
 
 
-def _call(operands: Operands, switches: Switches, results: Any) -> list[Array]:
+def call(operands: Operands, switches: Switches, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     """The forward pass."""
-    attributes = {**_attributes(operands, switches), "records": switches.keeps_record}
-    return _targets.call("snnjax_lif_network", _leaves(operands, switches), results, **attributes)
+    of_one_group = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), operands)
+    shapes = dict(zip(named(result_shapes(of_one_group, switches)), results, strict=True))
+    called = _call("snnjax_lif_network", _as_kernel_reads(operands, switches), shapes, switches, {})
+    return list(called.values())
 
 
-def _backward_leaves(arguments: BackwardArguments, switches: Switches, needs: Needs) -> list[Array]:
-    """The operands of the backward pass that follow those of the forward pass."""
-    operands, results, record, g = arguments
-    leaves = [*jax.tree.leaves(record), *([] if operands.readout is None else [results.output]), g.output]
-    for index, last in enumerate(g.last):
-        if needs.counts:
-            leaves.append(g.counts[index])
-        if switches.layers[index].records_spikes:
-            lists = results.spikes[index]
-            leaves.extend([lists.ids] if isinstance(lists, SparseSpikes) else [])
-            leaves.append(g.spikes[index])
-        leaves.extend(jax.tree.leaves(last))
-    return leaves if g.last_readout is None else [*leaves, g.last_readout]
-
-
-def _call_backward(
+def call_backward(
     arguments: BackwardArguments,
     static: tuple[Switches, Needs],
     results: Sequence[jax.ShapeDtypeStruct],
@@ -157,54 +181,57 @@ def _call_backward(
     If it `overwrites`, the cotangents of the membranes are further results, in the memory of the recorded membranes.
     """
     switches, needs = static
-    operands = arguments.operands
+    operands, groups = arguments.operands, results[0].shape[0]
     needed = differentiable(needs.operands, operands)
-    parameters = jax.tree.leaves(needed[:4])
-    # Integer inputs are also marked as needing no cotangent; the states always have one.
-    wanted = parameters if jax.tree.leaves(needed.inputs) else [False, *parameters]
-    marks = [*parameters, *(True for _ in jax.tree.leaves(needed[4:]))]
-    shapes = jax.tree.leaves(differentiable(_cotangents(operands, results[0].shape[0]), operands))
-    leaves = [*_leaves(operands, switches), *_backward_leaves(arguments, switches, needs)]
-    needed_shapes = [shape for shape, is_needed in zip(shapes, marks, strict=True) if is_needed]
-    attributes = _attributes(operands, switches)
-    spent: list[Array] = []
-    if overwrites:
-        spent = _overwritten(arguments, results[0].shape[0])
-        marked = [any(own.v is v for v in spent) for own in arguments.record.layers]
-        attributes["overwrites"] = np.array(marked, np.int64)
-    places = {id(leaf): place for place, leaf in enumerate(leaves)}
-    aliases = {places[id(v)]: len(needed_shapes) + number for number, v in enumerate(spent)}
-    called = _targets.call(
-        "snnjax_lif_network_backward",
-        leaves,
-        [*needed_shapes, *(jax.ShapeDtypeStruct(v.shape, v.dtype) for v in spent)],
-        aliases,
-        has_g_counts=needs.counts,
-        needs=np.array(wanted, np.int64),
-        **attributes,
+    # The states always have a cotangent.
+    first, first_readout = jax.tree.map(lambda _: True, (needed.first, needed.first_readout))
+    asked = named(needed._replace(first=first, first_readout=first_readout))
+    spent = [_is_overwritten(arguments, layer, groups) for layer in range(len(switches.layers))]
+    g_v = tuple(
+        jax.ShapeDtypeStruct(own.v.shape, own.v.dtype) if overwrites and is_spent else None
+        for own, is_spent in zip(arguments.record.layers, spent, strict=True)
     )
-    yielded = iter(called[: len(needed_shapes)])
+    shapes = named(BackwardResults(differentiable(_cotangents(operands, groups), operands), g_v))
+    kept = {f"operands.{name}": is_asked for name, is_asked in asked.items()}
+    called = _call(
+        "snnjax_lif_network_backward",
+        _backward_operands(arguments, switches, needs),
+        {name: shape for name, shape in shapes.items() if kept.get(name, True)},
+        switches,
+        {f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None},
+    )
     return [
-        _like(next(yielded), result) if is_needed else jnp.zeros(result.shape, result.dtype)
-        for result, is_needed in zip(results, marks, strict=True)
+        _like(called[f"operands.{name}"], result) if is_asked else jnp.zeros(result.shape, result.dtype)
+        for (name, is_asked), result in zip(asked.items(), results, strict=True)
     ]
 
 
-def _overwritten(arguments: BackwardArguments, groups: int) -> list[Array]:
-    """The recorded membranes that the kernel replaces by their cotangents.
+def _backward_operands(arguments: BackwardArguments, switches: Switches, needs: Needs) -> BackwardArguments:
+    """The arguments with only what the kernel reads of the results."""
+    spikes = tuple(
+        dataclasses.replace(own, values=None, num_spikes=None, num_listed=None)
+        if isinstance(own, SparseSpikes)
+        else None
+        for own in arguments.results.spikes
+    )
+    output = None if arguments.operands.readout is None else arguments.results.output
+    return arguments._replace(
+        operands=_as_kernel_reads(arguments.operands, switches),
+        results=arguments.results._replace(output=output, spikes=spikes),
+        g=arguments.g if needs.counts else arguments.g._replace(counts=()),
+    )
+
+
+def _is_overwritten(arguments: BackwardArguments, layer: int, groups: int) -> bool:
+    """Whether the kernel replaces the recorded membranes of a layer by their cotangents.
 
     They are those of layers whose cotangents it keeps, in float32 as these are, in rows of whole vectors.
     """
-    each = zip(arguments.record.layers, arguments.operands.constants, strict=True)
-    kept = [own.v for index, (own, of) in enumerate(each) if index > 0 or of.recurrent is not None]
-    return [
-        v
-        for v in kept
-        if v is not None
-        and v.dtype == jnp.float32
-        and v.shape[0] == groups
-        and v.shape[-1] % _WIDEST_VECTOR == 0
-    ]
+    v = arguments.record.layers[layer].v
+    is_kept = layer > 0 or arguments.operands.constants[layer].recurrent is not None
+    if v is None or not is_kept:
+        return False
+    return v.dtype == jnp.float32 and v.shape[0] == groups and v.shape[-1] % WIDEST_VECTOR == 0
 
 
 def _cotangents(operands: Operands, groups: int) -> Operands:
@@ -213,25 +240,27 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
     def own(tree: Any, dtype: Any = None) -> Any:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
 
-    def flat(linear: Linear) -> Linear:
-        return Linear(*own((jax.eval_shape(_flat, linear.weights), *linear[1:])))
-
     def per_neuron(tree: Any, like: Array) -> Any:
         return jax.tree.map(lambda _: jax.ShapeDtypeStruct((groups, like.shape[-1]), jnp.float32), tree)
 
     layers = zip(operands.constants, operands.first, strict=True)
     readout = operands.readout
     if readout is not None:
-        readout = Readout(own(readout.linear), *per_neuron(readout[1:], operands.first_readout))
-    return Operands(
-        own(operands.inputs, operands.dtype),
-        tuple(flat(linear) for linear in operands.linears),
-        tuple(
+        decay, gain = per_neuron((readout.decay, readout.gain), operands.first_readout)
+        readout = Readout(own(readout.linear), decay, gain)
+    return operands._replace(
+        inputs=own(operands.inputs, operands.dtype),
+        linears=tuple(
+            own(linear._replace(weights=jax.eval_shape(_flat, linear.weights))) for linear in operands.linears
+        ),
+        constants=tuple(
             per_neuron(constants, first.v)._replace(recurrent=own(constants.recurrent))
             for constants, first in layers
         ),
-        readout,
-        *own(operands[4:]),
+        readout=readout,
+        first=own(operands.first),
+        first_readout=own(operands.first_readout),
+        lengths=None,
     )
 
 
@@ -242,9 +271,8 @@ def _like(g: Array, result: jax.ShapeDtypeStruct) -> Array:
     return g.reshape(result.shape).astype(result.dtype)
 
 
-KERNEL = _dispatch.Kernel(_call, _obstacle)
-BACKWARD_KERNEL = _dispatch.Kernel(
-    _call_backward,
+KERNEL = Kernel(call, _obstacle)
+BACKWARD_KERNEL = Kernel(
+    functools.partial(call_backward, overwrites=True),
     lambda arguments, static: _obstacle(arguments.operands, static[0]),
-    call_on_cpu=functools.partial(_call_backward, overwrites=True),
 )

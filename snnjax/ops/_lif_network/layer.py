@@ -1,10 +1,12 @@
-"""The jnp reference of one layer of generalised LIF neurons over all time steps, forward and backward.
+"""The jnp reference of one layer of generalised LIF neurons over all time steps, and its vjp at recorded states.
 
 All time steps of the inputs are known once the layer below has run, so products with weights are computed for all steps
 at once; only the neurons (and recurrent weights) run step by step. Arrays are ``[time, batch, neurons]``.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,9 +14,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import wide
-from snnjax.ops._lif_network.records import LayerConstants, LayerState, LayerSwitches, SecondState
+from snnjax.ops._connection import DENSE, Connection
+from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step, raised
+from snnjax.ops._lif_network.records import LayerConstants, LayerState
+from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops.select_spikes import candidates, cap
-from snnjax.ops.spike import spike
 from snnjax.ops.spike_matmul import dense_product
 
 
@@ -35,59 +39,31 @@ class Neurons(NamedTuple):
     constants: LayerConstants
     switches: LayerSwitches
 
+    @property
+    def convention(self) -> LIFConvention:
+        """The switches of the equation."""
+        return LIFConvention(self.switches.surrogate, self.switches.reset, self.switches.detach_reset)
+
     def threshold(self, state: Any) -> Array:
         """The threshold, raised by the second state if coupled to it, in the accumulation dtype."""
-        return self._raised(self.constants.threshold, state)
+        return raised(self.constants.threshold, self.constants.second_state, state.v, state.w)
 
     def second_threshold(self, state: Any) -> Array:
         """The second threshold, which keeps its distance from the threshold."""
-        return self._raised(self.constants.second_threshold, state)
+        return raised(self.constants.second_threshold, self.constants.second_state, state.v, state.w)
 
-    def _raised(self, constant: Array, state: Any) -> Array:
-        second = self.constants.second_state
-        if second is None or second.threshold_coupling is None:
-            return along(constant, state.v)
-        return along(constant, state.v) + along(second.threshold_coupling, state.v) * state.w
-
-    def fire(self, state: Any) -> Array:
-        """The spikes, in the accumulation dtype."""
-        return spike(wide(state.v) - self.threshold(state), self.switches.surrogate)
-
-    def slope(self, state: Any) -> Array:
-        """The derivative of the spikes with respect to the membrane."""
-        return self.switches.surrogate.derivative(wide(state.v) - self.threshold(state))
-
-    def reset(self, state: Any) -> Array:
-        """``u``: the membrane after the reset by its spikes."""
-        v, spikes = wide(state.v), self.fire(state)
-        spikes = jax.lax.stop_gradient(spikes) if self.switches.detach_reset else spikes
-        if self.switches.reset == "subtract":
-            return v - self.threshold(state) * spikes
-        return v * (1 - spikes) if self.switches.reset == "zero" else v
-
-    def advance(self, state: LayerState, current: Array) -> tuple[Array, Any]:
+    def advance(self, state: Any, current: Array) -> tuple[Array, Any]:
         """The membrane and the second state after a step with the current `current`."""
-        constants, second = self.constants, self.constants.second_state
-        v = along(constants.decay, current) * self.reset(state) + along(constants.gain, current) * current
-        if second is None:
-            return v, None
-        w = self.advance_second(state, current)
-        if second.v_coupling is not None:
-            v = v + along(second.v_coupling, current) * w
-        return v, w
+        own = self.constants
+        constants = GLIFConstants(own.decay, own.threshold, own.gain, own.second_state)
+        return glif_step(constants, self.convention, state.v, state.w, current)[:2]
 
-    def advance_second(self, state: LayerState, current: Any) -> Array:
-        """The second state after a step; the current may be None if it does not affect it."""
-        second = self.constants.second_state
-        assert second is not None
-        w = along(second.w_decay, state.w) * state.w
-        if second.w_membrane is not None:
-            w = w + along(second.w_membrane, w) * wide(state.v)
-        if second.w_gain is not None:
-            w = w + along(second.w_gain, w) * current
-        if second.w_jump is not None:
-            w = w + along(second.w_jump, w) * self.fire(state)
-        return w.astype(state.w.dtype)
+    def fire(self, state: Any, where: Array | None = None) -> Array:
+        """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
+        distance = state.v - self.threshold(state)
+        if where is None:
+            return _fire(self.convention, distance)
+        return jnp.where(where, _fire(self.convention, distance), 0)
 
     def listed(self, state: Any, valid: Array | None) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
@@ -107,15 +83,30 @@ class Neurons(NamedTuple):
 
     def listed_spikes(self, ran: LayerRun, valid: Array | None, dtype: Any) -> Array:
         """The listed spikes, which reach other neurons, as a dense array."""
-        spikes = self.fire(ran).astype(dtype)
-        if ran.listed is not None:
-            return jnp.where(ran.listed, spikes, 0)
-        return spikes if valid is None else jnp.where(valid[..., None], spikes, 0)
+        if ran.listed is None and valid is not None:
+            return self.fire(ran, valid[..., None]).astype(dtype)
+        return self.fire(ran, ran.listed).astype(dtype)
 
-    def counted_spikes(self, ran: LayerRun, true_spikes: Array) -> Array:
-        """The true spikes in the accumulation dtype, with a gradient only above the second threshold."""
+    def true_spikes(self, ran: LayerRun, valid: Array | None, dtype: Any) -> Array:
+        """The spikes before the cap, with a gradient only above the second threshold."""
         near = ran.v > self.second_threshold(ran)
-        return wide(jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes)))
+        if valid is not None:
+            near = near & valid[..., None]
+        spikes = self.listed_spikes(ran._replace(listed=None), valid, dtype)
+        return jnp.where(near, self.fire(ran, near).astype(dtype), jax.lax.stop_gradient(spikes))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _fire(convention: LIFConvention, distance: Array) -> Array:
+    """The spikes, which pass nothing back where nothing arrives: the slope of a NaN is one, and times 0 too."""
+    return convention.fire(distance)
+
+
+def _fire_backward(convention: LIFConvention, distance: Array, g: Array) -> tuple[Array]:
+    return (jnp.where(g == 0, 0, jax.vjp(convention.fire, distance)[1](g)[0]),)
+
+
+_fire.defvjp(lambda convention, distance: (convention.fire(distance), distance), _fire_backward)
 
 
 def rows_of(array: Array) -> Array:
@@ -123,50 +114,150 @@ def rows_of(array: Array) -> Array:
     return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
-def along(constant: Array, like: Array) -> Array:
-    """A constant ``[1 | neurons]`` with the leading axes of `like`, in the accumulation dtype."""
-    return wide(constant).reshape((1,) * (like.ndim - 1) + (-1,))
-
-
 def _choose(valid: Array | None, inside: Any, after: Any) -> Any:
-    """Arrays from `inside` before the end of a sequence, from `after` after it (valid ``[batch]``)."""
+    """Arrays from `inside` before the end of a sequence, from `after` after it (valid ``[..., batch]``)."""
     if valid is None:
         return inside
-    return jax.tree.map(lambda new, old: jnp.where(valid[:, None], new, old), inside, after)
+    return jax.tree.map(lambda new, old: jnp.where(valid[..., None], new, old), inside, after)
 
 
-def layer_forward(
-    neurons: Neurons, current: Array, valid: Array | None, first: LayerState
-) -> tuple[LayerRun, LayerState]:
-    """Run a layer from its first state; also return the last one.
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def product(connection: Connection, rows: Array, weights: Array) -> Array:
+    """`Connection.current`, whose derivative are the exact products of `Connection.backward`."""
+    return connection.current(rows, weights)
+
+
+def _product_backward(connection: Connection, given: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
+    cotangents = connection.backward(*given, g)
+    return cotangents[0].astype(given[0].dtype), cotangents[1].astype(given[1].dtype)
+
+
+product.defvjp(lambda connection, *given: (product(connection, *given), given), _product_backward)
+
+
+@jax.custom_vjp
+def recorded(computed: Array, record: Array) -> Array:
+    """What was recorded of a value, with the derivative of the computed one, which need not be computed then."""
+    del computed
+    return record
+
+
+recorded.defvjp(lambda computed, record: (record, None), lambda _, g: (g, None))
+
+
+def layer_step(
+    switches: LayerSwitches, constants: LayerConstants, state: LayerState, current: Array, known: "Known"
+) -> tuple[LayerState, LayerRun]:
+    """The state after a step, and what happened in it; both as recorded, if they are.
 
     States are carried in the accumulation dtype: in bfloat16 a small current would be rounded away.
     """
-    recurrent = neurons.constants.recurrent
+    neurons, (inside, record), recurrent = Neurons(constants, switches), known, constants.recurrent
+    if recurrent is not None:
+        if record is None:
+            current = current + dense_product(state.spikes, recurrent)
+        else:
+            sent: Any = product(DENSE, rows_of(state.spikes), recurrent)
+            current = current + sent.reshape(current.shape)
+    v, w = _choose(inside, neurons.advance(state, current), (state.v, state.w))
+    if record is None:
+        ran = LayerRun(v, w, None)
+    else:
+        ran = record._replace(v=recorded(v, record.v), w=None if w is None else recorded(w, record.w))
+    if recurrent is None:
+        return LayerState(ran.v, ran.w, None), ran
+    if record is None:
+        ran = ran._replace(listed=neurons.listed(ran, inside))
+    spikes = neurons.listed_spikes(ran, None, state.spikes.dtype)
+    return LayerState(ran.v, ran.w, _choose(inside, spikes, state.spikes)), ran
+
+
+class Known(NamedTuple):
+    """What a step knows besides its state and its current."""
+
+    inside: Any  # bool [..., batch], whether the sequence goes on; None without lengths
+    record: LayerRun | None  # of the step, where it ran before
+
+
+def layer_forward(
+    neurons: Neurons, current: Array, valid: Array | None, first: LayerState, dtype: Any
+) -> tuple[LayerRun, Array, LayerState]:
+    """Run a layer from its first state; also return the listed spikes in `dtype` and the last state."""
 
     def step(state: LayerState, xs: tuple[Array, Array | None]) -> tuple[LayerState, LayerRun]:
-        total, inside = xs
-        if recurrent is not None:
-            total = total + dense_product(state.spikes, recurrent)
-        v, w = _choose(inside, neurons.advance(state, total), (state.v, state.w))
-        ran = LayerRun(v, w, None)
-        if recurrent is None:
-            return LayerState(v, w, None), ran
-        ran = ran._replace(listed=neurons.listed(ran, inside))
-        spikes = neurons.listed_spikes(ran, None, state.spikes.dtype)
-        return LayerState(v, w, _choose(inside, spikes, state.spikes)), ran
+        return layer_step(neurons.switches, neurons.constants, state, xs[0], Known(xs[1], None))
 
-    last, ran = jax.lax.scan(step, first, (current, valid))
-    if recurrent is None:
-        ran = ran._replace(listed=neurons.listed(ran, valid))
-    return ran, last
+    last, run = jax.lax.scan(step, first, (current, valid))
+    if neurons.constants.recurrent is None:
+        run = run._replace(listed=neurons.listed(run, valid))
+    return run, neurons.listed_spikes(run, valid, dtype), last
 
 
-def _of_spikes(neurons: Neurons, g_listed: Array, g_recurrent: Any, g_counts: Array, state: Any) -> Array:
-    """The cotangent of a step's spikes, from the cotangents of the listed spikes and of the counts."""
-    g_s = wide(g_listed) if g_recurrent is None else wide(g_listed) + g_recurrent
-    g_s = g_s if state.listed is None else jnp.where(state.listed, g_s, 0)
-    return g_s + jnp.where(state.v > neurons.second_threshold(state), wide(g_counts), 0)
+def layer_again(
+    neurons: Neurons, current: Array, valid: Array | None, first: LayerState, run: LayerRun
+) -> tuple[LayerRun, Array, LayerState]:
+    """The same as recorded, in the accumulation dtype: its vjp is that of the steps at the recorded states."""
+    spikes, dtype = None, first.v.dtype
+    if neurons.constants.recurrent is not None:
+        first = first._replace(spikes=wide(first.spikes))
+        spikes = neurons.listed_spikes(run, valid, dtype)
+    step = functools.partial(_state_after, neurons.switches)
+    states = LayerState(run.v, run.w, spikes)
+    replay: Any = replayed(step, neurons.constants, first, current, Known(valid, run), states)
+    states, last = replay
+    run = run._replace(v=states.v, w=states.w)
+    if spikes is None:
+        return run, neurons.listed_spikes(run, valid, dtype), last
+    return run, _choose(valid, states.spikes, jnp.zeros_like(spikes)), last
+
+
+def _state_after(
+    switches: LayerSwitches, constants: LayerConstants, state: LayerState, current: Array, known: Known
+) -> LayerState:
+    return layer_step(switches, constants, state, current, known)[0]
+
+
+# (constants, state, current of the step, what else it knows) -> the state after it; of one step, or of many at once
+Step = Callable[[Any, Any, Array, Any], Any]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def replayed(
+    step: Step, constants: Any, first: Any, current: Array, known: Any, states: Any
+) -> tuple[Any, Any]:
+    """The states after each step of a scan of `step`, which are recorded in `states`, and the last one.
+
+    The derivative is that of the scan at these states. Nothing runs again, so the last state is not computed either:
+    the first stands for it.
+    """
+    del step, constants, current, known
+    return states, first
+
+
+def _replayed_forward(step: Step, *given: Any) -> tuple[Any, Any]:
+    return replayed(step, *given), given
+
+
+def _replayed_backward(step: Step, given: tuple[Any, ...], g: tuple[Any, Any]) -> tuple[Any, ...]:
+    """The states' cotangents step by step; then those of constants and currents, of all steps at once."""
+    constants, first, current, known, states = given
+    before = jax.tree.map(lambda start, after: jnp.concatenate([start[None], after])[:-1], first, states)
+    nothing = jnp.zeros(current.shape[1:], current.dtype)  # no derivative by the state depends on the current
+
+    def back(g: Any, each: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+        state, known, g_state = each
+        g = jax.tree.map(jnp.add, g, g_state)
+        return jax.vjp(lambda state: step(constants, state, nothing, known), state)[1](g)[0], g
+
+    g_first, g_states = jax.lax.scan(back, g[1], (before, known, g[0]), reverse=True)
+    of_all = jax.vjp(lambda constants, current: step(constants, before, current, known), constants, current)[
+        1
+    ]
+    g_constants, g_current = of_all(g_states)
+    return g_constants, g_first, g_current, None, None
+
+
+replayed.defvjp(_replayed_forward, _replayed_backward)
 
 
 def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None, first: LayerState) -> Array:
@@ -175,171 +266,8 @@ def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None,
 
     def step(w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
         v, current, inside = xs
-        w = _choose(inside, neurons.advance_second(LayerState(v, w, None), current), w)
+        current = jnp.zeros_like(v) if current is None else current
+        w = _choose(inside, neurons.advance(LayerState(v, w, None), current)[1], w)
         return w, w
 
     return jax.lax.scan(step, first.w, (before, current, valid))[1]
-
-
-def _through_reset(neurons: Neurons, g_u: Array, state: Any) -> tuple[Array, Array]:
-    """The cotangents of the membrane, and of the threshold in the reset, from that of ``u``."""
-    switches, spikes = neurons.switches, neurons.fire(state)
-    g_v = g_u * (1 - spikes) if switches.reset == "zero" else g_u
-    g_threshold = -g_u * spikes if switches.reset == "subtract" else jnp.zeros_like(g_u)
-    if switches.detach_reset or switches.reset == "none":
-        return g_v, g_threshold
-    removed = wide(state.v) if switches.reset == "zero" else neurons.threshold(state)
-    through_spike = -g_u * removed * neurons.slope(state)
-    return g_v + through_spike, g_threshold - through_spike
-
-
-def _through_state(
-    neurons: Neurons, g_s: Array, g_direct: LayerState, g_next: tuple[Array, Any], state: Any
-) -> tuple[Array, Any, Array]:
-    """The cotangents of the membrane, the second state and the threshold of one step.
-
-    They follow from the cotangents of its outgoing spikes, of the state itself, and of the next step: of the membrane
-    after its reset, and of the second state.
-    """
-    second, (g_u, g_next_w) = neurons.constants.second_state, g_next
-    if second is not None and second.w_jump is not None:
-        g_s = g_s + along(second.w_jump, g_s) * g_next_w
-    through_spike = jnp.where(g_s == 0, 0, g_s * neurons.slope(state))
-    g_reset, g_reset_threshold = _through_reset(neurons, g_u, state)
-    g_v = g_direct.v + g_reset + through_spike
-    g_threshold = g_reset_threshold - through_spike
-    if second is None:
-        return g_v, None, g_threshold
-    if second.w_membrane is not None:
-        g_v = g_v + along(second.w_membrane, g_v) * g_next_w
-    g_w = g_direct.w + along(second.w_decay, g_v) * g_next_w
-    if second.threshold_coupling is not None:
-        g_w = g_w + along(second.threshold_coupling, g_v) * g_threshold
-    return g_v, g_w, g_threshold
-
-
-def _current_cotangent(constants: LayerConstants, g_v: Array, g_w: Array | None) -> Array:
-    """The cotangent of the current of one or several steps."""
-    g, second = along(constants.gain, g_v) * g_v, constants.second_state
-    if g_w is None or second is None or second.w_gain is None:
-        return g
-    return g + along(second.w_gain, g_v) * g_w
-
-
-def _add_threshold(sums: tuple[Array, Any], g_threshold: Array, w: Any) -> tuple[Array, Any]:
-    """The cotangents ``[batch, neurons]`` of threshold and threshold coupling, summed backwards from the last step."""
-    coupling = None if sums[1] is None else sums[1] + g_threshold * w
-    return sums[0] + g_threshold, coupling
-
-
-def layer_backward(
-    neurons: Neurons,
-    g_spikes: Array,
-    g_counts: Array,
-    g_last: LayerState,
-    ran: LayerRun,
-    first: LayerState,
-    current: Array,
-    valid: Array | None,
-) -> tuple[Array, LayerConstants, LayerState]:
-    """Back-propagation through time: the cotangents of the current, of the constants and of the first state.
-
-    Args:
-        g_spikes: cotangent of the listed spikes ``[time, batch, neurons]``, in the accumulation dtype.
-        g_counts: cotangent of the spike counts ``[batch, neurons]``.
-        g_last: cotangents of the last state.
-        first: the state before the first step.
-        current: the input product ``[time, batch, neurons]``, without its recurrent part.
-    """
-    constants, second = neurons.constants, neurons.constants.second_state
-    recurrent, nothing = constants.recurrent, jnp.zeros_like(first.v)
-    no_w = None if second is None else nothing
-
-    def step(carry: Any, xs: tuple[Any, ...]) -> tuple[Any, Any]:
-        # A state's cotangent arrives directly (g_direct) or through the next step (g_next), never both.
-        g_direct, g_next, sums = carry
-        state, g_listed, inside = xs
-        g_s = _of_spikes(neurons, g_listed, g_direct.spikes, g_counts, state)
-        g_v, g_w, g_threshold = _through_state(neurons, g_s, g_direct, g_next, state)
-        if second is not None and second.v_coupling is not None:
-            g_w = g_w + along(second.v_coupling, g_v) * g_v
-        g_before = None
-        if recurrent is not None:
-            g_before = _current_cotangent(constants, g_v, g_w) @ wide(recurrent).T
-        g_before = LayerState(nothing, no_w, g_before)
-        g_next = along(constants.decay, g_v) * g_v, g_w
-        kept = _choose(inside, (g_before, g_next, _add_threshold(sums, g_threshold, state.w)), carry)
-        return kept, _choose(inside, (g_v, g_w), (nothing, no_w))
-
-    has_coupling = second is not None and second.threshold_coupling is not None
-    start = jax.tree.map(wide, g_last), (nothing, no_w), (nothing, nothing if has_coupling else None)
-    (g_direct, g_next, sums), g_states = jax.lax.scan(step, start, (ran, g_spikes, valid), reverse=True)
-    g_v, g_w, g_threshold = _through_state(neurons, jnp.zeros_like(first.v), g_direct, g_next, first)
-    sums = _add_threshold(sums, g_threshold, first.w)
-    g_current = _current_cotangent(constants, *g_states)
-    g_constants = _constant_cotangents(neurons, g_states, g_current, sums, ran, first, current, valid)
-    spikes = None if g_direct.spikes is None else g_direct.spikes.astype(first.spikes.dtype)
-    return g_current, g_constants, LayerState(g_v, g_w, spikes)
-
-
-def _constant_cotangents(
-    neurons: Neurons,
-    g_states: tuple[Array, Any],
-    g_current: Array,
-    sums: tuple[Array, Any],
-    ran: LayerRun,
-    first: LayerState,
-    current: Array,
-    valid: Array | None,
-) -> LayerConstants:
-    """The cotangents of the constants, from those of the states and of the current, for all steps at once."""
-    constants, second, (g_v, g_w) = neurons.constants, neurons.constants.second_state, g_states
-    before = LayerRun(_before(first.v, ran.v), None if ran.w is None else _before(first.w, ran.w), None)
-    recurrent = None
-    if constants.recurrent is not None:
-        spikes = _before(first.spikes, neurons.listed_spikes(ran, valid, first.spikes.dtype))
-        recurrent = outer(spikes, g_current).astype(constants.recurrent.dtype)
-        current = current + dense_product(rows_of(spikes), constants.recurrent).reshape(current.shape)
-    if second is not None:
-        of_coupling = second.threshold_coupling
-        second = SecondState(
-            w_decay=_summed(g_w, before.w, second.w_decay),
-            w_membrane=_summed(g_w, before.v, second.w_membrane),
-            w_gain=_summed(g_w, current, second.w_gain),
-            w_jump=_summed(g_w, neurons.fire(before), second.w_jump),
-            v_coupling=_summed(g_v, ran.w, second.v_coupling),
-            threshold_coupling=None if of_coupling is None else reduced(sums[1], of_coupling),
-        )
-    return LayerConstants(
-        recurrent,
-        decay=_summed(g_v, neurons.reset(before), constants.decay),
-        threshold=reduced(sums[0], constants.threshold),
-        gain=_summed(g_v, current, constants.gain),
-        second_threshold=None,
-        second_state=second,
-    )
-
-
-def _before(first: Array, after: Array) -> Array:
-    """The values before each step, ``[time, batch, neurons]``, from the first one and those after each step."""
-    return jnp.concatenate([first[None], after])[:-1]
-
-
-def _summed(g: Any, factor: Any, like: Array | None) -> Any:
-    """The cotangent of a constant that multiplies `factor`, summed over all steps; None for an absent one."""
-    if like is None:
-        return None
-    if factor is None:  # not recorded, because it is not needed
-        return jnp.zeros_like(like)
-    return reduced(jnp.sum(g * wide(factor), axis=0), like)
-
-
-def outer(spikes: Array, g: Array) -> Array:
-    """The weight gradient ``sum_{time, batch} spikes^T g``, in the accumulation dtype."""
-    return wide(rows_of(spikes)).T @ rows_of(g)
-
-
-def reduced(g: Array, like: Array) -> Array:
-    """The cotangent of a constant ``[1 | neurons]`` from that of its broadcast ``[batch, neurons]``."""
-    total = jnp.sum(g, axis=0)
-    return (jnp.sum(total, keepdims=True) if like.shape == (1,) else total).astype(like.dtype)

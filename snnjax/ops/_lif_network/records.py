@@ -1,94 +1,168 @@
-"""The records of `lif_network`: the operands and results of its targets.
+"""The records of `lif_network`: its arrays and numbers on their way to the kernels, in the one table of them.
 
-They are pytrees, and the order of their leaves is the argument order of the kernels, which read the leaves of
-`Operands` and `Record` in the order defined here (xla_ext/cpu/lif_network.hpp). A tree of the same structure may hold
-shapes, batch axes, cotangents, or flags for what is needed, instead of arrays. ``[1 | neurons]`` means one value for
-all neurons or one per neuron.
+A field of a record states the name of an array, its numbers and shape, when it is there, and whether it has a
+cotangent. From this table come the names under which arrays travel (`kernel.py`) and, when the libraries are built, the
+C++ that binds and checks them by these names (``xla_ext/schema/generate.py``). So this file imports nothing but the
+standard library.
+
+Records are pytrees. A tree of the same structure may hold shapes, batch axes, cotangents, or flags for what is needed,
+instead of arrays.
 """
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import typing
+from typing import Annotated, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array
+# The numbers of an array, of which each target knows some types.
+NUMBERS = (
+    "floats",  # of the dtype of the op: of weights, spikes and output
+    "sums",  # in the accumulation dtype
+    "membranes",  # recorded: in the accumulation dtype, or their distances to the threshold in bfloat16
+    "inputs",  # floats, or spikes as uint8 or bool
+    "values",  # of given lists, floats
+    "given_ids",  # uint16 or int32
+    "ids",  # of lists of a layer, in the smaller of these dtypes that holds them
+    "counts",  # int32
+    "bits",  # uint8, one bit per neuron
+    "flags",  # bool
+    "int8",
+)
 
-from snnjax._types import sum_dtype, wide
-from snnjax.ops._connection import Connection
-from snnjax.surrogates import Surrogate
+# The length of an axis; in that of the read-out, neurons are outputs.
+AXES = (
+    "steps",
+    "batch",
+    "width",  # of the array of inputs: their number, or the slots of their lists
+    "sent",  # inputs of a layer, before delays and pooling
+    "weight_rows",  # of dense weights the inputs after pooling, of a convolution its taps
+    "weight_columns",
+    "neurons",
+    "neurons_or_1",  # one value per neuron, or one for all; cotangents have one per neuron
+    "capacity",  # of the lists of a layer
+    "slots",  # the same, or neurons if it fires no lists
+    "input_bytes",  # with one bit for each
+    "neuron_bytes",
+    "pending_or_0",  # the steps of the longest delay and 1, or no rows
+    "steps_or_0",  # no rows if nobody reads them
+)
+
+# What may come in two forms, as one array or as others together: by their names behind that of the field, with their
+# axes where these are others ("last" is the last one).
+FORMS = {
+    "weights": {"values": ("int8", None), "scale": ("floats", ("last",))},  # `Quantised`
+    "events": {
+        "ids": ("given_ids", None),
+        "values": ("values", None),
+    },  # given `SparseSpikes`, without counts
+    "spikes": {
+        "ids": ("ids", ("steps", "batch", "capacity")),
+        "values": ("floats", ("steps", "batch", "capacity")),
+        "num_spikes": ("counts", ("steps", "batch")),
+        "num_listed": ("counts", ("steps", "batch")),
+    },
+}
+
+# Rows of cotangents that kernels may write over recorded membranes consist of whole vectors of so many numbers.
+WIDEST_VECTOR = 16
+
+
+class Arrays(NamedTuple):
+    """An array of a record. It is there always, or as the rest says."""
+
+    numbers: str
+    axes: tuple[str, ...]
+    # "optional", or there "with" or "without" another array or record, which is named from the operands on
+    given: str = "always"
+    gradient: str = "none"  # "wanted" if it is asked for, "always" if the array is there, or "none"
+    form: str = "array"  # or one of FORMS
+
+
+def _of(numbers: str, *axes: str, **options: str) -> Arrays:
+    assert numbers in NUMBERS and set(axes) <= set(AXES)
+    return Arrays(numbers, axes, **options)
+
+
+_CONSTANT = _of("sums", "neurons_or_1", gradient="wanted")
+_COUPLING = _CONSTANT._replace(given="optional")
+_TIMED_SUMS = _of("sums", "steps", "batch", "neurons", given="optional")
+_COUNTS = _of("counts", "batch")
 
 
 class SecondState(NamedTuple):
     r"""The constants of the second state ``w`` of `lif_network`'s neurons; None means absent.
 
-    Each is one value or one per neuron:
-
-    .. math::
-
-        w &= \alpha_w w' + a v' + g_w I + b s' \\
-        v &= \alpha\, \mathrm{reset}(v', s') + g I + c w \\
-        s &= [v > \theta + \kappa w]
-
-    with the current :math:`I`, `w_decay` :math:`\alpha_w`, `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump`
-    :math:`b`, `v_coupling` :math:`c` and `threshold_coupling` :math:`\kappa`.
+    Each is one value or one per neuron. In the equation of `snnjax.lif_network`, `w_decay` is :math:`\alpha_w`,
+    `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump` :math:`b`, `v_coupling` :math:`c` and `threshold_coupling`
+    :math:`\kappa`.
     """
 
-    w_decay: Any
-    w_membrane: Any = None
-    w_gain: Any = None
-    w_jump: Any = None
-    v_coupling: Any = None
-    threshold_coupling: Any = None
+    w_decay: Annotated[Any, _CONSTANT]
+    w_membrane: Annotated[Any, _COUPLING] = None
+    w_gain: Annotated[Any, _COUPLING] = None
+    w_jump: Annotated[Any, _COUPLING] = None
+    v_coupling: Annotated[Any, _COUPLING] = None
+    threshold_coupling: Annotated[Any, _COUPLING] = None
 
 
 class Linear(NamedTuple):
     """What turns the incoming spikes of a layer into its current."""
 
-    weights: Any  # [inputs, neurons], an array or `Quantised`, or those of a convolution
-    bias: Array | None  # [neurons]
-    delays: Any = None  # [inputs] in steps, in the accumulation dtype; None without a `max_delay`
+    # An array or `Quantised`, or the weights of a convolution
+    weights: Annotated[Any, _of("floats", "weight_rows", "weight_columns", gradient="wanted", form="weights")]
+    bias: Annotated[Any, _of("floats", "neurons", given="optional", gradient="wanted")]
+    # In steps, in the accumulation dtype; None without a `max_delay`
+    delays: Annotated[Any, _of("sums", "sent", given="optional", gradient="wanted")] = None
 
 
 class LayerConstants(NamedTuple):
     """A layer's operands besides its input current; in the accumulation dtype except for the recurrent weights."""
 
-    recurrent: Any  # [neurons, neurons], an array or `Quantised`; or None
-    decay: Array  # [1 | neurons], like the three below
-    threshold: Array
-    gain: Array
-    second_threshold: Any  # None among cotangents
-    second_state: SecondState | None  # each [1 | neurons]
+    # An array, `Quantised` or None
+    recurrent: Annotated[
+        Any, _of("floats", "neurons", "neurons", given="optional", gradient="wanted", form="weights")
+    ]
+    decay: Annotated[Any, _CONSTANT]
+    threshold: Annotated[Any, _CONSTANT]
+    gain: Annotated[Any, _CONSTANT]
+    second_threshold: Annotated[Any, _CONSTANT._replace(gradient="none")]  # None among cotangents
+    second_state: SecondState | None
 
 
 class Readout(NamedTuple):
     """A leaky integrator after the last layer."""
 
     linear: Linear
-    decay: Array  # [1 | outputs]
-    gain: Array  # [1 | outputs]
+    decay: Annotated[Any, _CONSTANT]
+    gain: Annotated[Any, _CONSTANT]
 
 
 class LayerState(NamedTuple):
-    """The state that a layer carries from step to step, ``[batch, neurons]``."""
+    """The state that a layer carries from step to step."""
 
-    v: Array  # in the accumulation dtype
-    w: Any  # for layers with a second state, else None
-    spikes: Any  # the listed spikes of recurrent layers, else None
-    # For layers with delays, else None: the undelayed inputs of the last max_delay + 1 steps, oldest first,
-    # ``[rows, batch, inputs]``. No rows stand for rows of zeros.
-    pending: Any = None
+    v: Annotated[Any, _of("sums", "batch", "neurons", gradient="always")]
+    w: Annotated[Any, _of("sums", "batch", "neurons", given="with constants.second_state", gradient="always")]
+    # The listed spikes of recurrent layers, else None
+    spikes: Annotated[
+        Any, _of("floats", "batch", "neurons", given="with constants.recurrent", gradient="always")
+    ]
+    # For layers with delays, else None: the undelayed inputs of the last max_delay + 1 steps, oldest first. No rows
+    # stand for rows of zeros.
+    pending: Annotated[
+        Any, _of("floats", "pending_or_0", "batch", "sent", given="with linears.delays", gradient="always")
+    ] = None
 
 
 class Operands(NamedTuple):
     """The operands of the target."""
 
-    inputs: Any  # [time, batch, inputs], or the ids and values of lists [time, batch, capacity]
+    inputs: Annotated[
+        Any, _of("inputs", "steps", "batch", "width", gradient="wanted", form="events")
+    ]  # an array or `SparseSpikes`
     linears: tuple[Linear, ...]  # one per layer
     constants: tuple[LayerConstants, ...]
     readout: Readout | None
     first: tuple[LayerState, ...]
-    first_readout: Any  # [batch, outputs] in the accumulation dtype, or None
-    lengths: Any  # int32 [batch], or None
+    first_readout: Annotated[Any, _of("sums", "batch", "neurons", given="with readout", gradient="always")]
+    lengths: Annotated[Any, _of("counts", "batch", given="optional")]
 
     @property
     def dtype(self) -> Any:
@@ -99,189 +173,124 @@ class Operands(NamedTuple):
 class Results(NamedTuple):
     """The results of the target."""
 
-    output: Array  # [time, batch, outputs]
-    counts: tuple[Any, ...]  # [batch, neurons], true spikes, in the accumulation dtype
-    dropped: tuple[Array, ...]  # int32 [batch]
-    # `SparseSpikes` or dense [time, batch, neurons] of each layer; None unless recorded
-    spikes: tuple[Any, ...]
+    output: Annotated[Any, _of("floats", "steps", "batch", "neurons")]
+    counts: tuple[Annotated[Any, _of("sums", "batch", "neurons")], ...]  # of true spikes
+    dropped: tuple[Annotated[Any, _COUNTS], ...]
+    # An array or `SparseSpikes` of each layer; None unless recorded
+    spikes: tuple[
+        Annotated[Any, _of("floats", "steps", "batch", "slots", given="optional", form="spikes")], ...
+    ]
     last: tuple[LayerState, ...]
-    last_readout: Any
+    last_readout: Annotated[Any, _of("sums", "batch", "neurons", given="with readout")]
 
 
 class LayerRecord(NamedTuple):
     """What the backward pass needs from the forward pass of a layer; masks have one bit per neuron (`packed`)."""
 
-    # [time, batch, neurons], the membranes after each step (`recorded_membranes`); None where `listed_v` replaces them
-    v: Any
-    # [time, batch, capacity], those of the listed neurons, ascending by id and then 0, if `with_records` requires them
-    listed_v: Any
-    current: Any  # [time, batch, neurons], in the accumulation dtype, if `with_records` requires it
-    spikes: Array  # uint8 [time, batch, ceil(neurons / 8)], the listed spikes
-    listed: Any  # the same for all listed neurons; None without capacity
+    # The membranes after each step (`recorded_membranes`); None where `listed_v` replaces them
+    v: Annotated[Any, _of("membranes", "steps_or_0", "batch", "neurons", given="optional")]
+    # Those of the listed neurons, ascending by id and then 0, if `with_records` requires them
+    listed_v: Annotated[Any, _of("membranes", "steps_or_0", "batch", "capacity", given="optional")]
+    current: Annotated[Any, _TIMED_SUMS]  # if `with_records` requires it
+    spikes: Annotated[Any, _of("bits", "steps", "batch", "neuron_bytes")]  # the listed spikes
+    # The same for all listed neurons; None without capacity
+    listed: Annotated[Any, _of("bits", "steps", "batch", "neuron_bytes", given="with capacity")]
 
 
 class Record(NamedTuple):
     """What the backward pass needs from the forward pass; dense inputs are recorded as bits, read by a kernel."""
 
-    input_bits: Any  # uint8 [time, batch, ceil(inputs / 8)], the inputs that are not 0; None for lists
-    input_is_binary: Any  # bool [time, batch], whether all are 0 or 1; None for lists
+    # The inputs that are not 0, and whether all are 0 or 1; None for lists
+    input_bits: Annotated[Any, _of("bits", "steps", "batch", "input_bytes", given="without inputs.ids")]
+    input_is_binary: Annotated[Any, _of("flags", "steps", "batch", given="without inputs.ids")]
     layers: tuple[LayerRecord, ...]
+
+
+class ForwardResults(NamedTuple):
+    """What the forward pass yields: the record if the switches require it."""
+
+    results: Results
+    record: Record | None
+
+
+class Kept(NamedTuple):
+    """The results that the backward pass needs."""
+
+    output: Annotated[Any, _of("floats", "steps", "batch", "neurons", given="with readout")]
+    spikes: tuple[Annotated[Any, _of("ids", "steps", "batch", "capacity", given="optional", form="ids")], ...]
+
+
+class Cotangents(NamedTuple):
+    """The cotangents of the results; of `SparseSpikes` those of their values."""
+
+    output: Annotated[Any, _of("floats", "steps", "batch", "neurons")]
+    counts: tuple[Annotated[Any, _of("sums", "batch", "neurons", given="optional")], ...]
+    spikes: tuple[Annotated[Any, _of("floats", "steps", "batch", "slots", given="optional")], ...]
+    last: tuple[LayerState, ...]
+    last_readout: Annotated[Any, _of("sums", "batch", "neurons", given="with readout")]
 
 
 class BackwardArguments(NamedTuple):
     """The arguments of the backward pass."""
 
     operands: Operands
-    results: Results
+    results: Kept
     record: Record
-    g: Results  # cotangents of the results; for `SparseSpikes`, those of their values
+    g: Cotangents
 
 
-class LayerSwitches(NamedTuple):
-    """The static switches of a layer."""
+class BackwardResults(NamedTuple):
+    """What the kernel of the backward pass yields."""
 
-    connection: Connection  # of its inputs
-    capacity: int | None  # None if every neuron receives its gradient
-    surrogate: Surrogate
-    reset: str
+    operands: Operands  # their cotangents
+    # Those of the membranes of some layers, which may lie in the memory of the recorded ones
+    g_v: tuple[Annotated[Any, _TIMED_SUMS], ...]
+
+
+class LayerNumbers(NamedTuple):
+    """The static values of a layer, with names as codes; presence of arrays says the rest."""
+
+    reset: int
     detach_reset: bool
-    records_spikes: bool = False  # as a result
-    rounds_record: bool = (
-        False  # of the membranes to bfloat16, whatever the weights are (`recorded_membranes`)
-    )
-    # What the backward pass needs besides the membranes (see `with_records`): the second states, and the currents.
-    needs_w: bool = False
-    records_current: bool = False
-    # Whether the membranes of the listed neurons may replace the others: forward both are recorded, backward those are
-    # all there is.
-    records_listed: bool = False
+    surrogate: int
+    slope: float
+    reach: float  # the distance from the threshold at which the surrogate ends; 0: it does not end
+    capacity: int  # -1: every neuron is listed
+    needs_w: bool  # whether the backward pass needs the second states
+    rounds_cotangents: bool  # to bfloat16, before they are multiplied with the weights
+    exact_within: float  # but not those of neurons below that are nearer than this to their threshold
 
 
-class Switches(NamedTuple):
-    """The static switches of the target."""
+class ConnectionNumbers(NamedTuple):
+    """The static values of what precedes a layer or the read-out; 0 where a part is absent."""
 
-    layers: tuple[LayerSwitches, ...]
-    readout: Connection  # of the read-out's inputs
-    implementation: str | None = None
-    keeps_record: bool = False  # for the backward pass
-
-
-@jax.tree_util.register_static
-@dataclass(frozen=True)
-class Needs:
-    """What the backward pass has to compute; XLA drops the rest, and kernels skip it."""
-
-    operands: Operands  # flags
-    counts: bool  # whether the counts have a cotangent
-
-
-def differentiable(tree: Operands, operands: Operands) -> Operands:
-    """`tree`, which has the structure of `operands`, without the leaves that have no cotangent."""
-    inputs = tree.inputs
-    if isinstance(operands.inputs, tuple):
-        inputs = (None, inputs[1])
-    elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
-        inputs = None
-    constants = tuple(own._replace(second_threshold=None) for own in tree.constants)
-    return tree._replace(inputs=inputs, constants=constants, lengths=None)
+    delay_rows: int = 0  # the longest delay plus 1
+    pooling_height: int = 0
+    pooling_width: int = 0
+    pooling_channels: int = 0
+    window_height: int = 0
+    window_width: int = 0
+    is_mean: bool = False
+    height: int = 0
+    width: int = 0
+    channels: int = 0
+    kernel_height: int = 0
+    kernel_width: int = 0
+    stride_y: int = 0
+    stride_x: int = 0
+    top: int = 0
+    bottom: int = 0
+    left: int = 0
+    right: int = 0
+    groups: int = 0
+    channels_out: int = 0
 
 
-def with_records(switches: Switches, operands: Operands, needed: Operands) -> Switches:
-    """The switches of a forward pass whose backward pass has to compute what is true in `needed`.
-
-    Membranes and listed spikes are always recorded: they determine the slope of the surrogate and the reset. The second
-    states are needed if the threshold depends on them, or for the cotangents of the constants that multiply them. They
-    are linear in membranes, spikes and currents, and are therefore recomputed instead of recorded. The currents are
-    recorded if they reach both states and are needed by these or by the cotangents of the gains; otherwise the
-    cotangent of the gain follows from sums over the weights, except for a convolution. The membranes of the listed
-    neurons are recorded apart where they may be all that the backward pass reads (`_needs_listed_only`).
-    """
-
-    def with_own(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
-        second, need_second = constants.second_state, need.second_state
-        if second is None or need_second is None:
-            # Neurons with different gains may share the weights of a convolution.
-            shares = layer.connection.convolution is not None
-            return layer._replace(records_current=shares and bool(need.gain))
-        w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
-        current = second.w_gain is not None and bool(w or need.gain or need_second.w_gain)
-        current |= layer.connection.convolution is not None and bool(need.gain)
-        return layer._replace(needs_w=bool(w), records_current=current)
-
-    layers = []
-    each = zip(switches.layers, operands.constants, needed.constants, operands.first, strict=True)
-    for layer, constants, need, first in each:
-        lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
-        layers.append(with_own(layer, constants, need)._replace(records_listed=lists))
-    return switches._replace(layers=tuple(layers), keeps_record=True)
+# The roots of the tables: what the two targets take and yield.
+ROOTS = (Operands, ForwardResults, BackwardArguments, BackwardResults)
+STATIC = (LayerNumbers, ConnectionNumbers)
 
 
-def _needs_listed_only(
-    layer: LayerSwitches, constants: LayerConstants, need: LayerConstants, num_neurons: int
-) -> bool:
-    """Whether the membranes of the listed neurons determine all cotangents but that of the counts.
-
-    Elsewhere the slope has no effect. A reset to zero, a reset that is not detached, the cotangents of decay and
-    threshold, and second states depend on all membranes. Lists of more than half of the neurons save too little.
-    """
-    if layer.capacity is None or 2 * layer.capacity > num_neurons or constants.second_state is not None:
-        return False
-    if need.decay or need.threshold:
-        return False
-    return layer.reset == "none" or (layer.reset == "subtract" and layer.detach_reset)
-
-
-def as_read(switches: Switches, record: Record, needs_counts: bool) -> tuple[Switches, Record]:
-    """The switches and the record of a backward pass: each layer's membranes once."""
-    layers, records = [], []
-    for layer, own in zip(switches.layers, record.layers, strict=True):
-        if layer.records_listed and needs_counts:
-            layers.append(layer._replace(records_listed=False))
-            records.append(own._replace(listed_v=None))
-        else:
-            layers.append(layer)
-            records.append(own._replace(v=None) if layer.records_listed else own)
-    return switches._replace(layers=tuple(layers)), record._replace(layers=tuple(records))
-
-
-def recorded_dtype(constants: LayerConstants, dtype: Any, rounds: bool = False) -> Any:
-    """The dtype of the membranes recorded for the backward pass of a network of `dtype` (`recorded_membranes`)."""
-    sums = sum_dtype(dtype)
-    rounded = dtype == jnp.bfloat16 or (rounds and sums == jnp.float32)
-    return jnp.dtype(jnp.bfloat16) if rounded and constants.second_state is None else sums
-
-
-def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any, rounds: bool = False) -> Array:
-    """The membranes as recorded for the backward pass of a network of this dtype.
-
-    A bfloat16 network, or a layer that `rounds` them, records their distance to the threshold in bfloat16, half the
-    memory of float32 membranes. Rounding the membrane itself could move it across the threshold, and so change resets
-    and spikes. The rounded distance keeps its sign, and the surrogate and the second threshold see it to 8 bits. If a
-    second state may move the threshold, or in a float64 network, membranes are recorded unchanged.
-    """
-    kept = recorded_dtype(constants, dtype, rounds)
-    return (v - _origin(constants.threshold, v)).astype(kept) if kept == jnp.bfloat16 else v
-
-
-def membranes_of(record: Array, threshold: Array) -> Array:
-    """The membranes from their record; they are above the threshold if and only if the original ones were."""
-    return wide(record) + _origin(threshold, record) if record.dtype == jnp.bfloat16 else record
-
-
-def _origin(threshold: Array, like: Array) -> Array:
-    """The origin of the distances: from an infinite threshold all would be the same."""
-    return jnp.where(jnp.isfinite(threshold), threshold, 0).reshape((1,) * (like.ndim - 1) + (-1,))
-
-
-def packed(marks: Array) -> Array:
-    """Bool ``[..., neurons]`` as bits, the first neuron lowest: uint8 ``[..., ceil(neurons / 8)]``."""
-    if marks.size == 0:  # which jnp does not accept
-        return jnp.zeros((*marks.shape[:-1], -(-marks.shape[-1] // 8)), jnp.uint8)
-    return jnp.packbits(marks, axis=-1, bitorder="little")
-
-
-def unpacked(bits: Array, num_neurons: int) -> Array:
-    """Undo `packed`."""
-    if bits.size == 0:
-        return jnp.zeros((*bits.shape[:-1], num_neurons), bool)
-    return jnp.unpackbits(bits, axis=-1, count=num_neurons, bitorder="little").astype(bool)
+def fields(record: type) -> dict[str, Any]:
+    """The annotations of a record by field."""
+    return typing.get_type_hints(record, include_extras=True)

@@ -3,14 +3,17 @@
 import array
 import ctypes
 import importlib
+import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from snnjax_jax_plugin import _library
+from snnjax_jax_plugin import _library, _wire
 
 from tests.architecture import ROOT
 
@@ -143,10 +146,77 @@ def test_numbers_of_types_are_those_of_pjrt() -> None:
     assert tables.PJRT_NamedValue_kInt64List == 2
 
 
+# jaxlib, which brings no header of PJRT, says with each call how long it takes the structure of arguments to be.
+SIZES = """
+import ctypes, json, os
+import jax, numpy
+from jaxlib import xla_client
+from pypjrt._abi import pjrt_0_114 as tables
+from snnjax_jax_plugin import _wire
+
+get = _wire.load().GetPjrtApi
+get.restype = ctypes.c_void_p
+table = get()
+size = ctypes.c_size_t.from_address(table).value
+listening = ctypes.create_string_buffer(ctypes.string_at(table, size), size)
+Function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+sizes, kept = {}, []
+
+def listen(name, function):
+    def call(arguments):
+        sizes[name] = ctypes.c_size_t.from_address(arguments).value
+        return function(arguments)
+    kept.append(Function(call))
+    return ctypes.cast(kept[-1], ctypes.c_void_p).value
+
+for name, slot in tables.SLOT.items():
+    place = tables.VTABLE_OFFSET + 8 * slot
+    if place < size:
+        entry = ctypes.c_void_p.from_buffer(listening, place)
+        entry.value = listen(name, Function(entry.value))
+
+capsule = ctypes.pythonapi.PyCapsule_New
+capsule.restype, capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+xla_client.load_pjrt_plugin_with_c_api("ipu", capsule(ctypes.addressof(listening), b"pjrt_c_api", None))
+device = jax.devices("ipu")[0]
+device.memory_stats()
+x = jax.device_put(numpy.ones(3, "f4"), device)
+compiled = jax.jit(lambda x: x + 1, donate_argnums=0).lower(x).compile()
+compiled.cost_analysis(), compiled.memory_analysis()
+y = compiled(x)
+assert x.is_deleted() and y.sum() == 6
+print(json.dumps(sizes), flush=True)
+os._exit(0)  # jaxlib still calls when Python is gone
+"""
+# jaxlib 0.10.2 is of version 0.112: fields that the version of the tables, 0.114, has and it lacks.
+APPENDED_SINCE = {"PJRT_Device_MemoryStats"}
+
+
+@pytest.mark.usefixtures("model")
+def test_structures_of_the_installed_jaxlib_are_those_of_the_tables() -> None:
+    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX")}
+    done = subprocess.run(
+        (sys.executable, "-c", SIZES),
+        cwd=ROOT,
+        env={**known, "SNNJAX_IPU_TILES": "4"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    sizes = json.loads(done.stdout)
+    assert len(sizes) > 50
+    for name, size in sizes.items():
+        theirs = getattr(tables, f"{name}_Args")
+        fields = [getattr(theirs, field) for field, _ in theirs._fields_]
+        ends = [field.offset + field.size for field in fields]
+        assert size >= ends[-1] or (name in APPENDED_SINCE and size in ends), name
+
+
 @pytest.fixture
 def plugin(model: None) -> Any:
     """The plugin as the client of another author sees it."""
-    return importlib.import_module("pypjrt._loader").Plugin(_library.path())
+    return importlib.import_module("pypjrt._loader").Plugin(_wire.path())
 
 
 @pytest.mark.usefixtures("model")

@@ -1,4 +1,4 @@
-"""A process may end at any time, even while a thread compiles for the device."""
+"""A process may end while its programs run on the device."""
 
 import os
 import subprocess
@@ -8,56 +8,26 @@ import pytest
 
 from tests.architecture import ROOT
 
-# A thread that Python does not wait for compiles; the process ends before the lowering does, or right behind it.
-PROGRAM = """
+# The program runs on a thread of the device, and its callback when Python has begun to end.
+RUNNING = """
 import threading
 import time
-
 import jax
-from snnjax.ipu import lowering
+import numpy as np
 
 begun = threading.Event()
-lower = lowering.lower
 
-def slow(program, options):
-    {signal_first}
-    plan = lower(program, options)
-    {signal_last}
-    return plan
+def slow(x):
+    begun.set()
+    time.sleep(0.3)
+    print("called", flush=True)
+    return x
 
-x = jax.device_put(jax.numpy.ones(64), jax.devices("ipu")[0])
-program = jax.jit(lambda x: jax.numpy.sin(x)).lower(x)
-lowering.lower = slow
-threading.Thread(target=program.compile, daemon=True).start()
+shape = jax.ShapeDtypeStruct((), np.float32)
+jax.jit(lambda x: jax.pure_callback(slow, shape, x) + 1)(jax.device_put(np.float32(1), jax.devices("ipu")[0]))
 assert begun.wait(60)
 """
-SIGNALS = {"signal_first": "begun.set(); time.sleep(0.3)", "signal_last": "begun.set()"}
-
-
-def run(program: str) -> tuple[int, str, str]:
-    """How a program of its own ends, and what it writes."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX")}
-    done = subprocess.run(
-        (sys.executable, "-c", program),
-        cwd=ROOT,
-        env={**known, "SNNJAX_IPU_TILES": "4"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-@pytest.mark.usefixtures("model")
-@pytest.mark.parametrize("when", SIGNALS)
-def test_process_ends_while_a_thread_compiles(when: str) -> None:
-    signals = {**dict.fromkeys(SIGNALS, "pass"), when: SIGNALS[when]}
-    assert run(PROGRAM.format(**signals)) == (0, "", "")
-
-
-@pytest.mark.usefixtures("model")
-def test_functions_that_run_when_python_ends_may_compile() -> None:
-    program = """
+LAST = """
 import atexit
 import jax
 
@@ -67,4 +37,22 @@ def last():
 
 jax.jit(lambda x: x * 2)(jax.device_put(1.0, jax.devices("ipu")[0]))
 """
-    assert run(program) == (0, "2.0\n", "")
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    "program, output",
+    [(RUNNING, "called\n"), (LAST, "2.0\n")],
+    ids=["while a program runs", "with a function that compiles"],
+)
+def test_process_ends(program: str, output: str) -> None:
+    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX")}
+    done = subprocess.run(
+        (sys.executable, "-c", program),
+        cwd=ROOT,
+        env={**known, "SNNJAX_IPU_TILES": "4"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, output, "")

@@ -1,11 +1,9 @@
 """The parts of JAX without a promise are there, in this version and in all that `pyproject.toml` allows."""
 
-import inspect
 import re
 import tomllib
 
 import jax
-from jax._src import compiler
 from snnjax_jax_plugin import _jax_private
 
 from tests import architecture
@@ -56,10 +54,3 @@ def test_private_names_are_used_in_one_module_each() -> None:
         if any(architecture.starts_with(name, prefix) for prefix in private)
     }
     assert found == {"snnjax/_jax_compat.py", "xla_ext/pjrt/snnjax_jax_plugin/_jax_private.py"}
-
-
-def test_calls_of_the_compiler_have_a_client() -> None:
-    """By which Python waits for those that compile for the IPU before it ends."""
-    for function in (compiler.compile_or_get_cached, compiler.backend_compile_and_load):
-        assert "backend" in inspect.signature(function).parameters
-    assert _jax_private.compiles_for(inspect.currentframe()) is None

@@ -8,6 +8,7 @@ import functools
 import itertools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -116,5 +117,5 @@ def test_results_and_gradients_equal_the_reference(ipus, name):
         actual, program = compiled(ipus[0], function, {TILES: str(count)}, *arguments)
         assert "snnjax::LifConstantsGradient<true>" in read_profile(program).codelets
         results, dropped, gradients = actual
-        jax.tree.map(np.testing.assert_array_equal, (results, dropped), expected[:2])
-        jax.tree.map(lambda a, e: np.testing.assert_allclose(a, e, **CLOSE), gradients, expected[2])
+        chex.assert_trees_all_equal((results, dropped), expected[:2], strict=True)
+        chex.assert_trees_all_close(gradients, expected[2], **CLOSE, strict=True)

@@ -7,13 +7,15 @@ gradients go through divisions and cosines, which differ in their last bits.
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import snnjax
-from snnjax import SparseSpikes, _dispatch
+from snnjax import SparseSpikes
+from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax.ipu import lowering, read_profile
 from snnjax.quantisation import quantise_network
 from tests import cases
@@ -38,14 +40,6 @@ def on_device(device: jax.Device, function: Any, *arguments: Any) -> Any:
 
 def reference(function: Any, *arguments: Any) -> Any:
     return on_device(jax.devices("cpu")[0], function, *arguments)
-
-
-def assert_close(actual: Any, expected: Any, tolerance: dict[str, float]) -> None:
-    jax.tree.map(
-        lambda a, e: np.testing.assert_allclose(a.astype(np.float64), e.astype(np.float64), **tolerance),
-        actual,
-        expected,
-    )
 
 
 def is_floating(tree: Any) -> bool:
@@ -78,9 +72,8 @@ def test_results_equal_the_reference(ipus, monkeypatch, name):
     plans = targets_of(monkeypatch)
     case = CASES[name]
     arguments = case.arguments(np.random.default_rng(3))
-    assert_close(
-        on_device(ipus[0], case.function, *arguments), reference(case.function, *arguments), {"rtol": 0}
-    )
+    actual, expected = on_device(ipus[0], case.function, *arguments), reference(case.function, *arguments)
+    chex.assert_trees_all_equal(actual, expected, strict=True)
     assert (f"snnjax_{name}".encode() in plans[-1]) == (name in OF_CODELETS)
 
 
@@ -99,7 +92,9 @@ def test_gradients_equal_the_reference(ipus, monkeypatch, name):
     arguments = case.arguments(np.random.default_rng(4))
     floating = tuple(i for i, argument in enumerate(arguments) if is_floating(argument))
     gradient = jax.grad(lambda *a: wavy_sum(function(*a)), argnums=floating)
-    assert_close(on_device(ipus[0], gradient, *arguments), reference(gradient, *arguments), CLOSE)
+    chex.assert_trees_all_close(
+        on_device(ipus[0], gradient, *arguments), reference(gradient, *arguments), **CLOSE, strict=True
+    )
     for text in (f"snnjax_{name}", "_backward"):
         assert (text.encode() in plans[-1]) == (name in OF_CODELETS)
 
@@ -146,9 +141,11 @@ def test_networks_on_events_and_their_gradients(ipus, variant):
             SparseSpikes(**{**vars(lists), "values": values}), layers, readout, **VARIANTS[variant]
         )
 
-    assert_close(on_device(ipus[0], run, *arguments), reference(run, *arguments), {"rtol": 0})
+    chex.assert_trees_all_equal(on_device(ipus[0], run, *arguments), reference(run, *arguments), strict=True)
     gradient = jax.grad(lambda *a: wavy_sum(run(*a)), argnums=(0, 2, 3))
-    assert_close(on_device(ipus[0], gradient, *arguments), reference(gradient, *arguments), CLOSE)
+    chex.assert_trees_all_close(
+        on_device(ipus[0], gradient, *arguments), reference(gradient, *arguments), **CLOSE, strict=True
+    )
 
 
 def test_spiking_output_and_recorded_spikes(ipus):
@@ -159,7 +156,9 @@ def test_spiking_output_and_recorded_spikes(ipus):
         out, state = snnjax.lif_network(lists, layers, None, capacity=(12, 2), record_spikes=True)
         return out.output, out.activity, out.dropped, out.spikes, tuple(state)
 
-    assert_close(on_device(ipus[0], run, lists, layers), reference(run, lists, layers), {"rtol": 0})
+    chex.assert_trees_all_equal(
+        on_device(ipus[0], run, lists, layers), reference(run, lists, layers), strict=True
+    )
 
 
 @pytest.mark.parametrize("capacity", [None, 3])
@@ -168,7 +167,9 @@ def test_networks_in_float16(ipus, capacity):
     layers, readout = network(rng, jnp.float16)
     function = functools.partial(outputs, capacity=capacity)
     arguments = (events(rng), layers, readout)
-    assert_close(on_device(ipus[0], function, *arguments), reference(function, *arguments), HALF)
+    chex.assert_trees_all_close(
+        on_device(ipus[0], function, *arguments), reference(function, *arguments), **HALF, strict=True
+    )
 
 
 def test_gradient_of_each_example(ipus):
@@ -183,7 +184,9 @@ def test_gradient_of_each_example(ipus):
 
     gradients = jax.vmap(jax.grad(one, argnums=(1, 2)), in_axes=(1, None, None))
     arguments = (lists, layers, readout)
-    assert_close(on_device(ipus[0], gradients, *arguments), reference(gradients, *arguments), CLOSE)
+    chex.assert_trees_all_close(
+        on_device(ipus[0], gradients, *arguments), reference(gradients, *arguments), **CLOSE, strict=True
+    )
 
 
 def test_backward_pass_without_its_forward_pass(ipus):
@@ -197,7 +200,7 @@ def test_backward_pass_without_its_forward_pass(ipus):
         out, pull = jax.vjp(lambda *a: outputs(there[0], *a, capacity=3), *there[1:])
         return cases.as_numpy(jax.jit(pull)(jax.tree.map(jnp.ones_like, out)))
 
-    assert_close(run(ipus[0]), run(jax.devices("cpu")[0]), CLOSE)
+    chex.assert_trees_all_close(run(ipus[0]), run(jax.devices("cpu")[0]), **CLOSE, strict=True)
 
 
 @pytest.mark.parametrize("num_ipus", [2, 4])
@@ -208,7 +211,9 @@ def test_network_over_several_ipus(ipus, num_ipus):
     gradient = jax.grad(lambda *a: wavy_sum(outputs(a[2], *a[:2], capacity=6)), argnums=(0, 1))
     there = jax.tree.map(lambda leaf: jax.device_put(leaf, ipus[0]), arguments)
     compiled = jax.jit(gradient, compiler_options={"ipu_ipus": str(num_ipus)}).lower(*there).compile()
-    assert_close(cases.as_numpy(compiled(*there)), reference(gradient, *arguments), CLOSE)
+    chex.assert_trees_all_close(
+        cases.as_numpy(compiled(*there)), reference(gradient, *arguments), **CLOSE, strict=True
+    )
     profile = read_profile(compiled)
     assert profile.tile_memory.size == num_ipus * 8  # as many tiles each as tests/conftest.py says
     assert profile.exchange.link_bytes > 0
@@ -227,9 +232,16 @@ def test_a_loop_of_single_steps(ipus):
 
         return jax.lax.scan(step, jnp.zeros((3, 6)), inputs)
 
-    assert_close(on_device(ipus[0], run, inputs, weights), reference(run, inputs, weights), {"rtol": 0})
+    chex.assert_trees_all_equal(
+        on_device(ipus[0], run, inputs, weights), reference(run, inputs, weights), strict=True
+    )
     gradient = jax.grad(lambda *a: wavy_sum(run(*a)), argnums=(0, 1))
-    assert_close(on_device(ipus[0], gradient, inputs, weights), reference(gradient, inputs, weights), CLOSE)
+    chex.assert_trees_all_close(
+        on_device(ipus[0], gradient, inputs, weights),
+        reference(gradient, inputs, weights),
+        **CLOSE,
+        strict=True,
+    )
 
 
 def steps_of_descent(loss, params):
@@ -266,17 +278,16 @@ def test_networks_inside_transformations(ipus, name):
         return outputs(lists, *params, capacity=3)[0][-1]
 
     run = COMPOSED[name](function, lambda params: wavy_sum(function(params)))
-    assert_close(on_device(ipus[0], run, params), reference(run, params), CLOSE)
+    chex.assert_trees_all_close(on_device(ipus[0], run, params), reference(run, params), **CLOSE, strict=True)
 
 
 def test_op_that_the_ipu_does_not_know_runs_on_its_reference(ipus):
     """Whatever its kernel on the CPU is called."""
-    kernel = _dispatch.Kernel(
-        lambda x, static, groups: jax.ffi.ffi_call("snnjax_made_up", jax.typeof(x))(x), lambda *_: None
-    )
+    kernel = Kernel(lambda *_: jax.ffi.ffi_call("snnjax_made_up", ())(), lambda *_: None)
+    target = Target("snnjax_made_up", "made_up", lambda x, _: 2 * x, {"cpu": kernel})
 
     def double(x: jax.Array) -> jax.Array:
-        return _dispatch.evaluate("snnjax_made_up", lambda x, _: 2 * x, x, 0, 0, kernel=kernel)
+        return evaluate(target, x, 0, 0)
 
     assert on_device(ipus[0], double, jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
 

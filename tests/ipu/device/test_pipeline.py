@@ -1,5 +1,6 @@
 """Pipelines over modelled IPUs: they learn what one CPU device learns, and the profile shows the bubble."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -91,9 +92,8 @@ def test_ipus_learn_what_one_device_learns(ipus, devices, rounds, total, turns) 
     gradients = train.unstack_stages(jax.tree.map(np.asarray, stacked), devices)
     assert np.any(others[0].layers[0].weights)
     # Pieces are added up one after the other, and the codelets' sums have another order.
-    np.testing.assert_allclose(np.asarray(value), expected, rtol=1e-5)
-    for ours, theirs in zip(jax.tree.leaves(gradients), jax.tree.leaves(others), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(value, expected, rtol=1e-5, strict=True)
+    chex.assert_trees_all_close(gradients, others, rtol=1e-4, atol=1e-6, strict=True)
     # The profile counts the turns, those of the bubble among them.
     permutes = [each for each in read_profile(compiled).operations if each.name == "collective_permute"]
     assert {each.executions for each in permutes} == {turns}

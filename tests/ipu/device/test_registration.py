@@ -73,9 +73,7 @@ def test_platform_can_be_chosen_as_the_default(installed: Path) -> None:
 
 def test_library_that_is_not_built_is_quietly_absent(installed: Path) -> None:
     """As in an editable install before `make kernels`."""
-    elsewhere = (
-        "import pathlib, snnjax_jax_plugin._library as m; m.path = lambda: pathlib.Path('/nowhere.so')"
-    )
+    elsewhere = "import pathlib, snnjax_jax_plugin._wire as m; m.path = lambda: pathlib.Path('/nowhere.so')"
     output, warnings = run(installed, f"{elsewhere}\n{SOME_WORK}\nprint(jax.devices()){ASKED}")
     assert output.splitlines() == [
         "[CpuDevice(id=0)]",
@@ -123,7 +121,7 @@ before = loaded()
 print(*sorted({{*loaded()}} - {{*before}}))
 """
 PLUGIN = " ".join(
-    f"snnjax_jax_plugin{name}" for name in ("", "._ending", "._jax_private", "._library", "._rules")
+    f"snnjax_jax_plugin{name}" for name in ("", "._jax_private", "._library", "._rules", "._wire")
 )
 
 
@@ -143,7 +141,7 @@ def test_first_program_for_the_platform_imports_the_lowering(installed: Path) ->
 
 
 def test_nothing_of_snnjax_is_imported_where_the_library_is_not_built(installed: Path) -> None:
-    nowhere = "import snnjax_jax_plugin._library as m; m.path().exists(); m.is_not_built = lambda: True"
+    nowhere = "import pathlib, snnjax_jax_plugin._wire as m; m.path = lambda: pathlib.Path('/nowhere.so')"
     output, _ = run(installed, LOADED.format(f"{nowhere}\njax.devices()"))
     assert output == f"{PLUGIN}\n"
 

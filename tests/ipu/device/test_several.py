@@ -1,5 +1,6 @@
 """Several IPUs: arrays spread over them, programs on all or some, in any order."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,7 +119,7 @@ def test_plain_jit_trains_over_batch_and_columns_in_parts(ipus):
     for _ in range(2):
         params, value = train(params, arrays["x"], arrays["y"])
         expected, loss = jax.jit(step)(expected, whole["x"], whole["y"])
-        jax.tree.map(lambda p, e: np.testing.assert_allclose(p, e, 1e-4, 1e-5), params, expected)
+        chex.assert_trees_all_close(params, expected, rtol=1e-4, atol=1e-5, strict=True)
         np.testing.assert_allclose(value, loss, rtol=1e-5)
     jax.effects_barrier()
     assert len(seen) == 4  # once a step, here and on the CPU

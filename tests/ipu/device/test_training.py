@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,19 +28,18 @@ def promotion():
         yield
 
 
-def trained(device: jax.Device, step: Any, arguments: Any) -> list[np.ndarray]:
+def trained(device: jax.Device, step: Any, arguments: Any) -> Any:
     """Parameters, state and loss after some steps that donate both."""
     params, state, *rest = jax.tree.map(lambda leaf: jax.device_put(jnp.copy(leaf), device), arguments)
     run = jax.jit(step, donate_argnums=(0, 1))
     for _ in range(STEPS):
         params, state, *results = run(params, state, *rest)
-    return [np.asarray(leaf) for leaf in jax.tree.leaves((params, state, results))]
+    return params, state, results
 
 
 def assert_equal_training(ipu: jax.Device, step: Any, arguments: Any, **tolerance: float) -> None:
-    pairs = zip(trained(ipu, step, arguments), trained(jax.devices("cpu")[0], step, arguments), strict=True)
-    for actual, expected in pairs:
-        np.testing.assert_allclose(actual, expected, **(CLOSE | tolerance))
+    actual, expected = (trained(device, step, arguments) for device in (ipu, jax.devices("cpu")[0]))
+    chex.assert_trees_all_close(actual, expected, **(CLOSE | tolerance), strict=True)
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
@@ -72,8 +72,7 @@ def test_training_where_the_weights_of_the_network_lie_equals_the_cpu(ipus, tile
     expected = jax.jit(train)(params)
     there = jax.device_put(params, ipus[0])
     actual = jax.jit(train, compiler_options={"ipu_tiles": tiles})(there)
-    for each, other in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(np.asarray(each), np.asarray(other), **CLOSE)
+    chex.assert_trees_all_close(actual, expected, **CLOSE, strict=True)
 
 
 def test_a_network_of_convolutions_pools_and_delays_equals_the_cpu(ipus):
@@ -273,6 +272,4 @@ def test_data_parallel_training_equals_one_device(ipus):
         *state, expected_value = jax.jit(step)(*expected)
         expected = (*state, x, labels)
     np.testing.assert_allclose(value, expected_value, **CLOSE)
-    pairs = zip(jax.tree.leaves(placed[:2]), jax.tree.leaves(expected[:2]), strict=True)
-    for actual, desired in pairs:
-        np.testing.assert_allclose(np.asarray(actual), np.asarray(desired), **CLOSE)
+    chex.assert_trees_all_close(tuple(placed[:2]), tuple(expected[:2]), **CLOSE, strict=True)

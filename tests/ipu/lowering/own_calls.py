@@ -13,10 +13,17 @@ import numpy as np
 from snnjax import Surrogate, _targets, lif_step
 from snnjax._types import RESET_TIMES, RESETS, SURROGATES
 from snnjax.ipu.lowering.types import numpy_dtype
+from snnjax.ops._lif_network.records import ConnectionNumbers, LayerNumbers
 
 
-def attribute(text: str) -> tuple[str, Any]:
-    """``layers:s64=1,0`` -> ("layers", array([1, 0])); one number is a scalar unless the handler reads an array."""
+def is_array(target: str, name: str) -> bool:
+    """Whether an attribute has a number for each layer."""
+    of_network = target.startswith("snnjax_lif_network")
+    return of_network and name in (*LayerNumbers._fields, *ConnectionNumbers._fields)
+
+
+def attribute(target: str, text: str) -> tuple[str, Any]:
+    """``reset:s64=1,0`` -> ("reset", array([1, 0])); one number is a scalar unless the handler reads an array."""
     name, _, rest = text.partition(":")
     dtype, _, value = rest.partition("=")
     if dtype == "string":
@@ -25,8 +32,7 @@ def attribute(text: str) -> tuple[str, Any]:
         return name, {"true": True, "false": False}[value]
     numbers = np.array([float(n) if dtype.startswith("f") else int(n) for n in value.split(",") if n])
     array = numbers.astype(numpy_dtype(dtype))
-    is_array = name in ("connections", "layers", "slopes", "reaches", "exact_within", "needs")
-    return name, array if is_array else array[0]
+    return name, array if is_array(target, name) else array[0]
 
 
 def call(target: str, arrays: list[np.ndarray], types: list[Any], attributes: list[str]) -> list[np.ndarray]:
@@ -34,15 +40,14 @@ def call(target: str, arrays: list[np.ndarray], types: list[Any], attributes: li
     assert _targets.missing() is None
     results = [jax.ShapeDtypeStruct(type_.shape, numpy_dtype(type_.dtype)) for type_ in types]
     with jax.default_device(jax.devices("cpu")[0]):
-        called = _targets.call(
-            target, list(map(jnp.asarray, arrays)), results, **dict(map(attribute, attributes))
-        )
+        given = dict(attribute(target, text) for text in attributes)
+        called = _targets.call(target, list(map(jnp.asarray, arrays)), results, **given)
     return [np.asarray(array) for array in called]
 
 
 def step(is_backward: bool, arrays: list[np.ndarray], attributes: list[str]) -> list[np.ndarray]:
     """What `lif_step` yields, or its backward pass: all arrays have a leading groups axis of length 1."""
-    given: dict[str, Any] = dict(map(attribute, attributes))
+    given: dict[str, Any] = dict(attribute("snnjax_lif_step", text) for text in attributes)
     options = {
         "surrogate": Surrogate(SURROGATES[given["surrogate"]], float(given["slope"])),
         "reset": RESETS[given["reset"]],

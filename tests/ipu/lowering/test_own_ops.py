@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import Surrogate
+from snnjax import Surrogate, _targets
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
 from tests.ipu.lowering.arrays import numbers
@@ -114,6 +114,9 @@ def test_network_s_attributes_are_those_of_the_cpu():
     instruction = plan_of(lambda x: network(x, layer(bias=jnp.ones(5))), X).main.instructions
     (call,) = (each for each in instruction if each.op == "custom_call")
     attributes = dict(text.split(":", 1) for text in call.texts[1:])
-    assert attributes["layers"] == "s64=1,0,0,1,0,-1,0,0,0,0,0,0"
-    assert attributes["has_readout"] == "bool=false"
-    assert attributes["slopes"].startswith("f32=")
+    names = "inputs linears.weights[0] linears.bias[0] constants.decay[0] constants.threshold[0]"
+    assert attributes["operand_names"].startswith(f"string={names} ")
+    assert attributes["reset"] == "s64=0"
+    assert attributes["capacity"] == "s64=-1"
+    assert attributes["slope"].startswith("f32=")
+    assert attributes["schema"] == f"string={_targets.schema()}"

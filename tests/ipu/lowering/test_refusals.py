@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from snnjax.ipu.lowering import Unsupported, lower, lower_check
+from snnjax.ipu.lowering import Unsupported, lower
+from snnjax.ipu.lowering.rules.primitives import lower_check
 from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.checks import plan_of
 

@@ -1,5 +1,4 @@
-// The target `snnjax_lif_network`: the forward pass, with results in the order of `Results` and `Record` in
-// snnjax/ops/_lif_network/records.py.
+// The target `snnjax_lif_network`: the forward pass.
 #include <builders/vertices.hpp>
 #include <popops/ElementWise.hpp>
 #include <poputil/VertexTemplates.hpp>
@@ -17,37 +16,36 @@ using poplar::Tensor;
 
 class Results {
  public:
-  Results(Lowering& lowering, const Instruction& instruction, const NetworkOperands& operands,
-          const NetworkOnTiles& network)
+  Results(Lowering& lowering, const ForwardCall& call, const NetworkOperands& operands, const NetworkOnTiles& network)
       : lowering_(lowering),
-        instruction_(instruction),
+        results_(call.results.results),
         operands_(operands),
         network_(network),
         plan_(network.plan),
         num_lif_(operands.fields.size()) {}
 
-  // Returns the number of results before the record.
-  std::size_t run() {
+  void run() {
     const std::size_t last = plan_.layers.size() - 1;
-    give(operands_.has_readout ? membranes(last) : trueSpikes(last));
-    for (std::size_t l = 0; l < num_lif_; ++l) give(inBatch(l, network_.tensors.layers[l].counts));
+    give(results_.output, operands_.has_readout ? membranes(last) : trueSpikes(last));
+    for (std::size_t l = 0; l < num_lif_; ++l) give(results_.counts[l], inBatch(l, network_.tensors.layers[l].counts));
     for (std::size_t l = 0; l < num_lif_; ++l) giveDropped(l);
+    for (std::size_t l = 0; l < num_lif_; ++l) giveSpikes(l);
     for (std::size_t l = 0; l < num_lif_; ++l) {
-      if (operands_.fields[l].records_spikes) giveSpikes(l);
-    }
-    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const builders::LayerTensors& tensors = network_.tensors.layers[l];
-      give(inBatch(l, builders::membraneRow(plan_, l, tensors, plan_.membraneRows(l) - 1)));
-      if (tensors.second_states.valid()) {
-        give(inBatch(l, builders::secondRow(plan_, l, tensors, plan_.secondRows(l) - 1)));
-      }
-      if (tensors.last_spikes.valid()) give(tensors.last_spikes);
+      const lif_network::LayerState<Value>& to = results_.last[l];
+      give(to.v, lastMembranes(l));
+      if (to.w) give(to.w, inBatch(l, builders::secondRow(plan_, l, tensors, plan_.secondRows(l) - 1)));
+      if (to.spikes) give(to.spikes, tensors.last_spikes);
     }
-    return given_;
+    if (results_.last_readout) give(results_.last_readout, lastMembranes(last));
   }
 
  private:
-  void give(const Tensor& tensor) { yield(lowering_, instruction_, given_++, tensor); }
+  void give(const Value& result, const Tensor& tensor) { yield(lowering_, result.value(), tensor); }
+
+  Tensor lastMembranes(std::size_t l) const {
+    return inBatch(l, builders::membraneRow(plan_, l, network_.tensors.layers[l], plan_.membraneRows(l) - 1));
+  }
 
   // Blocks [tiles, batch * columns] as [batch, neurons].
   Tensor inBatch(std::size_t l, const Tensor& blocks) const {
@@ -90,22 +88,25 @@ class Results {
   }
 
   void giveDropped(std::size_t l) {
-    if (plan_.firesLists(l)) return give(network_.tensors.lists[l + 1].dropped);
+    const Value& to = results_.dropped[l];
+    if (plan_.firesLists(l)) return give(to, network_.tensors.lists[l + 1].dropped);
     const Tensor none = lowering_.graph().addConstant(poplar::INT, {1}, 0, lowering_.debug("dropped"));
     lowering_.graph().setTileMapping(none, plan_.layers[l].tiles.first);
-    give(none);
+    give(to, none);
   }
 
   void giveSpikes(std::size_t l) {
-    if (!operands_.fields[l].capacity) return give(trueSpikes(l));
+    const lif_network::Spikes<Value>& to = results_.spikes[l];
+    if (to.array) give(to.array, trueSpikes(l));
+    if (!to.ids) return;
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor records = inTime(plan_, list, network_.tensors.lists[l + 1].history, list.stride);
     const auto entries = [&](std::size_t first, std::size_t last) { return records.slice(first, last, 2); };
-    const std::size_t slots = lowering_.type(instruction_.outputs[given_]).shape.back();  // maybe more than neurons
-    give(padded(entries(kListHeader, kListHeader + list.capacity), slots, list.num_neurons));
-    give(padded(values(list, network_.tensors.lists[l + 1].history), slots, 0));
-    give(entries(kTrueSpikes, kTrueSpikes + 1));
-    give(entries(kListed, kListed + 1));
+    const std::size_t slots = lowering_.type(*to.ids).shape.back();  // maybe more than neurons
+    give(to.ids, padded(entries(kListHeader, kListHeader + list.capacity), slots, list.num_neurons));
+    give(to.values, padded(values(list, network_.tensors.lists[l + 1].history), slots, 0));
+    give(to.num_spikes, entries(kTrueSpikes, kTrueSpikes + 1));
+    give(to.num_listed, entries(kListed, kListed + 1));
   }
 
   // With `slots` along the last dimension.
@@ -138,16 +139,15 @@ class Results {
   }
 
   Lowering& lowering_;
-  const Instruction& instruction_;
+  const lif_network::Results<Value>& results_;
   const NetworkOperands& operands_;
   const NetworkOnTiles& network_;
   const builders::NetworkPlan& plan_;
   std::size_t num_lif_;
-  std::size_t given_ = 0;
 };
 
-// The results from `first` on are the record, which stays on the tiles: what leaves instead marks itself.
-void giveRecord(Lowering& lowering, const Instruction& instruction, std::size_t first, const NetworkOnTiles& network) {
+// The record stays on the tiles: what leaves instead marks itself.
+void giveRecord(Lowering& lowering, const ForwardCall& call, const NetworkOnTiles& network) {
   const auto record = std::make_shared<const NetworkOnTiles>(network);
   const auto marked = [&](const poplar::Type& type) {  // bits are all set
     const bool is_float = type == poplar::FLOAT;
@@ -157,60 +157,46 @@ void giveRecord(Lowering& lowering, const Instruction& instruction, std::size_t 
     lowering.graph().setTileMapping(one, network.plan.layers.front().tiles.first);
     return is_float ? one.reinterpret(type) : one;
   };
-  for (std::size_t i = first; i < instruction.outputs.size(); ++i) {
-    const ArrayType& type = lowering.type(instruction.outputs[i]);
-    const auto elements = static_cast<unsigned>(type.numElements());
-    lowering.bind(instruction.outputs[i], marked(poplarType(type.dtype)).broadcast(elements, 0).reshape(type.shape));
-    lowering.attach(instruction.outputs[i], record);
+  for (std::size_t leaf = 0; leaf < call.results.kLeaves.size(); ++leaf) {
+    if (call.results.kLeaves[leaf].within != lif_network::Switch::kRecord) continue;
+    for (std::size_t l = 0; l < (call.results.kLeaves[leaf].is_layered ? call.layers.size() : 1); ++l) {
+      const Value& result = call.results.at(leaf, l);
+      if (!result) continue;
+      const ArrayType& type = lowering.type(*result);
+      const auto elements = static_cast<unsigned>(type.numElements());
+      lowering.bind(*result, marked(poplarType(type.dtype)).broadcast(elements, 0).reshape(type.shape));
+      lowering.attach(*result, record);
+    }
   }
-}
-
-bool keepsRecord(const Instruction& instruction, const NetworkOperands& operands) {
-  return flag(instruction, "records") || operands.recordSpikes();
 }
 
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
-  Taker taker(instruction.inputs);
-  const NetworkOperands operands(instruction, taker);
-  const NetworkOnTiles network =
-      bringNetwork(lowering, operands, optionsOf(lowering, instruction, operands, keepsRecord(instruction, operands)));
+  const ForwardCall call(instruction);
+  const NetworkOperands operands = call.network();
+  const NetworkOnTiles network = bringNetwork(lowering, operands, optionsOf(lowering, operands, call.keepsRecord()));
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
-  const std::size_t results = Results(lowering, instruction, operands, network).run();
-  if (flag(instruction, "records")) giveRecord(lowering, instruction, results, network);
+  Results(lowering, call, operands, network).run();
+  giveRecord(lowering, call, network);
 }
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
-  Taker taker(instruction.inputs);
-  const NetworkOperands operands(instruction, taker);
-  return proposalsFor(operands, planOf(plan, instruction, operands, keepsRecord(instruction, operands), target));
-}
-
-void checkSpikes(const NetworkCheck& check, std::size_t l, Taker& results) {
-  const LayerFields& fields = check.operands().fields[l];
-  const std::size_t neurons = check.neurons(l);
-  if (!fields.capacity) return check.needTimed(results.next(), Numbers::kAny, {neurons});
-  // A spiking output fires no lists; a recurrent one lists all of its neurons.
-  const bool is_output = !check.operands().has_readout && l + 1 == check.operands().fields.size();
-  check.op().need(!is_output || (fields.is_recurrent && *fields.capacity >= neurons), "list what it records");
-  check.needTimed(results.next(), Numbers::kIds, {*fields.capacity});
-  check.needTimed(results.next(), Numbers::kFloats, {*fields.capacity});
-  for (int count = 0; count < 2; ++count) check.needTimed(results.next(), Numbers::kCounts, {});
+  const ForwardCall call(instruction);
+  const NetworkOperands operands = call.network();
+  return proposalsFor(operands, planOf(plan, operands, call.keepsRecord(), target));
 }
 
 void checkLifNetwork(const OperationCheck& op) {
-  Taker taker(op.instruction().inputs), results(op.instruction().outputs);
-  const NetworkOperands operands(op.instruction(), taker);
+  const ForwardCall call(op.instruction());
+  const NetworkOperands operands = call.network();
   const NetworkCheck check(op, operands);
-  op.need(taker.done(), "have as many operands as its attributes say");
-  check.needTimed(results.next(), Numbers::kAny, {check.neurons(operands.layers.size() - 1)});
-  const std::size_t count = operands.fields.size();
-  for (std::size_t l = 0; l < count; ++l) check.needSequences(results.next(), Numbers::kFloats, {check.neurons(l)});
-  for (std::size_t l = 0; l < count; ++l) check.needSequences(results.next(), Numbers::kCounts, {});
-  for (std::size_t l = 0; l < count; ++l) {
-    if (operands.fields[l].records_spikes) checkSpikes(check, l, results);
+  check.needAll(call.operands);
+  check.needAll(call.results);
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+    // A spiking output fires no lists; a recurrent one lists all of its neurons.
+    const bool is_output = !operands.has_readout && l + 1 == operands.fields.size();
+    const bool lists_all = operands.fields[l].is_recurrent && operands.fields[l].capacity >= check.neurons(l);
+    op.need(!call.results.results.spikes[l].ids || !is_output || lists_all, "list what it records");
   }
-  check.needStates(results);
-  op.need(results.done() || flag(op.instruction(), "records"), "have as many results as its attributes say");
 }
 
 }  // namespace

@@ -12,39 +12,108 @@
 namespace snnjax::executor::targets {
 namespace {
 
-// Numbers a layer in the attribute `layers`; the codelets ignore the last two, which are for the CPU.
-constexpr std::size_t kFields = 12;
+// Static values from the texts of an instruction; where there is none, they are 0.
+struct TextNumbers {
+  const Instruction& instruction;
 
-std::vector<LayerFields> fieldsOf(const Instruction& instruction) {
-  const auto check = [&](bool holds, const std::string& attribute, const std::string& expected) {
-    if (holds) return;
-    throw Error(ErrorCode::kInvalidArgument, "compile: `" + attribute + "` of " + instruction.texts[0] + " must " +
-                                                 expected + ". Compile the function again.");
-  };
-  const std::vector<long> numbers = wholeNumbers(instruction, "layers");
-  check(!numbers.empty() && numbers.size() % kFields == 0, "layers", "hold 12 numbers a layer");
-  check(realNumbers(instruction, "slopes").size() == numbers.size() / kFields, "slopes", "hold a number a layer");
-  std::vector<LayerFields> fields;
-  for (std::size_t i = 0; i < numbers.size(); i += kFields) {
-    const auto known = [&](std::size_t field, long limit) {
-      const long number = numbers[i + field];
-      check(number >= 0 && number < limit, "layers", "hold numbers that it knows");
-      return static_cast<unsigned>(number);
+  template <typename Record, typename T>
+  void read(const char* name, std::vector<Record>& all, T Record::* field) const {
+    if (!hasAttribute(instruction, name)) return;
+    const auto fill = [&](const auto& numbers) {
+      if (numbers.size() != all.size()) refuseNumbers(name, "hold a number a layer");
+      for (std::size_t i = 0; i < all.size(); ++i) all[i].*field = static_cast<T>(numbers[i]);
     };
-    LayerFields layer{numbers[i] != 0,
-                      numbers[i + 1] != 0,
-                      known(2, Reset::None + 1),
-                      numbers[i + 3] != 0,
-                      known(4, Surrogate::StraightThrough + 1),
-                      std::nullopt,
-                      known(6, 1L << kSecondConstants),
-                      numbers[i + 7] != 0,
-                      numbers[i + 8] != 0,
-                      numbers[i + 9] != 0};
-    if (numbers[i + 5] >= 0) layer.capacity = known(5, std::numeric_limits<int>::max());
-    fields.push_back(layer);
+    if constexpr (std::is_same_v<T, float>) {
+      fill(realNumbers(instruction, name));
+    } else {
+      fill(wholeNumbers(instruction, name));
+    }
   }
+
+  [[noreturn]] void refuseNumbers(const std::string& name, const std::string& expected) const {
+    throw Error(ErrorCode::kInvalidArgument, "compile: `" + name + "` of " + instruction.texts[0] + " must " +
+                                                 expected + ". Compile the function again.");
+  }
+};
+
+// Throws unless a number of an enumeration, or of slots, is from 0 on and below a limit.
+unsigned known(const char* name, std::int64_t number, std::int64_t limit) {
+  if (number < 0 || number >= limit) refuseCall(name, "hold numbers that it knows", std::to_string(number));
+  return static_cast<unsigned>(number);
+}
+
+LayerFields fieldsOf(const lif_network::LayerNumbers& numbers, const lif_network::LayerConstants<Value>& constants,
+                     bool records_current) {
+  LayerFields fields{
+      .is_recurrent = constants.recurrent.array.has_value(),
+      .reset = known("reset", numbers.reset, Reset::None + 1),
+      .detach_reset = numbers.detach_reset,
+      .surrogate = known("surrogate", numbers.surrogate, Surrogate::StraightThrough + 1),
+      .slope = numbers.slope,
+      .capacity = std::nullopt,
+      .has_second = constants.second_state.w_decay.has_value(),
+      .raises_threshold = constants.second_state.threshold_coupling.has_value(),
+      .keeps_second = numbers.needs_w || records_current,
+  };
+  if (numbers.capacity >= 0) fields.capacity = known("capacity", numbers.capacity, std::numeric_limits<int>::max());
   return fields;
+}
+
+LayerOperands layerOf(const lif_network::Operands<Value>& from, std::size_t l) {
+  const lif_network::LayerConstants<Value>& constants = from.constants[l];
+  return {
+      .weights = from.linears[l].weights.array.value(),
+      .decay = constants.decay.value(),
+      .gain = constants.gain.value(),
+      .first_v = from.first[l].v.value(),
+      .bias = from.linears[l].bias,
+      .recurrent = constants.recurrent.array,
+      .threshold = constants.threshold,
+      .second_threshold = constants.second_threshold,
+      .first_w = from.first[l].w,
+      .first_spikes = from.first[l].spikes,
+      .second = secondOf(constants.second_state),
+  };
+}
+
+// The arrays of a call, which are there as the table says.
+NetworkOperands networkOf(const std::vector<lif_network::LayerNumbers>& numbers,
+                          const lif_network::Operands<Value>& from, const lif_network::Record<Value>& record) {
+  NetworkOperands network;
+  network.has_lists = from.inputs.ids.has_value();
+  network.has_readout = from.readout.decay.has_value();
+  network.ids = from.inputs.ids;
+  network.inputs = network.has_lists ? from.inputs.values.value() : from.inputs.array.value();
+  network.lengths = from.lengths;
+  const lif_network::Linear<Value>& last = from.readout.linear;
+  bool is_known = !last.weights.values && !last.delays;
+  for (std::size_t l = 0; l < numbers.size(); ++l) {
+    const lif_network::Linear<Value>& linear = from.linears[l];
+    is_known = is_known && !linear.weights.values && !linear.delays && !from.constants[l].recurrent.values;
+    if (!is_known) break;
+    network.fields.push_back(fieldsOf(numbers[l], from.constants[l], record.layers[l].current.has_value()));
+    network.layers.push_back(layerOf(from, l));
+  }
+  if (!is_known) refuseCall("operands", "be without delays and int8 weights", "some");
+  if (!network.has_readout) return network;
+  LayerOperands& readout = network.layers.emplace_back();
+  readout.weights = last.weights.array.value();
+  readout.bias = last.bias;
+  readout.decay = from.readout.decay.value();
+  readout.gain = from.readout.gain.value();
+  readout.first_v = from.first_readout.value();
+  return network;
+}
+
+// Throws unless the arrays of a root are there that the table asks for.
+template <typename Root>
+void checkGiven(const Root& root, const lif_network::Operands<Value>& operands,
+                const std::vector<lif_network::LayerNumbers>& layers) {
+  const auto has = [&](lif_network::Switch by, std::size_t layer) {
+    if (by == lif_network::Switch::kCapacity) return layers[layer].capacity >= 0;
+    return operands.has(by, layer) || root.has(by, layer);
+  };
+  schema::check(root, layers.size(), has, [](const auto&, std::size_t, const Value&) {}, refuseCall);
 }
 
 bool isZero(const Lowering& lowering, ValueId value) {
@@ -215,56 +284,67 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
 
 }  // namespace
 
-ValueId Taker::next() {
-  if (done()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "lif_network: `operands` must be as many as its attributes say, got fewer. Call snnjax.lif_network.");
-  }
-  return (*values_)[taken_++];
+void refuseCall(const std::string& name, const std::string& expected, const std::string& actual) {
+  throw Error(ErrorCode::kInvalidArgument, "compile: `" + name + "` of lif_network must " + expected + ", got " +
+                                               actual +
+                                               ". Compile the function again, with libraries of its version (`make "
+                                               "kernels` builds them).");
 }
 
-std::optional<ValueId> Taker::nextIf(bool is_there) { return is_there ? std::optional(next()) : std::nullopt; }
-
-NetworkOperands::NetworkOperands(const Instruction& instruction, Taker& taker)
-    : fields(fieldsOf(instruction)),
-      has_lists(flag(instruction, "has_lists")),
-      has_readout(flag(instruction, "has_readout")) {
-  ids = taker.nextIf(has_lists);
-  inputs = taker.next();
-  layers.resize(fields.size() + (has_readout ? 1 : 0));
-  for (std::size_t l = 0; l < fields.size(); ++l) {
-    layers[l].weights = taker.next();
-    layers[l].bias = taker.nextIf(fields[l].has_bias);
+std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction) {
+  const std::string digest = hasAttribute(instruction, "schema") ? attribute(instruction, "schema") : "none";
+  if (digest != lif_network::kDigest) {
+    refuseCall("schema", "be " + std::string(lif_network::kDigest) + ", that of the IPU Model", digest);
   }
-  for (std::size_t l = 0; l < fields.size(); ++l) {
-    layers[l].recurrent = taker.nextIf(fields[l].is_recurrent);
-    layers[l].decay = taker.next();
-    layers[l].threshold = taker.next();
-    layers[l].gain = taker.next();
-    layers[l].second_threshold = taker.next();
-    for (unsigned k = 0; k < kSecondConstants; ++k) layers[l].second[k] = taker.nextIf(fields[l].hasSecond(k));
+  const TextNumbers texts{instruction};
+  const std::size_t layers = wholeNumbers(instruction, "capacity").size();
+  if (layers == 0 || layers != number(instruction, "layers")) {
+    texts.refuseNumbers("layers", "be as many as `capacity` has numbers, and one at least");
   }
-  if (has_readout) {
-    layers.back().weights = taker.next();
-    layers.back().bias = taker.nextIf(flag(instruction, "readout_has_bias"));
-    layers.back().decay = taker.next();
-    layers.back().gain = taker.next();
-  }
-  for (std::size_t l = 0; l < fields.size(); ++l) {
-    layers[l].first_v = taker.next();
-    layers[l].first_w = taker.nextIf(fields[l].hasSecond());
-    layers[l].first_spikes = taker.nextIf(fields[l].is_recurrent);
-  }
-  if (has_readout) layers.back().first_v = taker.next();
-  lengths = taker.nextIf(flag(instruction, "has_lengths"));
+  return lif_network::LayerNumbers::read(texts, layers);
 }
 
-bool NetworkOperands::recordSpikes() const {
-  return std::ranges::any_of(fields, [](const LayerFields& layer) { return layer.records_spikes; });
+std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second) {
+  std::array<Value, kSecondConstants> all;
+  all[WDecay] = second.w_decay;
+  all[WMembrane] = second.w_membrane;
+  all[WGain] = second.w_gain;
+  all[WJump] = second.w_jump;
+  all[VCoupling] = second.v_coupling;
+  all[ThresholdCoupling] = second.threshold_coupling;
+  return all;
 }
 
-builders::NetworkOptions optionsOf(const Plan& plan, const Instruction& instruction, const NetworkOperands& operands,
-                                   bool keeps_record) {
+ForwardCall::ForwardCall(const Instruction& instruction)
+    : layers(layersOf(instruction)),
+      operands(bound<lif_network::Operands<Value>>(instruction, instruction.inputs, "operand_names", layers.size())),
+      results(
+          bound<lif_network::ForwardResults<Value>>(instruction, instruction.outputs, "result_names", layers.size())) {}
+
+bool ForwardCall::keepsRecord() const {
+  if (results.has(lif_network::Switch::kRecord, 0)) return true;
+  return std::ranges::any_of(results.results.spikes, [](const auto& own) { return own.array || own.ids; });
+}
+
+NetworkOperands ForwardCall::network() const {
+  checkGiven(operands, operands, layers);
+  checkGiven(results, operands, layers);
+  return networkOf(layers, operands, results.record);
+}
+
+BackwardCall::BackwardCall(const Instruction& instruction)
+    : layers(layersOf(instruction)),
+      arguments(bound<lif_network::BackwardArguments<Value>>(instruction, instruction.inputs, "operand_names",
+                                                             layers.size())),
+      results(bound<lif_network::BackwardResults<Value>>(instruction, instruction.outputs, "result_names",
+                                                         layers.size())) {}
+
+NetworkOperands BackwardCall::network() const {
+  checkGiven(arguments, arguments.operands, layers);
+  return networkOf(layers, arguments.operands, arguments.record);
+}
+
+builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record) {
   const auto size = [&](ValueId value, std::size_t axis) {
     return static_cast<unsigned>(dimension(plan, value, axis));
   };
@@ -274,7 +354,6 @@ builders::NetworkOptions optionsOf(const Plan& plan, const Instruction& instruct
   options.num_inputs = size(operands.layers.front().weights, 1);
   options.event_capacity = size(operands.inputs, 3);
   options.inputs = operands.has_lists ? builders::Inputs::Events : builders::Inputs::Dense;
-  const std::vector<float> slopes = realNumbers(instruction, "slopes");
   for (std::size_t l = 0; l < operands.fields.size(); ++l) {
     const LayerFields& fields = operands.fields[l];
     builders::LayerOptions layer;
@@ -284,10 +363,10 @@ builders::NetworkOptions optionsOf(const Plan& plan, const Instruction& instruct
     layer.neuron = {.reset = static_cast<Reset>(fields.reset),
                     .detach_reset = fields.detach_reset,
                     .surrogate = static_cast<Surrogate>(fields.surrogate),
-                    .slope = slopes.at(l),
-                    .second_state = fields.hasSecond(),
-                    .raises_threshold = fields.hasSecond(ThresholdCoupling),
-                    .keeps_second = fields.needs_w || fields.records_current};
+                    .slope = fields.slope,
+                    .second_state = fields.has_second,
+                    .raises_threshold = fields.raises_threshold,
+                    .keeps_second = fields.keeps_second};
     options.layers.push_back(layer);
     options.first_spikes = options.first_spikes || fields.is_recurrent;
   }
@@ -306,9 +385,8 @@ Tensor inTime(const builders::NetworkPlan& plan, const ListPlan& list, const Ten
   return poplar::concat(samples, 1);
 }
 
-builders::NetworkOptions optionsOf(const Lowering& lowering, const Instruction& instruction,
-                                   const NetworkOperands& operands, bool keeps_record) {
-  builders::NetworkOptions options = optionsOf(lowering.plan(), instruction, operands, keeps_record);
+builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperands& operands, bool keeps_record) {
+  builders::NetworkOptions options = optionsOf(lowering.plan(), operands, keeps_record);
   if (operands.has_lists && isOne(lowering, operands.inputs)) options.inputs = builders::Inputs::Spikes;
   options.first_spikes = std::ranges::any_of(operands.layers, [&](const LayerOperands& layer) {
     return layer.first_spikes && (keeps_record || !isZero(lowering, *layer.first_spikes));
@@ -352,9 +430,9 @@ std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builde
   return proposals;
 }
 
-builders::NetworkPlan planOf(const Plan& plan, const Instruction& instruction, const NetworkOperands& operands,
-                             bool keeps_record, const poplar::Target& target) {
-  const builders::NetworkOptions options = optionsOf(plan, instruction, operands, keeps_record);
+builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record,
+                             const poplar::Target& target) {
+  const builders::NetworkOptions options = optionsOf(plan, operands, keeps_record);
   return builders::planNetwork(options, target.getNumTiles(), target.getBytesPerTile());
 }
 

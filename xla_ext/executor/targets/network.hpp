@@ -1,5 +1,5 @@
-// One call of `lif_network`, and its placement on tiles. Its operands as the targets get them: the leaves of
-// snnjax/ops/_lif_network/records.py, in order, and the attributes of snnjax/ops/_lif_network/kernel.py.
+// One call of `lif_network`, and its placement on tiles. Arrays and static values have the names of the table in
+// snnjax/ops/_lif_network/records.py.
 #pragma once
 
 #include <array>
@@ -8,66 +8,92 @@
 #include <vector>
 
 #include "executor/operations.hpp"
+#include "schema/bind.hpp"
+#include "schema/lif_network.hpp"
 
 namespace snnjax::executor::targets {
 
-// The next operand or result of an instruction.
-class Taker {
- public:
-  explicit Taker(const std::vector<ValueId>& values) : values_(&values) {}
-  ValueId next();
-  std::optional<ValueId> nextIf(bool is_there);
-  bool done() const { return taken_ == values_->size(); }
+// An array of a call, which may be absent.
+using Value = std::optional<ValueId>;
 
- private:
-  const std::vector<ValueId>* values_;
-  std::size_t taken_ = 0;
-};
+// Throws an error about a call of `lif_network`.
+[[noreturn]] void refuseCall(const std::string& name, const std::string& expected, const std::string& actual);
 
-// The static part of a layer, in the order of the attribute `layers`.
+// The static values of the layers of a call. Throws unless they are of the table that this library was built with.
+std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction);
+
+// The operands or results of a call as its attribute names them.
+template <typename Root>
+Root bound(const Instruction& instruction, const std::vector<ValueId>& values, const char* names, std::size_t layers) {
+  Root root;
+  schema::bind(
+      attribute(instruction, names), values.size(), layers, root, [&](std::size_t i) { return Value(values[i]); },
+      refuseCall);
+  return root;
+}
+
+// The static part of a layer.
 struct LayerFields {
-  bool has_bias, is_recurrent;
+  bool is_recurrent;
   unsigned reset;
   bool detach_reset;
   unsigned surrogate;
+  float slope;
   std::optional<unsigned> capacity;
-  unsigned second_mask;  // which constants of a second state there are, a bit each; 0: no second state
-  bool needs_w, records_current;
-  bool records_spikes;
-
-  bool hasSecond() const { return second_mask != 0; }
-  bool hasSecond(unsigned constant) const { return (second_mask >> constant & 1U) != 0; }
+  bool has_second, raises_threshold;
+  bool keeps_second;  // the second states for the backward pass
 };
 
 struct LayerOperands {
   ValueId weights, decay, gain, first_v;
-  std::optional<ValueId> bias, recurrent, threshold, second_threshold, first_w, first_spikes;
-  std::array<std::optional<ValueId>, kSecondConstants> second;
+  Value bias, recurrent, threshold, second_threshold, first_w, first_spikes;
+  std::array<Value, kSecondConstants> second;
 };
+
+// The constants of a second state, or their cotangents, by SecondConstant.
+std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second);
 
 // Of one call; the read-out, if there is one, is the last layer.
 struct NetworkOperands {
-  NetworkOperands(const Instruction& instruction, Taker& taker);
-
-  bool recordSpikes() const;  // whether those of any layer are asked for
-
   std::vector<LayerFields> fields;  // not of the read-out
   bool has_lists, has_readout;
-  std::optional<ValueId> ids;
+  Value ids;
   ValueId inputs;  // the values of lists, or dense inputs
   std::vector<LayerOperands> layers;
-  std::optional<ValueId> lengths;
+  Value lengths;
+};
+
+// One call of the forward pass.
+struct ForwardCall {
+  explicit ForwardCall(const Instruction& instruction);
+
+  std::vector<lif_network::LayerNumbers> layers;
+  lif_network::Operands<Value> operands;
+  lif_network::ForwardResults<Value> results;
+
+  bool keepsRecord() const;  // of the run: for the backward pass, or for results
+  // Throws unless the arrays are there that the table asks for.
+  NetworkOperands network() const;
+};
+
+// And of the backward pass.
+struct BackwardCall {
+  explicit BackwardCall(const Instruction& instruction);
+
+  std::vector<lif_network::LayerNumbers> layers;
+  lif_network::BackwardArguments<Value> arguments;
+  lif_network::BackwardResults<Value> results;
+
+  NetworkOperands network() const;
 };
 
 // What a builder needs to know of it. With a record, spikes before the first step count even where they are known to be
 // 0: they may get a gradient. Before values are known, inputs are events with values.
-builders::NetworkOptions optionsOf(const Plan& plan, const Instruction& instruction, const NetworkOperands& operands,
-                                   bool keeps_record);
-builders::NetworkOptions optionsOf(const Lowering& lowering, const Instruction& instruction,
-                                   const NetworkOperands& operands, bool keeps_record);
+builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record);
+builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperands& operands, bool keeps_record);
 // Its placement on the tiles, as far as weights go.
-builders::NetworkPlan planOf(const Plan& plan, const Instruction& instruction, const NetworkOperands& operands,
-                             bool keeps_record, const poplar::Target& target);
+builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record,
+                             const poplar::Target& target);
 // Weights on the tiles of their layers.
 std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builders::NetworkPlan& network);
 

@@ -1,62 +1,82 @@
 #include "executor/targets/network_check.hpp"
 
 namespace snnjax::executor::targets {
+namespace {
+
+using lif_network::Axis;
+
+Numbers kindOf(lif_network::Numbers numbers) {
+  using enum lif_network::Numbers;
+  switch (numbers) {
+    case kFloats:
+    case kSums:
+    case kValues: return Numbers::kFloats;
+    case kGivenIds:
+    case kIds: return Numbers::kIds;
+    case kCounts: return Numbers::kCounts;
+    default: return Numbers::kAny;  // inputs, and the record, which stays on the tiles
+  }
+}
+
+}  // namespace
 
 NetworkCheck::NetworkCheck(const OperationCheck& op, const NetworkOperands& operands)
     : check_(op), operands_(operands), inputs_(check_.sizes(op.type(operands.inputs), 3)) {
-  checkInputs();
-  for (std::size_t l = 0; l < operands_.layers.size(); ++l) checkLayer(l);
-  if (operands_.lengths) needSequences(*operands_.lengths, Numbers::kCounts, {});
-}
-
-void NetworkCheck::checkInputs() {
-  op().need(!isAnyEmpty({inputs_[0], inputs_[1], inputs_[2]}), "have inputs");
-  if (operands_.has_lists) need(*operands_.ids, Numbers::kIds, inputs_);
-  const Dtype dtype = op().type(operands_.inputs).dtype;
+  op.need(!isAnyEmpty({inputs_[0], inputs_[1], inputs_[2]}), "have inputs");
+  const Dtype dtype = op.type(operands_.inputs).dtype;
   const bool is_counted = !operands_.has_lists && (dtype == Dtype::kUint8 || dtype == Dtype::kBool);
-  need(operands_.inputs, is_counted ? Numbers::kAny : Numbers::kFloats, inputs_);
-  const Shape weights = check_.sizes(op().type(operands_.layers.front().weights), 2);
-  op().need(operands_.has_lists || weights[0] == inputs_[2], "have weights for its inputs");
-  widths_ = {weights[0]};
+  check_.need(op.type(operands_.inputs), is_counted ? Numbers::kAny : Numbers::kFloats, inputs_);
+  for (const LayerOperands& layer : operands_.layers) {
+    const Shape weights = check_.sizes(op.type(layer.weights), 2);
+    if (widths_.empty()) widths_ = {weights[0]};
+    widths_.push_back(weights[1]);
+    op.need(weights[1] > 0, "have neurons in each layer");
+  }
+  op.need(operands_.has_lists || widths_[0] == inputs_[2], "have weights for its inputs");
+  if (!operands_.has_readout) widths_.push_back(widths_.back());
 }
 
-void NetworkCheck::checkLayer(std::size_t l) {
-  const LayerOperands& layer = operands_.layers[l];
-  const std::size_t neurons = check_.sizes(op().type(layer.weights), 2)[1];
-  op().need(neurons > 0, "have neurons in each layer");
-  widths_.push_back(neurons);
-  need(layer.weights, Numbers::kFloats, {inputs(l), neurons});
-  if (layer.bias) need(*layer.bias, Numbers::kFloats, {neurons});
-  if (layer.recurrent) need(*layer.recurrent, Numbers::kFloats, {neurons, neurons});
-  const auto constant = [&](const std::optional<ValueId>& value) {
-    if (value) check_.needConstant(op().type(*value), neurons);
+std::size_t NetworkCheck::lengthOf(Axis axis, std::size_t l) const {
+  const auto capacity = [&] { return std::size_t{operands_.fields[l].capacity.value_or(0)}; };
+  const auto bytes = [](std::size_t bits) { return (bits + 7) / 8; };
+  switch (axis) {
+    case Axis::kSteps:
+    case Axis::kStepsOr0: return inputs_[0];
+    case Axis::kBatch: return inputs_[1];
+    case Axis::kWidth: return inputs_[2];
+    case Axis::kInputBytes: return bytes(widths_[0]);
+    case Axis::kSent:
+    case Axis::kWeightRows: return widths_[l];
+    case Axis::kWeightColumns:
+    case Axis::kNeurons:
+    case Axis::kNeuronsOr1: return neurons(l);
+    case Axis::kNeuronBytes: return bytes(neurons(l));
+    case Axis::kCapacity: return capacity();
+    case Axis::kSlots: return operands_.fields[l].capacity ? capacity() : neurons(l);
+    case Axis::kPendingOr0: break;
+  }
+  return 0;
+}
+
+void NetworkCheck::need(const lif_network::Leaf& leaf, std::size_t l, ValueId value) const {
+  const ArrayType& type = check_.op().type(value);
+  const Shape own = check_.sizes(type, leaf.rank);
+  Shape sizes;
+  for (std::size_t i = 0; i < leaf.rank; ++i) {
+    const Axis axis = leaf.axes[i];
+    const bool may_be_own = (axis == Axis::kNeuronsOr1 && own[i] == 1) || (axis == Axis::kStepsOr0 && own[i] == 0);
+    sizes.push_back(may_be_own ? own[i] : lengthOf(axis, l));
+  }
+  check_.need(type, kindOf(leaf.numbers), sizes);
+}
+
+void NetworkCheck::needCotangents(const BackwardCall& call) const {
+  const auto visit = [&](const lif_network::Leaf& leaf, std::size_t l, const Value* operand, const Value& g) {
+    Shape sizes;
+    for (std::size_t i = 0; i < leaf.rank; ++i) sizes.push_back(lengthOf(leaf.axes[i], l));
+    if (operand != nullptr) check_.need(check_.op().type(*g), Numbers::kFloats, sizes);
   };
-  for (const ValueId each : {layer.decay, layer.gain}) constant(each);
-  for (const std::optional<ValueId>& each : {layer.threshold, layer.second_threshold}) constant(each);
-  for (const std::optional<ValueId>& each : layer.second) constant(each);
-  needSequences(layer.first_v, Numbers::kFloats, {neurons});
-  for (const std::optional<ValueId>& each : {layer.first_w, layer.first_spikes}) {
-    if (each) needSequences(*each, Numbers::kFloats, {neurons});
-  }
-}
-
-void NetworkCheck::needTimed(ValueId value, Numbers numbers, Shape sizes) const {
-  sizes.insert(sizes.begin(), {inputs_[0], inputs_[1]});
-  need(value, numbers, sizes);
-}
-
-void NetworkCheck::needSequences(ValueId value, Numbers numbers, Shape sizes) const {
-  sizes.insert(sizes.begin(), inputs_[1]);
-  need(value, numbers, sizes);
-}
-
-void NetworkCheck::needStates(Taker& values) const {
-  for (std::size_t l = 0; l < operands_.layers.size(); ++l) {
-    const LayerOperands& layer = operands_.layers[l];
-    needSequences(values.next(), Numbers::kFloats, {neurons(l)});
-    if (layer.first_w) needSequences(values.next(), Numbers::kFloats, {neurons(l)});
-    if (layer.first_spikes) needSequences(values.next(), Numbers::kFloats, {neurons(l)});
-  }
+  schema::checkCotangents(call.arguments.operands, call.results, operands_.fields.size(), visit, refuseCall);
 }
 
 }  // namespace snnjax::executor::targets

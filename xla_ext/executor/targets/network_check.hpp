@@ -1,5 +1,4 @@
-// The operands of a call of `lif_network`, forward or backward, checked; and checks of what else depends on their
-// sizes.
+// The shapes and types of a call of `lif_network`, forward or backward, checked against its table.
 #pragma once
 
 #include "executor/targets/network.hpp"
@@ -9,29 +8,33 @@ namespace snnjax::executor::targets {
 
 class NetworkCheck {
  public:
-  // Throws unless the operands fit each other. Both outlive it.
+  // Throws unless there are inputs and neurons. Both outlive it.
   NetworkCheck(const OperationCheck& op, const NetworkOperands& operands);
 
-  const OperationCheck& op() const { return check_.op(); }
-  const NetworkOperands& operands() const { return operands_; }
-  const Shape& sizesOfInputs() const { return inputs_; }  // [num_steps, batch, inputs or slots]
-  std::size_t inputs(std::size_t l) const { return widths_[l]; }
   std::size_t neurons(std::size_t l) const { return widths_[l + 1]; }
 
-  void need(ValueId value, Numbers numbers, const Shape& sizes) const { check_.need(op().type(value), numbers, sizes); }
-  // [num_steps, batch, sizes...] and [batch, sizes...]
-  void needTimed(ValueId value, Numbers numbers, Shape sizes) const;
-  void needSequences(ValueId value, Numbers numbers, Shape sizes) const;
-  // The next values are the states of all layers, or their cotangents.
-  void needStates(Taker& values) const;
+  // Throws unless the arrays of a root, which are there as the table asks for, have its shapes and types.
+  template <typename Root>
+  void needAll(const Root& root) const {
+    for (std::size_t number = 0; number < Root::kLeaves.size(); ++number) {
+      const lif_network::Leaf& leaf = Root::kLeaves[number];
+      for (std::size_t l = 0; l < (leaf.is_layered ? operands_.fields.size() : 1); ++l) {
+        const Value& value = root.at(number, l);
+        if (value) need(leaf, leaf.is_layered ? l : operands_.fields.size(), *value);
+      }
+    }
+  }
+  // The same for the results of the backward pass.
+  void needCotangents(const BackwardCall& call) const;
 
  private:
-  void checkInputs();
-  void checkLayer(std::size_t l);
+  void need(const lif_network::Leaf& leaf, std::size_t l, ValueId value) const;
+  std::size_t lengthOf(lif_network::Axis axis, std::size_t l) const;
 
   TargetCheck check_;
   const NetworkOperands& operands_;
-  Shape inputs_, widths_;
+  Shape inputs_;  // [num_steps, batch, inputs or slots]
+  Shape widths_;  // of the inputs, of the neurons of each layer, and at last of the output
 };
 
 }  // namespace snnjax::executor::targets

@@ -110,10 +110,13 @@ void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor&
   lowering.program().add(poplar::program::Copy(source.flatten(), to.flatten(), false, lowering.debug("operand")));
 }
 
-void yield(Lowering& lowering, const Instruction& instruction, std::size_t index, const poplar::Tensor& tensor) {
-  const ValueId output = instruction.outputs[index];
-  const poplar::Tensor to = lowering.make(output);
+void yield(Lowering& lowering, ValueId result, const poplar::Tensor& tensor) {
+  const poplar::Tensor to = lowering.make(result);
   bring(lowering, tensor, to);
+}
+
+void yield(Lowering& lowering, const Instruction& instruction, std::size_t index, const poplar::Tensor& tensor) {
+  yield(lowering, instruction.outputs[index], tensor);
 }
 
 void yieldZeros(Lowering& lowering, const Instruction& instruction) {
@@ -151,6 +154,11 @@ bool flag(const Instruction& instruction, const char* name) {
 
 float real(const Instruction& instruction, const char* name) {
   return static_cast<float>(parsed<double>(instruction, name, attribute(instruction, name), "be a number"));
+}
+
+bool hasAttribute(const Instruction& instruction, const char* name) {
+  const std::string start = std::string(name) + ':';
+  return std::ranges::any_of(instruction.texts, [&](const std::string& text) { return text.starts_with(start); });
 }
 
 std::vector<long> wholeNumbers(const Instruction& instruction, const char* name) {

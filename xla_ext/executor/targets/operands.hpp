@@ -39,6 +39,7 @@ inline std::size_t dimension(const Lowering& lowering, ValueId value, std::size_
 void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& to);
 
 // A result, without its groups axis, in its own type.
+void yield(Lowering& lowering, ValueId result, const poplar::Tensor& tensor);
 void yield(Lowering& lowering, const Instruction& instruction, std::size_t index, const poplar::Tensor& tensor);
 
 // Zeros in all results, for operands without elements.
@@ -55,6 +56,7 @@ bool isLong(const Plan& plan, const Instruction& instruction, std::size_t index)
 unsigned number(const Instruction& instruction, const char* attribute);
 bool flag(const Instruction& instruction, const char* attribute);
 float real(const Instruction& instruction, const char* attribute);
+bool hasAttribute(const Instruction& instruction, const char* attribute);
 std::vector<long> wholeNumbers(const Instruction& instruction, const char* attribute);
 std::vector<float> realNumbers(const Instruction& instruction, const char* attribute);
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "check.hpp"
@@ -192,11 +193,18 @@ class Draw {
   template <typename T = float>
   std::vector<T> row(std::size_t count) {
     std::vector<T> values(count);
-    for (T& value : values) value = static_cast<T>(eighths());
+    for (T& value : values) value = drawn<T>();
     return values;
   }
 
  private:
+  // A negative float has no unsigned value; an int wraps around.
+  template <typename T>
+  T drawn() {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int>(eighths()));
+    return static_cast<T>(eighths());
+  }
+
   std::uint32_t state_;
 };
 

@@ -12,7 +12,7 @@ default.
 import warnings
 from typing import Any
 
-PLATFORM = "ipu"
+from snnjax_jax_plugin._wire import PLATFORM
 
 
 def initialize() -> None:
@@ -27,26 +27,23 @@ def initialize() -> None:
         _warn(_described(error))
 
 
-def snnjax_obstacle() -> Any:
-    """The limits of the codelets, which snnjax asks for when it first lowers one of its ops for the platform."""
+def snnjax_kernel(target: Any) -> Any:
+    """The codelets of a target, which snnjax asks for when it lowers one of its ops for the platform."""
     from snnjax.ipu.device import own_ops
 
-    return own_ops.obstacle
+    return own_ops.kernel(target)
 
 
 def make_client() -> Any:
     """The client, or an error that JAX raises when the platform is requested."""
-    from snnjax_jax_plugin import _jax_private, _library
+    from snnjax_jax_plugin import _jax_private, _library, _wire
 
     try:
-        if _library.is_not_built():  # as in an editable install before `make kernels`
-            raise _library.NotBuilt(_library.missing())
-        options = _library.client_options()
         _library.connect()
-        return _jax_private.make_client(PLATFORM, _library.path(), options)
+        return _jax_private.make_client(PLATFORM, _wire.path(), _library.client_options())
     except Exception as error:
         reason = _described(error)
-        if not isinstance(error, _library.NotBuilt):
+        if not isinstance(error, _wire.NotBuilt):  # as in an editable install before `make kernels`
             _warn(reason)
         raise RuntimeError(reason) from error
 

@@ -6,10 +6,9 @@ package together. ``tests/ipu/device/test_jax_private.py`` holds that they are t
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from jax._src import callback, compiler, debugging, xla_bridge
+from jax._src import callback, debugging, xla_bridge
 from jax._src.interpreters import mlir as _mlir
 from jax._src.lax import linalg
 from jax._src.lax.windowed_reductions import select_and_scatter_add_p as select_and_scatter_add_p
@@ -64,10 +63,3 @@ def make_client(platform: str, library: Path, options: Mapping[str, str | int]) 
     if not xla_client.pjrt_plugin_initialized(platform):
         xla_client.initialize_pjrt_plugin(platform)
     return xla_client.make_c_api_client(platform, dict(options), None)
-
-
-def compiles_for(frame: FrameType) -> str | None:
-    """The platform for which a call of JAX's compiler compiles, or None where it is none: all have a `backend`."""
-    if frame.f_code.co_filename != compiler.__file__:
-        return None
-    return getattr(frame.f_locals.get("backend"), "platform", None)

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from snnjax.ipu.lowering.builder import EFFECTS
-from snnjax.ipu.lowering.passes.fusion import reads
 from snnjax.ipu.lowering.plan import Block, Instruction
 from snnjax.ipu.lowering.types import ArrayType
 
@@ -35,22 +33,10 @@ def prune(block: Block, needed: set[int]) -> None:
             _prune_loop(instruction, needed)
         elif instruction.op == "case":
             _prune_case(instruction, needed)
-        if (
-            instruction.op in EFFECTS
-            or not needed.isdisjoint(instruction.outputs)
-            or _has_effect(instruction)
-        ):
-            needed.update(reads(instruction))
+        if not needed.isdisjoint(instruction.outputs) or instruction.has_effect():
+            needed.update(instruction.reads())
             kept.append(instruction)
     block.instructions = kept[::-1]
-
-
-def _has_effect(instruction: Instruction) -> bool:
-    return any(
-        inner.op in EFFECTS or _has_effect(inner)
-        for block in instruction.blocks
-        for inner in block.instructions
-    )
 
 
 def _keep(items: Sequence[int], places: Iterable[int]) -> list[int]:
@@ -67,15 +53,10 @@ def _prune_loop(loop: Instruction, needed: set[int]) -> None:
         prune(condition, inner)
         carried |= {place for place, p in enumerate(condition.parameters) if p in inner}
     while True:
-        trial = Block(body.parameters, list(body.instructions), _keep(body.results, sorted(carried)))
-        inner = set(trial.results)
-        for instruction in reversed(trial.instructions):  # an inner loop is pruned once its users are known
-            if (
-                not inner.isdisjoint(instruction.outputs)
-                or instruction.op in EFFECTS
-                or _has_effect(instruction)
-            ):
-                inner.update(reads(instruction))
+        inner = set(_keep(body.results, carried))
+        for instruction in reversed(body.instructions):  # an inner loop is pruned once its users are known
+            if not inner.isdisjoint(instruction.outputs) or instruction.has_effect():
+                inner.update(instruction.reads())
         more = {place for place, p in enumerate(body.parameters) if p in inner} - carried
         if not more:
             break
@@ -110,7 +91,7 @@ def _defined(block: Block, constants: Mapping[int, np.ndarray]) -> Iterator[int]
     """The values in order of definition; a constant is defined where it is first read."""
     yield from block.parameters
     for instruction in block.instructions:
-        yield from (value for value in reads(instruction) if value in constants)
+        yield from (value for value in instruction.reads() if value in constants)
         for inner in instruction.blocks:
             yield from _defined(inner, constants)
         yield from instruction.outputs

@@ -7,7 +7,6 @@ the combined program fits into the slots. Results that only the fused program re
 import heapq
 from collections.abc import Iterable, Sequence
 
-from snnjax.ipu.lowering.builder import EFFECTS
 from snnjax.ipu.lowering.passes.slots import in_slots
 from snnjax.ipu.lowering.plan import Block, Instruction, Step
 from snnjax.ipu.lowering.types import ArrayType
@@ -33,21 +32,6 @@ class _Cluster:
         self.after = 0  # all that must come after
 
 
-def reads(instruction: Instruction) -> Iterable[int]:
-    """The values that an instruction reads, including those read inside its blocks."""
-    yield from instruction.inputs
-    for block in instruction.blocks:
-        yield from block.results
-        for inner in block.instructions:
-            yield from reads(inner)
-
-
-def _has_effect(instruction: Instruction) -> bool:
-    return instruction.op in EFFECTS or any(
-        _has_effect(inner) for block in instruction.blocks for inner in block.instructions
-    )
-
-
 class _Fusion:
     """The fusion of one block."""
 
@@ -58,23 +42,25 @@ class _Fusion:
         self.clusters: list[_Cluster] = []
         self.cluster_of: list[_Cluster] = []
         self.readers: dict[int, int] = {}  # value -> instructions that read it, as a bit mask
-        self.producer: dict[int, int] = {}
+        self.sources: list[set[int]] = []  # of each instruction, those that must come before it
         self.kept = frozenset(block.results)
 
     def run(self) -> list[Instruction]:
         """The fused instructions, in order."""
-        inputs = [set(reads(instruction)) for instruction in self.instructions]
+        inputs = [set(instruction.reads()) for instruction in self.instructions]
         for position, values in enumerate(inputs):
             for value in values:
                 self.readers[value] = self.readers.get(value, 0) | 1 << position
-        last_effect = None
+        producer: dict[int, int] = {}
+        last_effect: set[int] = set()
         for position, instruction in enumerate(self.instructions):
-            sources = {self.producer[value] for value in inputs[position] if value in self.producer}
-            if _has_effect(instruction):
-                sources |= {last_effect} if last_effect is not None else set()
-                last_effect = position
+            sources = {producer[value] for value in inputs[position] if value in producer}
+            if instruction.has_effect():
+                sources |= last_effect
+                last_effect = {position}
+            self.sources.append(sources)
             self._place(position, instruction, sources)
-            self.producer.update(dict.fromkeys(instruction.outputs, position))
+            producer.update(dict.fromkeys(instruction.outputs, position))
         return [self._fused(cluster) for cluster in self._ordered()]
 
     def _place(self, position: int, instruction: Instruction, sources: set[int]) -> None:
@@ -108,8 +94,8 @@ class _Fusion:
         for other in self.clusters:
             if other is not cluster and other.shape == cluster.shape and other.mask & readers:
                 inputs, outputs = self._arrays(other.members)
-                own = [value for value in inputs if self.types[value].size > 1 and value not in arrays]
-                if len(own) <= len(outputs):
+                others = [value for value in inputs if self.types[value].size > 1 and value not in arrays]
+                if len(others) <= len(outputs):
                     found.append(other)
         return found[::-1]
 
@@ -225,18 +211,9 @@ class _Fusion:
                     heapq.heappush(ready, (reader.members[-1], id(reader), reader))
 
     def _direct_sources(self, cluster: _Cluster) -> set[int]:
-        """The clusters that a cluster reads from."""
-        sources = set()
-        for member in cluster.members:
-            sources |= {
-                id(self.cluster_of[self.producer[value]])
-                for value in reads(self.instructions[member])
-                if value in self.producer
-            }
-            if _has_effect(self.instructions[member]):
-                earlier = [p for p in range(member) if _has_effect(self.instructions[p])]
-                sources |= {id(self.cluster_of[p]) for p in earlier}
-        return sources - {id(cluster)}
+        """The clusters that must come before a cluster."""
+        sources = {source for member in cluster.members for source in self.sources[member]}
+        return {id(self.cluster_of[source]) for source in sources} - {id(cluster)}
 
 
 def fuse(block: Block, types: Sequence[ArrayType]) -> None:

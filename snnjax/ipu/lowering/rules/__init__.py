@@ -1,9 +1,10 @@
 """The lowering rules, by the name of the StableHLO operation."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-Rule = Callable[[Any], Sequence[int]]
+from snnjax.ipu.lowering.operation import Operation
+
+Rule = Callable[[Operation], Sequence[int]]
 RULES: dict[str, Rule] = {}
 
 

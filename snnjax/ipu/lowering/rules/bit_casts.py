@@ -39,8 +39,8 @@ def _shifted(builder: Builder, direction: str, x: int, distance: int) -> int:
 
 def _parts(builder: Builder, x: int, new: ArrayType) -> int:
     """``parts[..., i] = x >> i * bits``: a new last dimension, the lowest bits first."""
-    bits, whole = bits_of(new.dtype), _unsigned(builder, x)
-    shifted = [_shifted(builder, "right_logical", whole, bits * i) for i in range(new.shape[-1])]
+    bits, unsigned = bits_of(new.dtype), _unsigned(builder, x)
+    shifted = [_shifted(builder, "right_logical", unsigned, bits * i) for i in range(new.shape[-1])]
     parts = [elementwise.convert(builder, part, f"u{bits}") for part in shifted]
     columns = [views.reshape(builder, part, (*new.shape[:-1], 1)) for part in parts]
     return elementwise.bitcast(builder, views.concatenate(builder, columns, len(new.shape) - 1), new)
@@ -49,11 +49,11 @@ def _parts(builder: Builder, x: int, new: ArrayType) -> int:
 def _joined(builder: Builder, x: int, new: ArrayType) -> int:
     """``sum_i x[..., i] << i * bits``."""
     old, columns = builder.types[x], _unsigned(builder, x)
-    rank, whole = len(new.shape), builder.constant(np.array(0, np.uint32))
+    joined = builder.constant(np.array(0, np.uint32))
     for i in range(old.shape[-1]):
-        column = views.cut(builder, columns, (*[0] * rank, i), (*new.shape, i + 1), (1,) * (rank + 1))
+        column = views.cut_along(builder, columns, len(new.shape), i, i + 1)
         part = views.reshape(builder, column, new.shape)
         shifted = _shifted(builder, "left", part, bits_of(old.dtype) * i)
-        whole = shifted if i == 0 else elementwise.binary(builder, "or", whole, shifted)
-    bits = elementwise.convert(builder, whole, f"u{bits_of(new.dtype)}")
+        joined = shifted if i == 0 else elementwise.binary(builder, "or", joined, shifted)
+    bits = elementwise.convert(builder, joined, f"u{bits_of(new.dtype)}")
     return elementwise.bitcast(builder, bits, new)

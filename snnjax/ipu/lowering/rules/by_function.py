@@ -12,7 +12,7 @@ import numpy as np
 
 from snnjax.ipu.lowering import pairs, views
 from snnjax.ipu.lowering.builder import Builder
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import elementwise
 from snnjax.ipu.lowering.rules.batching import Indices
 from snnjax.ipu.lowering.types import ArrayType
@@ -21,28 +21,29 @@ Combine = Callable[[Sequence[int], Sequence[int]], list[int]]
 
 
 def function_of(operation: Operation) -> Combine:
-    """The function in an operation's region, of two tuples of arrays of one shape."""
-    block = operation.regions[0].blocks[0]
-    return lambda x, y: operation.walk.on_arrays(block, [*x, *y])
+    """The function of scalars in an operation's region, for all elements of two tuples of arrays of one shape."""
+    walk, block = operation.walk, operation.regions[0].blocks[0]
+
+    def combine(x: Sequence[int], y: Sequence[int]) -> list[int]:
+        outer, walk.shape = walk.shape, walk.builder.types[x[0]].shape
+        try:
+            return [for_all(walk, value) for value in walk.block(block, [*x, *y])]
+        finally:
+            walk.shape = outer
+
+    return combine
 
 
-def _cut(builder: Builder, x: int, start: int, limit: int, stride: int = 1) -> int:
-    """Rows of an array, real or complex."""
-
-    def cut(part: int) -> int:
-        shape = builder.types[part].shape
-        starts, limits = (start, *(0 for _ in shape[1:])), (limit, *shape[1:])
-        return views.cut(builder, part, starts, limits, (stride, *(1 for _ in shape[1:])))
-
-    return pairs.map_parts(builder, cut, x)
+def for_all(walk: Walk, value: int) -> int:
+    """A value for all elements of the arrays to which a block of scalars is applied."""
+    if walk.shape is None or walk.builder.types[value].shape == walk.shape:
+        return value
+    return pairs.splat_like(walk.builder, value, walk.shape)
 
 
 def selected(builder: Builder, condition: int, x: int, y: int) -> int:
     """Elements of `x` where the condition holds, else of `y`; real or complex."""
-    if x not in builder.parts:
-        return elementwise.select(builder, condition, x, y)
-    parts = zip(builder.parts[x], builder.parts[y], strict=True)
-    return pairs.pair(builder, *(elementwise.select(builder, condition, *part) for part in parts))
+    return pairs.map_parts(builder, lambda *part: elementwise.select(builder, condition, *part), x, y)
 
 
 def _arranged(builder: Builder, x: int, order: Sequence[int], shape: Sequence[int]) -> int:
@@ -50,14 +51,6 @@ def _arranged(builder: Builder, x: int, order: Sequence[int], shape: Sequence[in
     return pairs.map_parts(
         builder, lambda part: views.reshape(builder, views.transpose(builder, part, order), shape), x
     )
-
-
-def everywhere(builder: Builder, starts: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Each start as a separate array."""
-    return [
-        pairs.map_parts(builder, lambda part: views.splat_like(builder, part, shape), start)
-        for start in starts
-    ]
 
 
 def reduce(operation: Operation) -> list[int]:
@@ -71,10 +64,11 @@ def reduce(operation: Operation) -> list[int]:
     shape = tuple(old[d] for d in kept)
     length = math.prod(old[d] for d in dimensions)
     if length == 0:
-        return everywhere(builder, starts, shape)
+        return [pairs.splat_like(builder, start, shape) for start in starts]
     rows = [_arranged(builder, x, (*dimensions, *kept), (length, *shape)) for x in arrays]
     combine = function_of(operation)
-    reduced = combine(everywhere(builder, starts, (1, *shape)), _rows_combined(builder, combine, rows))
+    starts = [pairs.splat_like(builder, start, (1, *shape)) for start in starts]
+    reduced = combine(starts, _rows_combined(builder, combine, rows))
     return [pairs.map_parts(builder, lambda part: views.reshape(builder, part, shape), x) for x in reduced]
 
 
@@ -84,9 +78,11 @@ def _rows_combined(builder: Builder, combine: Combine, rows: Sequence[int]) -> S
     if length == 1:
         return rows
     even = length - length % 2
-    halves = [[_cut(builder, x, first, even, 2) for x in rows] for first in (0, 1)]
+    halves = [[pairs.cut_along(builder, x, 0, first, even, 2) for x in rows] for first in (0, 1)]
     combined = _rows_combined(builder, combine, combine(*halves))
-    return combined if even == length else combine(combined, [_cut(builder, x, even, length) for x in rows])
+    if even == length:
+        return combined
+    return combine(combined, [pairs.cut_along(builder, x, 0, even, length) for x in rows])
 
 
 class Scatter(NamedTuple):
@@ -110,47 +106,34 @@ def scatter(operation: Operation, arrays: Sequence[int], scattered: Scatter, at:
 
 def _are_apart(builder: Builder, scattered: Scatter) -> bool:
     """Whether the indices are constants without repetition, and each window is one element."""
-    at, whole = scattered.at, builder.constants.get(scattered.at.value)
+    at, known = scattered.at, builder.constants.get(scattered.at.value)
     shape = builder.types[at.value].shape
     if math.prod(n for d, n in enumerate(shape) if d != at.vector) == 1:
         return True
-    if whole is None or at.operand_batching or not set(at.index_map) <= set(at.single):
+    if known is None or at.operand_batching or not set(at.index_map) <= set(at.single):
         return False
-    rows = np.moveaxis(whole, at.vector, -1) if at.vector < whole.ndim else whole[..., None]
+    rows = np.moveaxis(known, at.vector, -1) if at.vector < known.ndim else known[..., None]
     rows = rows.reshape(-1, rows.shape[-1])
     return len(np.unique(rows, axis=0)) == len(rows)
 
 
 def _combined_at(builder: Builder, arrays: Sequence[int], scattered: Scatter, combine: Combine) -> list[int]:
-    at, updates = scattered.at, scattered.updates
-    dims = (at.single, at.operand_batching, at.indices_batching, at.index_map, (at.vector,))
-    taken = iter(builder.types[updates[0]].shape[d] for d in scattered.window)
+    at, window, updates = scattered
+    shape = builder.types[updates[0]].shape
+    taken = iter(shape[d] for d in window)
     single = (*at.single, *at.operand_batching)
     sizes = [1 if d in single else next(taken) for d in range(len(builder.types[arrays[0]].shape))]
-
-    def gathered(x: int) -> int:
-        type_ = ArrayType(builder.types[x].dtype, builder.types[updates[0]].shape)
-        return builder.one("gather", (x, at.value), type_, (scattered.window, *dims, sizes, at.from_end))
-
-    def written(x: int, y: int) -> int:
-        ints = (scattered.window, *dims, at.from_end)
-        return builder.one("scatter", (x, at.value, y), builder.types[x], ints, ("set",))
-
-    new = combine([pairs.map_parts(builder, gathered, x) for x in arrays], updates)
-    return [_both(builder, written, x, y) for x, y in zip(arrays, new, strict=True)]
-
-
-def _both(builder: Builder, function: Callable[[int, int], int], x: int, y: int) -> int:
-    """Apply a function of two real arrays, to both parts of complex ones."""
-    if x not in builder.parts:
-        return function(x, y)
-    return pairs.pair(builder, *map(function, builder.parts[x], builder.parts[y]))
+    old = [pairs.map_parts(builder, lambda x: at.gather(builder, x, shape, window, sizes), x) for x in arrays]
+    return [
+        pairs.map_parts(builder, lambda x, y: at.scatter(builder, x, y, window, "set"), *each)
+        for each in zip(arrays, combine(old, updates), strict=True)
+    ]
 
 
 def _one_by_one(builder: Builder, arrays: Sequence[int], scattered: Scatter, combine: Combine) -> list[int]:
     """A loop over the updates, in their order."""
     rows = _in_rows(builder, scattered)
-    whole = [builder.types[x] for x in arrays]
+    types_of_arrays = [builder.types[x] for x in arrays]
     count, counter = builder.types[rows.at.value].shape[0], ArrayType("s32", ())
 
     def body(parameters: Sequence[int]) -> list[int]:
@@ -166,14 +149,15 @@ def _one_by_one(builder: Builder, arrays: Sequence[int], scattered: Scatter, com
             at=rows.at._replace(value=row(rows.at.value)),
             updates=[pairs.map_parts(builder, row, x) for x in rows.updates],
         )
-        new = _combined_at(builder, pairs.join(builder, whole, parameters[1:]), one, combine)
+        new = _combined_at(builder, pairs.join(builder, types_of_arrays, parameters[1:]), one, combine)
         following = elementwise.binary(builder, "add", number, builder.splat(1, counter))
         return [following, *pairs.split(builder, new)]
 
-    types = [counter, *pairs.real_types(whole)]
+    types = [counter, *pairs.real_types(types_of_arrays)]
     block = builder.block(types, body, is_loop=True)
     initial = [builder.splat(0, counter), *pairs.split(builder, arrays)]
-    return pairs.join(builder, whole, builder.add("repeat", initial, types, ((count,),), blocks=[block])[1:])
+    results = builder.add("repeat", initial, types, ((count,),), blocks=[block])
+    return pairs.join(builder, types_of_arrays, results[1:])
 
 
 def _in_rows(builder: Builder, scattered: Scatter) -> Scatter:
@@ -191,7 +175,7 @@ def _in_rows(builder: Builder, scattered: Scatter) -> Scatter:
         )
         for d in at.indices_batching
     ]
-    whole = Indices(
+    in_rows = Indices(
         views.concatenate(builder, [value, *columns], 1),
         1,
         (*at.index_map, *at.operand_batching),
@@ -200,7 +184,7 @@ def _in_rows(builder: Builder, scattered: Scatter) -> Scatter:
         (),
         (0,) * (depth + len(columns)),
     )
-    return Scatter(whole, *_updates_in_rows(builder, scattered, count))
+    return Scatter(in_rows, *_updates_in_rows(builder, scattered, count))
 
 
 def _updates_in_rows(builder: Builder, scattered: Scatter, count: int) -> tuple[tuple[int, ...], Any]:

@@ -58,25 +58,20 @@ def _lower_custom_call(operation: Operation) -> Sequence[int]:
     return operation.builder.add("custom_call", operation.inputs, operation.types, texts=(target, *texts))
 
 
-def _identity(operation: Operation) -> Sequence[int]:
-    return operation.inputs
-
-
 def _threefry(operation: Operation) -> Sequence[int]:
     """Keys may be single elements, counts are arrays; operands are broadcast along dimensions of size 1."""
     builder, shape = operation.builder, operation.types[0].shape
 
-    def whole(x: int) -> int:
+    def broadcast(x: int) -> int:
         if builder.types[x].size == 1:
             return views.splat_like(builder, x, shape)
         return views.broadcast(builder, x, shape, range(len(shape)))
 
-    keys = [_single(operation, x) if builder.types[x].size == 1 else whole(x) for x in operation.inputs[:2]]
-    return builder.add("threefry", (*keys, *map(whole, operation.inputs[2:])), operation.types)
+    def key(x: int) -> int:
+        return views.reshape(builder, x, ()) if builder.types[x].size == 1 else broadcast(x)
 
-
-def _single(operation: Operation, key: int) -> int:
-    return views.reshape(operation.builder, key, ())
+    operands = (*map(key, operation.inputs[:2]), *map(broadcast, operation.inputs[2:]))
+    return builder.add("threefry", operands, operation.types)
 
 
 def is_callback(operation: Operation) -> bool:
@@ -97,22 +92,19 @@ def _callback(operation: Operation) -> Sequence[int]:
     return [next(results) if type_.size else views.empty(builder, type_) for type_ in operation.types]
 
 
-def _top_k(operation: Operation) -> Sequence[int]:
-    attributes = ir.DictAttr(operation.attributes["mhlo.attributes"])
-    return _largest(operation, ir.IntegerAttr(attributes["k"]).value)
+def _top_k(operation: Operation, attributes: str) -> Sequence[int]:
+    """The `k` largest elements, where `k` is among the attributes of this name."""
+    k = ir.IntegerAttr(ir.DictAttr(operation.attributes[attributes])["k"]).value
+    values, places = top_k(operation.builder, operation.inputs[0], k)
+    return [values, elementwise.convert(operation.builder, places, operation.types[1].dtype)]
 
 
 _TARGETS: dict[str, Rule] = {
-    "Sharding": _identity,
-    "mhlo.topk": _top_k,
+    "Sharding": lambda operation: operation.inputs,
+    "mhlo.topk": lambda operation: _top_k(operation, "mhlo.attributes"),
     THREEFRY: _threefry,
     CALLBACK: _callback,
 }
-
-
-def _largest(operation: Operation, k: int) -> Sequence[int]:
-    values, places = top_k(operation.builder, operation.inputs[0], k)
-    return [values, elementwise.convert(operation.builder, places, operation.types[1].dtype)]
 
 
 # Composites that are one elementwise operation.
@@ -131,8 +123,7 @@ def _lower_composite(operation: Operation) -> Sequence[int]:
     """`chlo.top_k` and functions with an elementwise instruction become one operation; others are decomposed."""
     name = operation.text("name")
     if name == "chlo.top_k":
-        attributes = ir.DictAttr(operation.attributes["composite_attributes"])
-        return _largest(operation, ir.IntegerAttr(attributes["k"]).value)
+        return _top_k(operation, "composite_attributes")
     if name in POINTWISE:
         return [elementwise.unary(operation.builder, name.removeprefix("chlo."), operation.inputs[0])]
-    return operation.walk.call(operation.text("decomposition"), operation.inputs)
+    return operation.called(operation.text("decomposition"))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from snnjax.ipu.lowering import pairs
-from snnjax.ipu.lowering.operation import Operation, complex_array
+from snnjax.ipu.lowering.operation import Operation, from_text
 from snnjax.ipu.lowering.rules import RULES, Rule, elementwise
 from snnjax.ipu.lowering.rules.complex_formulas import FORMULAS, Parts, Real
 from snnjax.ipu.lowering.rules.fourier import lower_fft
@@ -31,14 +31,8 @@ def _part_by_part(operation: Operation) -> list[int]:
     """The real rule on the real and on the imaginary parts; operands that are not complex go to both."""
     builder = operation.builder
     types = [pairs.part_type(type_) if type_.dtype == COMPLEX else type_ for type_ in operation.types]
-    halves = [
-        operation.walk.lower(
-            operation.on(
-                [builder.parts.get(value, (value, value))[place] for value in operation.inputs], types
-            )
-        )
-        for place in (0, 1)
-    ]
+    parts = zip(*(builder.parts.get(value, (value, value)) for value in operation.inputs), strict=True)
+    halves = [operation.walk.lower(operation.on(each, types)) for each in parts]
     return [
         pairs.pair(builder, real, imaginary) if type_.dtype == COMPLEX else real
         for type_, real, imaginary in zip(operation.types, *halves, strict=True)
@@ -109,7 +103,7 @@ def _iota(operation: Operation) -> list[int]:
 
 def _constant(operation: Operation) -> list[int]:
     (type_,) = operation.types
-    array = complex_array(operation.source.get_asm(), type_)
+    array = from_text(operation.source.get_asm(), type_)
     return [pairs.pair(operation.builder, *map(operation.builder.constant, (np.real(array), np.imag(array))))]
 
 

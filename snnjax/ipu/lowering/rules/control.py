@@ -5,29 +5,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from snnjax.ipu.lowering import pairs
-from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
-from snnjax.ipu.lowering.plan import Block
 from snnjax.ipu.lowering.rules import control_of_elements, elementwise, rule
-from snnjax.ipu.lowering.rules.trip_counts import trip_count
-from snnjax.ipu.lowering.shards import Shardings, carried, local_types, mark_new, place, shardings_of, yielded
+from snnjax.ipu.lowering.rules.loops import Loop, repeated
+from snnjax.ipu.lowering.rules.resharding import (
+    Shardings,
+    carried,
+    local_types,
+    mark,
+    place,
+    shardings_of,
+    yielded,
+)
 from snnjax.ipu.lowering.types import ArrayType
 
 
-def _returned(region: Any) -> list[Any]:
-    block = region.blocks[0]
-    return list(list(block.operations)[-1].operands)
-
-
-class _Carried:
+class _Carried(Loop):
     """The carried values of a loop, without those that never change or are empty, and how each is sharded."""
 
     def __init__(self, operation: Operation) -> None:
-        self.operation, self.walk, self.builder = operation, operation.walk, operation.builder
-        self.condition, self.body = (region.blocks[0] for region in operation.regions)
-        ends = zip(_returned(operation.regions[1]), self.body.arguments, operation.types, strict=True)
-        unchanged = [result == argument or type_.size == 0 for result, argument, type_ in ends]
-        self.places = [place for place, same in enumerate(unchanged) if not same]
+        super().__init__(operation)
+        self.places = [place for place in self.places if operation.types[place].size]
         self.initial = [operation.inputs[place] for place in self.places]
         self.shardings = carried(self.walk, self.initial, self._trial)
         self.types = self._types(self.shardings)
@@ -48,9 +46,8 @@ class _Carried:
 
     def _inside(self, source: Any, shardings: Shardings, parameters: Sequence[int]) -> list[int]:
         values = pairs.join(self.builder, self._types(shardings), parameters)
-        marked = [mark_new(self.walk, *each, 0) for each in zip(values, shardings, strict=True)]
-        known = dict(zip(self.places, marked, strict=True))
-        return self.walk.block(source, [known.get(n, x) for n, x in enumerate(self.operation.inputs)])
+        marked = [mark(self.walk, *each, 0) for each in zip(values, shardings, strict=True)]
+        return self.results_of(source, marked)
 
     def holds(self, parameters: Sequence[int]) -> list[int]:
         """The condition."""
@@ -77,22 +74,9 @@ def _lower_while(operation: Operation) -> Sequence[int]:
     initial = loop.placed(loop.initial)
     blocks = [builder.block(types, loop.holds), builder.block(types, loop.following, is_loop=True)]
     before = len(builder.types)
-    outputs = _loop(builder, blocks, initial, trip_count(builder, blocks, initial))
+    outputs = repeated(builder, blocks, initial, lambda: builder.add("while", initial, types, blocks=blocks))
     last = zip(pairs.join(builder, loop.types, outputs), loop.shardings, strict=True)
-    marked = [mark_new(operation.walk, *each, before) for each in last]
-    results = dict(zip(loop.places, marked, strict=True))
-    return [results.get(place, value) for place, value in enumerate(operation.inputs)]
-
-
-def _loop(
-    builder: Builder, blocks: Sequence[Block], initial: Sequence[int], count: int | None
-) -> Sequence[int]:
-    types = [builder.types[value] for value in initial]
-    if count == 0:
-        return initial
-    if count is not None:
-        return builder.add("repeat", initial, types, ((count,),), blocks=blocks[1:])
-    return builder.add("while", initial, types, blocks=blocks)
+    return loop.with_unchanged([mark(operation.walk, *each, before) for each in last])
 
 
 @rule("stablehlo.case")
@@ -131,11 +115,11 @@ def _case(operation: Operation, index: int, regions: Sequence[Any]) -> Sequence[
         return pairs.split(builder, [place(walk, *pair) for pair in each])
 
     blocks = [builder.block((), functools.partial(placed, source)) for source in branches]
-    whole = local_types([operation.types[place] for place in kept], shardings)
+    types = local_types([operation.types[place] for place in kept], shardings)
     before = len(builder.types)
-    outputs = builder.add("case", (index,), pairs.real_types(whole), blocks=blocks)
-    values = zip(pairs.join(builder, whole, outputs), shardings, strict=True)
-    results = dict(zip(kept, [mark_new(walk, *each, before) for each in values], strict=True))
+    outputs = builder.add("case", (index,), pairs.real_types(types), blocks=blocks)
+    values = zip(pairs.join(builder, types, outputs), shardings, strict=True)
+    results = dict(zip(kept, [mark(walk, *each, before) for each in values], strict=True))
     return [
         results[place] if place in results else pairs.empty(builder, type_)
         for place, type_ in enumerate(operation.types)

@@ -11,9 +11,9 @@ from typing import Any
 
 from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.builder import Builder
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import by_function, elementwise, reductions
-from snnjax.ipu.lowering.rules.trip_counts import trip_count
+from snnjax.ipu.lowering.rules.loops import Loop, repeated
 
 
 def case(operation: Operation, index: int, branches: Sequence[Any]) -> list[int]:
@@ -36,29 +36,26 @@ def case(operation: Operation, index: int, branches: Sequence[Any]) -> list[int]
     return selected
 
 
-class _Loop:
-    """A loop with the values that it carries, without those that never change."""
+class _Carried(Loop):
+    """The carried values of a loop, without those that never change, for each element."""
 
     def __init__(self, operation: Operation) -> None:
-        self.operation, self.walk, self.builder = operation, operation.walk, operation.builder
-        self.condition, self.body = (region.blocks[0] for region in operation.regions)
-        yielded = list(list(self.body.operations)[-1].operands)
-        ends = enumerate(zip(yielded, self.body.arguments, strict=True))
-        self.places = [place for place, (result, argument) in ends if result != argument]
+        super().__init__(operation)
         self.types = [operation.types[place] for place in self.places]
         self.initial = self.carried(operation.inputs)
 
     def carried(self, values: Sequence[int]) -> list[int]:
         """The parts of the values that the loop carries."""
-        return pairs.split(self.builder, [self.walk.for_all(values[place]) for place in self.places])
+        return pairs.split(
+            self.builder, [by_function.for_all(self.walk, values[place]) for place in self.places]
+        )
 
     def _block(self, source: Any, parameters: Sequence[int]) -> list[int]:
-        values = dict(zip(self.places, pairs.join(self.builder, self.types, parameters), strict=True))
-        return self.walk.block(source, [values.get(n, x) for n, x in enumerate(self.operation.inputs)])
+        return self.results_of(source, pairs.join(self.builder, self.types, parameters))
 
     def holds(self, parameters: Sequence[int]) -> list[int]:
         """The condition, for each element."""
-        return [self.walk.for_all(self._block(self.condition, parameters)[0])]
+        return [by_function.for_all(self.walk, self._block(self.condition, parameters)[0])]
 
     def following(self, parameters: Sequence[int]) -> list[int]:
         """What the body yields, for each element."""
@@ -75,35 +72,29 @@ class _Loop:
 
 def loop(operation: Operation) -> list[int]:
     """A loop; one with a known count is a `repeat`, which is the same for all elements."""
-    whole, builder = _Loop(operation), operation.builder
-    types = pairs.real_types(whole.types)
-    blocks = [builder.block(types, whole.holds), builder.block(types, whole.following, is_loop=True)]
-    count = trip_count(builder, blocks, whole.initial)
-    if count is None:
-        mask = _both(builder, operation.walk.mask, whole.holds(whole.initial)[0])
-        last = _while_any(builder, whole, mask)
-    elif count == 0:
-        last = whole.initial
-    else:
-        last = builder.add("repeat", whole.initial, types, ((count,),), blocks=blocks[1:])
-    known = dict(zip(whole.places, pairs.join(builder, whole.types, last), strict=True))
-    return [known.get(place, value) for place, value in enumerate(operation.inputs)]
+    carried, builder = _Carried(operation), operation.builder
+    types = pairs.real_types(carried.types)
+    blocks = [builder.block(types, carried.holds), builder.block(types, carried.following, is_loop=True)]
+    last = repeated(builder, blocks, carried.initial, lambda: _while_any(carried))
+    return carried.with_unchanged(pairs.join(builder, carried.types, last))
 
 
-def _while_any(builder: Builder, whole: _Loop, mask: int) -> Sequence[int]:
+def _while_any(carried: _Carried) -> Sequence[int]:
     """The loop, as long as it goes on for any element of the mask."""
+    builder = carried.builder
+    mask = _both(builder, carried.walk.mask, carried.holds(carried.initial)[0])
 
-    def goes_on(parameters: Sequence[int]) -> list[int]:
+    def any_left(parameters: Sequence[int]) -> list[int]:
         dimensions = range(len(builder.types[mask].shape))
         return [reductions.reduce(builder, parameters[0], dimensions, "or")]
 
-    types = [builder.types[mask], *pairs.real_types(whole.types)]
-    blocks = [builder.block(types, goes_on), builder.block(types, whole.masked, is_loop=True)]
-    return builder.add("while", [mask, *whole.initial], types, blocks=blocks)[1:]
+    types = [builder.types[mask], *pairs.real_types(carried.types)]
+    blocks = [builder.block(types, any_left), builder.block(types, carried.masked, is_loop=True)]
+    return builder.add("while", [mask, *carried.initial], types, blocks=blocks)[1:]
 
 
 @contextmanager
-def _among(walk: Any, mask: int) -> Iterator[None]:
+def _among(walk: Walk, mask: int) -> Iterator[None]:
     """Inside a branch or loop that is for these elements."""
     outer, walk.mask = walk.mask, mask
     try:

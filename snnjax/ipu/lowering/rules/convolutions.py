@@ -15,6 +15,13 @@ from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import elementwise, products, rule
 from snnjax.ipu.lowering.types import ArrayType, is_floating
 
+# The names of the dimensions that are not spatial, with the words for them in StableHLO; then that of spatial ones.
+_SIDES = {
+    "input": (("b", "batch"), ("c", "feature"), "x"),
+    "kernel": (("c", "input_feature"), ("o", "output_feature"), "k"),
+    "output": (("b", "batch"), ("o", "feature"), "y"),
+}
+
 
 class _Named(NamedTuple):
     """A value with named dimensions: b(atch), c(hannel), o(utput channel), g(roup); x0, y0, k0 ... are spatial."""
@@ -44,41 +51,25 @@ def _lower_convolution(operation: Operation) -> list[int]:
         return [builder.splat(0, type_)]
     dimensions = stablehlo.ConvDimensionNumbers(operation.attributes["dimension_numbers"])
     lhs, rhs = _as_multiplied(builder, lhs, rhs)
-    x = _Named(_padded(operation, lhs, dimensions), _names_of_input(dimensions))
-    kernel = _Named(_turned(operation, rhs, dimensions), _names_of_kernel(dimensions))
+    x = _Named(_padded(operation, lhs, dimensions), _names_of(dimensions, "input"))
+    kernel = _Named(_turned(operation, rhs, dimensions), _names_of(dimensions, "kernel"))
     for grouped, count in (("c", "feature_group_count"), ("b", "batch_group_count")):
         if operation.integer(count, 1) > 1:
             x = _split(builder, x, grouped, operation.integer(count))
             kernel = _split(builder, kernel, "o", operation.integer(count))
     x = _windows(operation, x, kernel, dimensions)
-    return [_product(operation, x, kernel, _names_of_output(dimensions))]
+    return [_product(operation, x, kernel, _names_of(dimensions, "output"))]
 
 
-def _names(count: int, letter: str) -> list[str]:
-    return [f"{letter}{d}" for d in range(count)]
-
-
-def _in_order(places: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    """The names, ordered by position."""
-    return tuple(name for _, name in sorted(zip(places, names, strict=True)))
-
-
-def _names_of_input(dimensions: Any) -> tuple[str, ...]:
-    space = dimensions.input_spatial_dimensions
-    places = (dimensions.input_batch_dimension, dimensions.input_feature_dimension, *space)
-    return _in_order(places, ["b", "c", *_names(len(space), "x")])
-
-
-def _names_of_kernel(dimensions: Any) -> tuple[str, ...]:
-    space = dimensions.kernel_spatial_dimensions
-    places = (dimensions.kernel_input_feature_dimension, dimensions.kernel_output_feature_dimension, *space)
-    return _in_order(places, ["c", "o", *_names(len(space), "k")])
-
-
-def _names_of_output(dimensions: Any) -> tuple[str, ...]:
-    space = dimensions.output_spatial_dimensions
-    places = (dimensions.output_batch_dimension, dimensions.output_feature_dimension, *space)
-    return _in_order(places, ["b", "o", *_names(len(space), "y")])
+def _names_of(dimensions: Any, side: str) -> tuple[str, ...]:
+    """The names of the dimensions of the input, the kernel or the output, in order."""
+    first, second, letter = _SIDES[side]
+    space = getattr(dimensions, f"{side}_spatial_dimensions")
+    places = {letter + str(d): place for d, place in enumerate(space)}
+    places |= {
+        attribute[0]: getattr(dimensions, f"{side}_{attribute[1]}_dimension") for attribute in (first, second)
+    }
+    return tuple(sorted(places, key=places.__getitem__))
 
 
 def _as_multiplied(builder: Builder, lhs: int, rhs: int) -> tuple[int, int]:
@@ -141,11 +132,9 @@ def _along(builder: Builder, x: _Named, axis: int, window: _Window) -> _Named:
     if window.number < window.length:
         slices, length, step, stride = window.number, window.length, window.stride, window.hole
         names = (f"y{axis}", f"k{axis}")
-    pieces = []
-    for i in range(slices):
-        starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-        starts[d], limits[d], strides[d] = i * step, i * step + (length - 1) * stride + 1, stride
-        pieces.append(views.cut(builder, x.value, starts, limits, strides))
+    extent = (length - 1) * stride + 1
+    starts = (i * step for i in range(slices))
+    pieces = [views.cut_along(builder, x.value, d, start, start + extent, stride) for start in starts]
     joined = views.concatenate(builder, pieces, d)
     value = views.reshape(builder, joined, (*shape[:d], slices, length, *shape[d + 1 :]))
     return _Named(value, (*x.names[:d], *names, *x.names[d + 1 :]))

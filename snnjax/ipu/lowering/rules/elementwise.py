@@ -12,46 +12,24 @@ from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import rule
 from snnjax.ipu.lowering.types import ArrayType, bits_of, is_floating, numpy_dtype, register_of
 
+_UNARY = (
+    *("abs", "cbrt", "ceil", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one"),
+    *("floor", "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "sqrt", "tan"),
+    *("round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "tanh"),
+)
+_BINARY = (
+    *("add", "and", "atan2", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder"),
+    *("shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
+)
+_OTHERS = ("select", "compare", "clamp", "convert", "bitcast_convert", "reduce_precision")
+# All operations here, by their names in StableHLO.
+NAMES = frozenset((*_UNARY, *_BINARY, *_OTHERS))
 # Operations whose results are always representable in the dtype need no rounding.
 _EXACT = frozenset(
     (
         *("abs", "and", "ceil", "floor", "is_finite", "maximum", "minimum", "negate", "not", "or"),
         *("round_nearest_afz", "round_nearest_even", "sign", "trunc", "xor"),
     )
-)
-_UNARY = (
-    *(
-        "abs",
-        "cbrt",
-        "ceil",
-        "cosine",
-        "count_leading_zeros",
-        "exponential",
-        "exponential_minus_one",
-        "floor",
-    ),
-    *("is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "round_nearest_afz"),
-    *("round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh"),
-)
-_BINARY = (
-    *(
-        "add",
-        "and",
-        "atan2",
-        "divide",
-        "maximum",
-        "minimum",
-        "multiply",
-        "or",
-        "power",
-        "remainder",
-        "shift_left",
-    ),
-    *("shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
-)
-# All operations here, by their names in StableHLO.
-NAMES = frozenset(
-    (*_UNARY, *_BINARY, "select", "compare", "clamp", "convert", "bitcast_convert", "reduce_precision")
 )
 # The inverses of powers of two within these limits are not subnormal.
 _MAX_EXPONENT = 100
@@ -106,9 +84,9 @@ def _binary(expression: Expression, name: str, x: int, y: int, dtype: str) -> in
 def _distance(expression: Expression, y: int, dtype: str) -> int:
     """The distance to shift 32 bits: the width of a narrow type shifts everything out."""
     width = expression.constant(np.uint32(bits_of(dtype)))
-    whole = expression.constant(np.uint32(32))
+    all_bits = expression.constant(np.uint32(32))
     far = expression.step("ge.u32", y, width)  # true for negative distances as well
-    return expression.step("select.u32", far, whole, y)
+    return expression.step("select.u32", far, all_bits, y)
 
 
 def unary(builder: Builder, name: str, x: int) -> int:
@@ -162,7 +140,7 @@ def select(builder: Builder, condition: int, x: int, y: int) -> int:
     return expression.finish(type_)
 
 
-def compare(builder: Builder, direction: str, x: int, y: int, total: bool = False) -> int:
+def compare(builder: Builder, direction: str, x: int, y: int, *, total: bool = False) -> int:
     """A bool for each pair of elements; `total`: in the total order of IEEE 754."""
     type_ = max(builder.types[x], builder.types[y], key=lambda each: each.size)
     suffix = "_total" if total and is_floating(type_.dtype) else ""
@@ -255,16 +233,14 @@ def _without_identity(builder: Builder, name: str, x: int, y: int) -> int | None
 
 @rule("stablehlo.select")
 def _lower_select(operation: Operation) -> list[int]:
-    condition, x, y = operation.inputs
-    return [select(operation.builder, condition, x, y)]
+    return [select(operation.builder, *operation.inputs)]
 
 
 @rule("stablehlo.compare")
 def _lower_compare(operation: Operation) -> list[int]:
     direction = operation.enumeration("comparison_direction")
     total = operation.enumeration("compare_type") == "TOTALORDER"
-    x, y = operation.inputs
-    return [compare(operation.builder, direction, x, y, total)]
+    return [compare(operation.builder, direction, *operation.inputs, total=total)]
 
 
 @rule("stablehlo.clamp")

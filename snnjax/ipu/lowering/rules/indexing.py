@@ -9,7 +9,7 @@ from snnjax.ipu.lowering import views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.rules import by_function, elementwise, reductions, rule
-from snnjax.ipu.lowering.rules.batching import Indices, with_own_rows, with_starts_from_end
+from snnjax.ipu.lowering.rules.batching import Indices, simplest
 from snnjax.ipu.lowering.rules.regions import is_overwriting, kind_of
 
 
@@ -33,58 +33,36 @@ def _lower_gather(operation: Operation) -> list[int]:
         tuple(numbers.operand_batching_dims),
         tuple(numbers.start_indices_batching_dims),
     )
-    shape = builder.types[x].shape
-    at = with_starts_from_end(builder, shape, with_own_rows(builder, shape, at))
-    ints = (
-        numbers.offset_dims,
-        at.single,
-        at.operand_batching,
-        at.indices_batching,
-        at.index_map,
-        (at.vector,),
-        operation.ints("slice_sizes"),
-        at.from_end,
-    )
-    return [builder.one("gather", (x, at.value), type_, ints)]
+    at = simplest(builder, builder.types[x].shape, at)
+    return [at.gather(builder, x, type_.shape, tuple(numbers.offset_dims), operation.ints("slice_sizes"))]
 
 
 @rule("stablehlo.scatter")
 def _lower_scatter(operation: Operation) -> Sequence[int]:
     """Arrays that are combined with their updates by one operation or by a function, or overwritten."""
     builder, count = operation.builder, len(operation.types)
-    arrays, indices, updates = (
-        operation.inputs[:count],
-        operation.inputs[count],
-        operation.inputs[count + 1 :],
-    )
+    arrays, (indices, *updates) = operation.inputs[:count], operation.inputs[count:]
     if builder.types[updates[0]].size == 0:
         return arrays
-    dtype, region = operation.types[0].dtype, operation.regions[0]
-    kind = "set" if is_overwriting(region) else kind_of(region, dtype)
-    plain, window = _scatter_indices(operation, _index(builder, indices))
-    shape = operation.types[0].shape
-    at = with_starts_from_end(builder, shape, with_own_rows(builder, shape, plain))
-    if kind is None:
-        return by_function.scatter(operation, arrays, by_function.Scatter(plain, window, updates), at)
-    wide = dtype if kind == "set" else reductions.native(dtype)
-    x, update = (elementwise.convert(builder, value, wide) for value in (arrays[0], updates[0]))
-    dims = (at.single, at.operand_batching, at.indices_batching, at.index_map, (at.vector,), at.from_end)
-    scattered = builder.one("scatter", (x, at.value, update), builder.types[x], (window, *dims), (kind,))
-    return [elementwise.convert(builder, scattered, dtype)]
-
-
-def _scatter_indices(operation: Operation, indices: int) -> tuple[Indices, tuple[int, ...]]:
-    """The indices as the program has them, and the dimensions of windows in the updates."""
+    type_, region = operation.types[0], operation.regions[0]
+    kind = "set" if is_overwriting(region) else kind_of(region, type_.dtype)
     numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
-    at = Indices(
-        indices,
+    window = tuple(numbers.update_window_dims)
+    plain = Indices(
+        _index(builder, indices),
         numbers.index_vector_dim,
         tuple(numbers.scattered_dims_to_operand_dims),
         tuple(numbers.inserted_window_dims),
         tuple(numbers.input_batching_dims),
         tuple(numbers.scatter_indices_batching_dims),
     )
-    return at, tuple(numbers.update_window_dims)
+    at = simplest(builder, type_.shape, plain)
+    if kind is None:
+        return by_function.scatter(operation, arrays, by_function.Scatter(plain, window, updates), at)
+    computed = type_.dtype if kind == "set" else reductions.native(type_.dtype)
+    x, update = (elementwise.convert(builder, value, computed) for value in (arrays[0], updates[0]))
+    scattered = at.scatter(builder, x, update, window, kind)
+    return [elementwise.convert(builder, scattered, type_.dtype)]
 
 
 def _known_starts(operation: Operation, starts: Sequence[int], sizes: Sequence[int]) -> list[int] | None:

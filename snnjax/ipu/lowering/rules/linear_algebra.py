@@ -66,8 +66,8 @@ def cholesky(a: jax.Array) -> jax.Array:
 
     def step(number: jax.Array, factor: jax.Array) -> jax.Array:
         first = number * block
-        own = lax.dynamic_slice_in_dim(factor, first, block, -2)
-        panel = lax.dynamic_slice_in_dim(a, first, block, -1) - _product(factor, _adjoint(own))
+        row_of_blocks = lax.dynamic_slice_in_dim(factor, first, block, -2)
+        panel = lax.dynamic_slice_in_dim(a, first, block, -1) - _product(factor, _adjoint(row_of_blocks))
         diagonal = _cholesky_of_block(lax.dynamic_slice_in_dim(panel, first, block, -2))
         below = _product(panel, _adjoint(_inverse_of_block(diagonal)))
         column = jnp.where(rows[:, None] >= first + block, below, 0)
@@ -101,15 +101,17 @@ def _lu_of_matrix(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     def step(number: jax.Array, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         a, pivots, order = carry
         first, behind = number * block, (number + 1) * block
-        panel, own_pivots, moved = _lu_of_panel(lax.dynamic_slice_in_dim(a, first, block, 1), first, count)
-        a, order, panel = (x.at[moved].get(mode="promise_in_bounds") for x in (a, order, panel))
-        own, top = (lax.dynamic_slice_in_dim(x, first, block, 0) for x in (panel, a))
-        right = _product(_inverse_of_block(jnp.tril(own, -1) + jnp.eye(block, dtype=a.dtype)), top)
+        panel, new_pivots, new_order = _lu_of_panel(
+            lax.dynamic_slice_in_dim(a, first, block, 1), first, count
+        )
+        a, order, panel = (x.at[new_order].get(mode="promise_in_bounds") for x in (a, order, panel))
+        diagonal, top = (lax.dynamic_slice_in_dim(x, first, block, 0) for x in (panel, a))
+        right = _product(_inverse_of_block(jnp.tril(diagonal, -1) + jnp.eye(block, dtype=a.dtype)), top)
         right = jnp.where(columns >= behind, right, 0)
         a = a - _product(jnp.where(rows >= behind, panel, 0), right)
         a = lax.dynamic_update_slice_in_dim(a, jnp.where(columns >= behind, right, top), first, 0)
         a = lax.dynamic_update_slice_in_dim(a, panel, first, 1)
-        return a, _with(pivots, number, own_pivots), order
+        return a, _with(pivots, number, new_pivots), order
 
     blocks = -(-count // block)
     a, pivots, order = _repeat(blocks, step, (a, jnp.zeros((blocks, block), "int32"), rows[:, 0]))
@@ -184,8 +186,8 @@ def geqrf(a: jax.Array) -> tuple[jax.Array, jax.Array]:
 
     def step(k: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         a, taus = carry
-        own = columns == k  # columns are read and written by a mask: each part of `a` stays on its tile
-        column = jnp.sum(jnp.where(own, a, 0), axis=-1)
+        is_column = columns == k  # columns are read and written by a mask: each part of `a` stays on its tile
+        column = jnp.sum(jnp.where(is_column, a, 0), axis=-1)
         alpha = lax.dynamic_slice_in_dim(column, k, 1, -1)
         below = jnp.where(rows > k, column, 0)
         done = jnp.all(below == 0, axis=-1, keepdims=True) & (jnp.imag(alpha) == 0)
@@ -197,7 +199,7 @@ def geqrf(a: jax.Array) -> tuple[jax.Array, jax.Array]:
         share = jnp.where(columns > k, jnp.conj(tau) * _product(jnp.conj(v)[..., None, :], a)[..., 0, :], 0)
         a = a - v[..., :, None] * share[..., None, :]
         column = jnp.where(rows > k, below, jnp.where(rows == k, beta, column))
-        a = jnp.where(own, column[..., :, None], a)
+        a = jnp.where(is_column, column[..., :, None], a)
         return a, lax.dynamic_update_slice_in_dim(taus, tau, k, -1)
 
     return _repeat(count, step, (a, jnp.zeros((*a.shape[:-2], count), a.dtype)))
@@ -234,7 +236,7 @@ def eigh(a: jax.Array, *, lower: bool) -> tuple[jax.Array, jax.Array]:
     # Rounding leaves about a third of this off the diagonal, however many sweeps follow.
     small = jnp.finfo(a.dtype).eps * even**0.5 * jnp.sqrt(_sum_of_squares(a))
 
-    def goes_on(carry: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+    def is_not_diagonal(carry: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         done, a, _ = carry
         rest = jnp.where(identity == 1, 0, a)
         return (done < _MOST_SWEEPS) & jnp.any(jnp.sqrt(_sum_of_squares(rest)) > small)
@@ -245,7 +247,7 @@ def eigh(a: jax.Array, *, lower: bool) -> tuple[jax.Array, jax.Array]:
         return done + 1, a, v
 
     start = (jnp.int32(0), a, jnp.broadcast_to(identity, a.shape))
-    _, a, v = lax.while_loop(goes_on, sweep, start)
+    _, a, v = lax.while_loop(is_not_diagonal, sweep, start)
     values, v = jnp.real(_diagonal(a))[..., :size], v[..., :size, :size]
     order = lax.broadcasted_iota("int32", values.shape, values.ndim - 1)
     values, order = lax.sort((values, order), num_keys=1)
@@ -278,8 +280,8 @@ def _rotated(a: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
         first, second = c * first - s * second, s * first + c * second
         if half == 1:
             return jnp.concatenate([first, second], -1)
-        moved = [first[..., :1], second[..., :1], first[..., 1:-1], second[..., 1:], first[..., -1:]]
-        return jnp.concatenate(moved, -1)
+        turned = [first[..., :1], second[..., :1], first[..., 1:-1], second[..., 1:], first[..., -1:]]
+        return jnp.concatenate(turned, -1)
 
     return columns(_adjoint(columns(_adjoint(a)))), columns(v)
 
@@ -290,7 +292,7 @@ def _forward_substitution(a: jax.Array, b: jax.Array) -> jax.Array:
     a = _padded(a, block)
     count = a.shape[-1] // block
     b = jnp.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, a.shape[-1] - size), (0, 0)])
-    whole = b.shape
+    shape = b.shape
     blocks = a.reshape(*a.shape[:-2], count, block, count, block)
     inverses = _inverse_of_block(jnp.moveaxis(jnp.diagonal(blocks, axis1=-4, axis2=-2), -1, -3))
 
@@ -298,12 +300,12 @@ def _forward_substitution(a: jax.Array, b: jax.Array) -> jax.Array:
     b = b.reshape(*b.shape[:-2], count, block, b.shape[-1])
 
     def step(number: jax.Array, x: jax.Array) -> jax.Array:
-        known = _product(lax.dynamic_slice_in_dim(a, number * block, block, -2), x.reshape(whole))
+        known = _product(lax.dynamic_slice_in_dim(a, number * block, block, -2), x.reshape(shape))
         rest = lax.dynamic_index_in_dim(b, number, -3, keepdims=False) - known
         inverse = lax.dynamic_index_in_dim(inverses, number, -3, keepdims=False)
         return lax.dynamic_update_index_in_dim(x, _product(inverse, rest), number, -3)
 
-    return _repeat(count, step, jnp.zeros_like(b)).reshape(whole)[..., :size, :]
+    return _repeat(count, step, jnp.zeros_like(b)).reshape(shape)[..., :size, :]
 
 
 def _inverse_of_block(a: jax.Array) -> jax.Array:
@@ -311,9 +313,9 @@ def _inverse_of_block(a: jax.Array) -> jax.Array:
     identity = jnp.eye(a.shape[-1], dtype=a.dtype)
 
     def step(row: jax.Array, x: jax.Array) -> jax.Array:
-        own = lax.dynamic_slice_in_dim(a, row, 1, -2)
-        pivot = lax.dynamic_slice_in_dim(own, row, 1, -1)
-        new = (lax.dynamic_slice_in_dim(identity, row, 1, -2) - _product(own, x)) / pivot
+        row_of_a = lax.dynamic_slice_in_dim(a, row, 1, -2)
+        pivot = lax.dynamic_slice_in_dim(row_of_a, row, 1, -1)
+        new = (lax.dynamic_slice_in_dim(identity, row, 1, -2) - _product(row_of_a, x)) / pivot
         return lax.dynamic_update_slice_in_dim(x, new, row, -2)
 
     return _repeat(a.shape[-1], step, jnp.zeros_like(a))

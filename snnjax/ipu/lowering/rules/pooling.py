@@ -54,8 +54,8 @@ def select_and_scatter_add(
         ends = [
             size - start - extent for size, start, extent in zip(padded.shape, offset, extents, strict=True)
         ]
-        spread = [
+        dilation = [
             (start, end, stride - 1) for start, end, stride in zip(offset, ends, window_strides, strict=True)
         ]
-        total = total + lax.pad(jnp.where(chosen == number, source, zero), zero, spread)
+        total = total + lax.pad(jnp.where(chosen == number, source, zero), zero, dilation)
     return lax.pad(total, zero, [(-low, -high, 0) for low, high in padding])

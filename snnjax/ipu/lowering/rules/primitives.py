@@ -1,6 +1,6 @@
-"""JAX lowering rules for the platform ipu: primitives that map to one instruction of the plan.
+"""JAX's lowering rules for the platform ipu, each a function of a primitive, JAX's context, operands and parameters.
 
-`snnjax_jax_plugin` registers them, and imports this module when JAX lowers the first one.
+`snnjax_jax_plugin` registers them by name, and imports this module when JAX lowers the first one.
 """
 
 import functools
@@ -17,12 +17,13 @@ from snnjax.ipu.lowering.rules.callbacks import Callback
 from snnjax.ipu.lowering.rules.calls import CALLBACK, THREEFRY
 
 
-def lower_threefry(context: Any, *operands: Any) -> Any:
+def lower_threefry(primitive: Any, context: Any, *operands: Any) -> Any:
     """One call of the cipher."""
+    del primitive
     return jax.ffi.ffi_lowering(THREEFRY)(context, *operands)
 
 
-def lower_unknown(primitive: Any, context: Any, *operands: Any) -> Any:
+def lower_unknown(primitive: Any, context: Any, *operands: Any, **_: Any) -> Any:
     """A call to a target with the primitive's name, which `calls` refuses; it needs no attributes.
 
     A primitive without results is there for its side effect and must not be removed as dead code.
@@ -54,7 +55,7 @@ def _lower_function(primitive: Any, function: Callable[..., Any], context: Any, 
     return _jax_compat.lower_function(results, context, *operands)
 
 
-def lower_check(*, debug: bool, **_: Any) -> list[Any]:
+def lower_check(*_: Any, debug: bool, **__: Any) -> list[Any]:
     """`checkify.debug_check` does nothing unless it is functionalised; `checkify.check` must be.
 
     If checkify is imported after the platform is registered, JAX has no rule for either, and says so.
@@ -67,8 +68,9 @@ def lower_check(*, debug: bool, **_: Any) -> list[Any]:
     )
 
 
-def lower_counters(context: Any, *, shape: Sequence[int]) -> Any:
+def lower_counters(primitive: Any, context: Any, *, shape: Sequence[int]) -> Any:
     """0, 1, 2 ... as two words: no IPU holds 2^32 elements, so the high word is 0 and 64 bits are not needed."""
+    del primitive
     return _jax_compat.lower_function(functools.partial(_counters, shape), context)
 
 
@@ -79,13 +81,12 @@ def _counters(shape: Sequence[int]) -> tuple[jax.Array, jax.Array]:
 
 def lower_debug(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> list[Any]:
     """A call to the primitive's implementation on the host."""
-    return _call_host(
-        context, functools.partial(primitive.impl, **parameters), operands, has_side_effect=True
-    )
+    call = functools.partial(primitive.impl, **parameters)
+    return _call_host(context, call, operands, has_side_effect=True)
 
 
 def lower_callback(
-    name: str, implementation: Callable[..., Any], context: Any, *operands: Any, **parameters: Any
+    primitive: Any, context: Any, *operands: Any, implementation: Callable[..., Any], **parameters: Any
 ) -> list[Any]:
     """A call of a function on the host whose results the program goes on with, checked for their types."""
     call = functools.partial(implementation, **parameters)
@@ -96,12 +97,12 @@ def lower_callback(
         actual = [(each.shape, each.dtype) for each in results]
         if actual != expected:
             raise ValueError(
-                f"{name}: `callback` must return {_described(expected)}, got {_described(actual)}. "
+                f"{primitive.name}: `callback` must return {_described(expected)}, got {_described(actual)}. "
                 "Give `result_shape_dtypes` what it returns."
             )
         return results
 
-    return _call_host(context, checked, operands, has_side_effect=name != "pure_callback")
+    return _call_host(context, checked, operands, has_side_effect=primitive.name != "pure_callback")
 
 
 def _described(types: Sequence[tuple[tuple[int, ...], Any]]) -> str:

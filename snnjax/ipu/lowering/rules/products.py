@@ -102,37 +102,18 @@ def _of_integers(
     builder: Builder, operation: Operation, a: int, b: int, numbers: Dimensions, type_: ArrayType
 ) -> int:
     """All products as integers, and their sums."""
-    groups = [
-        _in_groups(builder.types[x], batching, contracting)
-        for x, batching, contracting in ((a, numbers[0], numbers[2]), (b, numbers[1], numbers[3]))
-    ]
-    (batch, of_a, contracted), (_, of_b, _) = (
-        [[builder.types[x].shape[d] for d in dims] for dims in group]
-        for x, group in zip((a, b), groups, strict=True)
-    )
-    shape = (*batch, *of_a, *of_b, *contracted)
+    shape = (*type_.shape, *(builder.types[a].shape[d] for d in numbers[2]))
     if np.prod(shape) > MAX_PRODUCTS:
-        raise operation.refuse(
-            f"its {np.prod(shape)} integer products exceed the limit of {MAX_PRODUCTS}",
-            "Convert the operands to float32",
-        )
-    kept, own, summed = len(batch), (len(of_a), len(of_b)), len(contracted)
-    last = tuple(range(len(shape) - summed, len(shape)))
-    firsts = (kept, kept + own[0])
-    wide = []
-    for x, group, length, first in zip((a, b), groups, own, firsts, strict=True):
-        x = views.transpose(
-            builder, elementwise.convert(builder, x, reductions.native(type_.dtype)), sum(group, ())
-        )
-        places = (*range(kept), *range(first, first + length), *last)
-        wide.append(views.broadcast(builder, x, shape, places))
-    total = reductions.reduce(builder, elementwise.binary(builder, "multiply", *wide), last, "add")
+        what = f"its {np.prod(shape)} integer products exceed the limit of {MAX_PRODUCTS}"
+        raise operation.refuse(what, "Convert the operands to float32")
+    batch, summed = tuple(range(len(numbers[0]))), tuple(range(len(type_.shape), len(shape)))
+    factors, first = [], len(batch)
+    for x, batching, contracting in ((a, numbers[0], numbers[2]), (b, numbers[1], numbers[3])):
+        free = [d for d in range(len(builder.types[x].shape)) if d not in (*batching, *contracting)]
+        x = elementwise.convert(builder, x, reductions.native(type_.dtype))
+        x = views.transpose(builder, x, (*batching, *free, *contracting))
+        places = (*batch, *range(first, first + len(free)), *summed)
+        factors.append(views.broadcast(builder, x, shape, places))
+        first += len(free)
+    total = reductions.reduce(builder, elementwise.binary(builder, "multiply", *factors), summed, "add")
     return elementwise.convert(builder, total, type_.dtype)
-
-
-def _in_groups(
-    type_: ArrayType, batching: Sequence[int], contracting: Sequence[int]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """An operand with its dimensions grouped into batch, free and contracted ones."""
-    own = tuple(d for d in range(len(type_.shape)) if d not in (*batching, *contracting))
-    return tuple(batching), own, tuple(contracting)

@@ -54,9 +54,9 @@ def reduce(builder: Builder, x: int, dimensions: Sequence[int], kind: str) -> in
     if old.size == type_.size:
         return views.reshape(builder, x, shape)
     longer = tuple(d for d in sorted(dimensions) if old.shape[d] > 1)
-    wide = elementwise.convert(builder, x, native(old.dtype))
+    converted = elementwise.convert(builder, x, native(old.dtype))
     kept = tuple(n for d, n in enumerate(old.shape) if d not in longer)
-    reduced = builder.one("reduce", (wide,), ArrayType(native(old.dtype), kept), (longer,), (kind,))
+    reduced = builder.one("reduce", (converted,), ArrayType(native(old.dtype), kept), (longer,), (kind,))
     return elementwise.convert(builder, views.reshape(builder, reduced, shape), old.dtype)
 
 
@@ -94,9 +94,9 @@ def _arg_reduce(operation: Operation, dimensions: Sequence[int]) -> Sequence[int
     if old.size == 0:
         return [views.splat_like(builder, start, shape) for start in operation.inputs[2:]]
     dtype = "u32" if old.dtype == "bool" else native(old.dtype)
-    wide = elementwise.convert(builder, x, dtype)
+    converted = elementwise.convert(builder, x, dtype)
     types = (ArrayType(dtype, shape), ArrayType("s32", shape))
-    value, place = builder.add("arg_reduce", (wide,), types, (dimensions,), (kind,))
+    value, place = builder.add("arg_reduce", (converted,), types, (dimensions,), (kind,))
     return [elementwise.convert(builder, value, old.dtype), elementwise.convert(builder, place, index.dtype)]
 
 
@@ -128,8 +128,8 @@ def _of_kind(operation: Operation, geometry: windows.Windows, kind: str) -> int:
         if scanned is not None:
             return with_start(builder, scanned, start, kind)
     if geometry.is_large:
-        wide = native(type_.dtype, halves=False)
-        x, start = (elementwise.convert(builder, value, wide) for value in (x, start))
+        dtype = native(type_.dtype, halves=False)
+        x, start = (elementwise.convert(builder, value, dtype) for value in (x, start))
     filler = builder.splat(zero_of(kind, builder.types[x].dtype), builder.types[start])
     padded = windows.padded(builder, x, filler, geometry)
     if geometry.is_large:
@@ -155,8 +155,8 @@ def _reduced(
             shape[-1:] = [count, sizes[d]]
             inner.append(len(shape) - 1)
             sizes[d] = strides[d] = 1
-    whole = views.cut(builder, x, (0,) * len(old), limits, (1,) * len(old))
-    reduced = reduce(builder, views.reshape(builder, whole, shape), inner, kind) if inner else x
+    covered = views.cut(builder, x, (0,) * len(old), limits, (1,) * len(old))
+    reduced = reduce(builder, views.reshape(builder, covered, shape), inner, kind) if inner else x
     return reduced, geometry._replace(sizes=sizes, strides=strides)
 
 
@@ -175,7 +175,7 @@ def _cumulative(
     if len(ends) != 1 or padding[ends[0]] != edges.get(ends[0]):
         return None
     reverse = ends[0] % 2
-    wide = elementwise.convert(builder, x, native(type_.dtype))
+    converted = elementwise.convert(builder, x, native(type_.dtype))
     computed = ArrayType(native(type_.dtype), type_.shape)
-    scanned = builder.one("cumulative", (wide,), computed, ((dimension, reverse),), (kind,))
+    scanned = builder.one("cumulative", (converted,), computed, ((dimension, reverse),), (kind,))
     return elementwise.convert(builder, scanned, type_.dtype)

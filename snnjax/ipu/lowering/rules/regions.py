@@ -11,6 +11,7 @@ import numpy as np
 
 from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.errors import Unsupported
+from snnjax.ipu.lowering.operation import Walk
 from snnjax.ipu.lowering.types import COMPLEX, ArrayType, is_floating, numpy_dtype
 
 KINDS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
@@ -46,7 +47,7 @@ def is_overwriting(region: Any) -> bool:
     return not operations and len(arguments) == 2 and returned == arguments[1:]
 
 
-def ask(walk: Any, region: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+def ask(walk: Walk, region: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | None:
     """The results of a scalar region for each element of the arguments, or None if it does not fold.
 
     Of a complex argument these are its real and its imaginary part.
@@ -81,7 +82,7 @@ def samples(dtype: str) -> list[Any]:
     return [limits.min, 1, 2, limits.max]
 
 
-def extreme_of(walk: Any, region: Any, types: Sequence[ArrayType]) -> str | None:
+def extreme_of(walk: Walk, region: Any, types: Sequence[ArrayType]) -> str | None:
     """``maximum`` or ``minimum`` if a region keeps the extreme of two (element, position) pairs, or None.
 
     A NaN wins over numbers, and the lower position among equal elements; of two NaNs either may win.

@@ -110,8 +110,8 @@ def _lower_sort(operation: Operation) -> Sequence[int]:
     parts = split(builder, operation.inputs)
     by = [_as_key(builder, parts[key.array], key.is_total) for key in keys]
     # a key that is an unchanged array comes out sorted; the other arrays are sorted along with the keys
-    own = [value for value in parts if value not in by]
-    arrays = [*by, *dict.fromkeys(own)]
+    others = [value for value in parts if value not in by]
+    arrays = [*by, *dict.fromkeys(others)]
     types = [builder.types[value] for value in arrays]
     ints = ((dimension, int(operation.flag("is_stable"))),)
     results = builder.add("sort", arrays, types, ints, [key.order for key in keys])
@@ -125,10 +125,10 @@ def _as_key(builder: Builder, x: int, is_total: bool) -> int:
     if not is_total:
         dtype = "u32" if type_.dtype == "bool" else reductions.native(type_.dtype)
         return elementwise.convert(builder, x, dtype)
-    wide = ArrayType("s32", type_.shape)
-    bits = elementwise.bitcast(builder, elementwise.convert(builder, x, "f32"), wide)
-    flipped = elementwise.binary(builder, "xor", bits, builder.splat(0x7FFFFFFF, wide))
-    negative = elementwise.compare(builder, "LT", bits, builder.splat(0, wide))
+    integers = ArrayType("s32", type_.shape)
+    bits = elementwise.bitcast(builder, elementwise.convert(builder, x, "f32"), integers)
+    flipped = elementwise.binary(builder, "xor", bits, builder.splat(0x7FFFFFFF, integers))
+    negative = elementwise.compare(builder, "LT", bits, builder.splat(0, integers))
     return elementwise.select(builder, negative, flipped, bits)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from snnjax.ipu.lowering import pairs, views
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.rules import elementwise
-from snnjax.ipu.lowering.rules.by_function import Combine, everywhere, selected
+from snnjax.ipu.lowering.rules.by_function import Combine, selected
 
 # The most elements of windows that are combined one by one. Of sums over float32[8, 64, 64, 16], on 1472 modelled tiles
 # without the host, windows of 3 by 3 take 5.9 thousand cycles so and 9.2 axis by axis, of 2 by 2 side by side 1.3 and
@@ -79,7 +79,7 @@ def pool_from(
     with; so each place carries whether there is an element.
     """
     beside = [padded(builder, x, start, windows) for x, start in zip(arrays, starts, strict=True)]
-    starts = everywhere(builder, starts, shape)
+    starts = [pairs.splat_like(builder, start, shape) for start in starts]
     if not windows.has_gaps:
         return combine(starts, pool(builder, beside, windows, shape, combine))
 
@@ -104,38 +104,26 @@ def _along(
     size, stride, hole = (each[dimension] for each in (windows.sizes, windows.strides, windows.holes))
 
     def cut(xs: Sequence[int], start: int, limit: int, stride: int = 1) -> list[int]:
-        return [_cut(builder, x, dimension, (start, limit, stride)) for x in xs]
+        return [pairs.cut_along(builder, x, dimension, start, limit, stride) for x in xs]
 
-    whole: Sequence[int] = []
+    combined: Sequence[int] = []
     # Each place of `powers` holds `power` elements, each of `whole` the first `done`.
     powers, power, done = arrays, 1, 0
     while True:
         if size & power:
             start = done * hole
             pieces = cut(powers, start, start + (count - 1) * stride + 1, stride)
-            whole, done = combine(whole, pieces) if whole else pieces, done + power
+            combined, done = combine(combined, pieces) if combined else pieces, done + power
         if 2 * power > size:
-            return whole
+            return combined
         length, step = builder.types[powers[0]].shape[dimension], power * hole
         powers, power = combine(cut(powers, 0, length - step), cut(powers, step, length)), 2 * power
-
-
-def _cut(builder: Builder, x: int, dimension: int, place: tuple[int, int, int]) -> int:
-    """From a start to a limit in steps of a stride along one dimension, of an array, real or complex."""
-
-    def cut(part: int) -> int:
-        shape = builder.types[part].shape
-        bounds = [place if d == dimension else (0, n, 1) for d, n in enumerate(shape)]
-        return views.cut(builder, part, *zip(*bounds, strict=True))
-
-    return pairs.map_parts(builder, cut, x)
 
 
 def padded(builder: Builder, x: int, filler: int, windows: Windows) -> int:
     """An array with a single element around and between its elements."""
     gaps = [dilation - 1 for dilation in windows.base]
-    edges = (windows.padding[::2], windows.padding[1::2], gaps)
-    if x not in builder.parts:
-        return views.pad(builder, x, filler, *edges)
-    parts = zip(builder.parts[x], builder.parts[filler], strict=True)
-    return pairs.pair(builder, *(views.pad(builder, *part, *edges) for part in parts))
+    low, high = windows.padding[::2], windows.padding[1::2]
+    return pairs.map_parts(
+        builder, lambda part, fill: views.pad(builder, part, fill, low, high, gaps), x, filler
+    )

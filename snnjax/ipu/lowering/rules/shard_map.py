@@ -12,9 +12,10 @@ from snnjax import _jax_compat
 from snnjax._jax_compat import ir, sdy
 from snnjax.ipu.lowering.donation import attributes_of
 from snnjax.ipu.lowering.errors import refusal
-from snnjax.ipu.lowering.operation import Operation
+from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import rule
-from snnjax.ipu.lowering.shards import Sharding, mark, mark_new, place, shardings_of
+from snnjax.ipu.lowering.rules.resharding import mark, place, shardings_of
+from snnjax.ipu.lowering.sharding import Sharding
 from snnjax.ipu.lowering.types import ArrayType
 
 _SHARDING = "sdy.sharding"
@@ -33,7 +34,7 @@ class Layout:
     result_shardings: list[bytes]
 
 
-def axes_of(walk: Any, name: str) -> tuple[tuple[str, int], ...]:
+def axes_of(walk: Walk, name: str) -> tuple[tuple[str, int], ...]:
     """Names and sizes of the axes of a mesh, whose devices must be in order."""
     mesh = sdy.MeshAttr(walk.meshes[name])
     if list(mesh.device_ids):
@@ -42,7 +43,7 @@ def axes_of(walk: Any, name: str) -> tuple[tuple[str, int], ...]:
     return tuple((axis.name, axis.size) for axis in axes)
 
 
-def sharding_of(walk: Any, attribute: Any) -> Sharding:
+def sharding_of(walk: Walk, attribute: Any) -> Sharding:
     """Parse an ``sdy.sharding``."""
     sharding = sdy.TensorShardingAttr(attribute)
     sizes = axes_of(walk, ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value)
@@ -57,7 +58,7 @@ def sharding_of(walk: Any, attribute: Any) -> Sharding:
     return Sharding(sizes, tuple(axes), frozenset(names(sharding.unreduced_axes)))
 
 
-def _first_use(walk: Any, argument: Any) -> Sharding | None:
+def _first_use(walk: Walk, argument: Any) -> Sharding | None:
     """The sharding that the only `shard_map` using an argument requires."""
     wanted = set()
     for use in argument.uses:
@@ -73,18 +74,13 @@ def _first_use(walk: Any, argument: Any) -> Sharding | None:
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def localise(walk: Any, main: Any, options: Any) -> Layout:
+def localise(walk: Walk, main: Any, options: Any) -> Layout:
     """The types of main on each IPU."""
     block = main.regions[0].blocks[0]
     types = [walk.array_type(argument.type) for argument in block.arguments]
     if options.num_replicas != 1:
-        raise refusal(
-            "compile",
-            (),
-            f"`num_replicas` must be 1, got {options.num_replicas}",
-            "Compile for partitions, as jax.jit and jax.shard_map do",
-            "",
-        )
+        what = f"`num_replicas` must be 1, got {options.num_replicas}"
+        raise refusal("compile", (), what, "Compile for partitions, as jax.jit and jax.shard_map do", "")
     count = options.num_partitions
     devices = _jax_compat.device_ids(options) or list(range(count))
     walk.num_partitions = count
@@ -102,7 +98,7 @@ def localise(walk: Any, main: Any, options: Any) -> Layout:
     return Layout(local, count, devices, shardings, [_serialised(*pair) for pair in pairs], [])
 
 
-def lower_main(walk: Any, main: Any, layout: Layout, parameters: Sequence[int]) -> list[int]:
+def lower_main(walk: Walk, main: Any, layout: Layout, parameters: Sequence[int]) -> list[int]:
     """The results of main on each IPU; their shardings go into `layout`."""
     parameters = [mark(walk, *each) for each in zip(parameters, layout.shardings, strict=True)]
     results = walk.block(main.regions[0].blocks[0], parameters)
@@ -121,12 +117,12 @@ def lower_main(walk: Any, main: Any, layout: Layout, parameters: Sequence[int]) 
 
 def _serialised(sharding: Sharding | None, type_: ArrayType) -> bytes:
     """Serialise as an ``xla.OpSharding``."""
-    if sharding is None or sharding.is_whole():
+    if sharding is None or sharding.is_replicated():
         return _jax_compat.op_sharding((), (), len(type_.shape))
     return _jax_compat.op_sharding(sharding.mesh, sharding.axes, len(type_.shape), sharding.unreduced)
 
 
-def _wanted(walk: Any, value: int, attribute: Any) -> Sharding:
+def _wanted(walk: Walk, value: int, attribute: Any) -> Sharding:
     """The sharding that an ``sdy.sharding`` requires of a value; open dimensions keep theirs."""
     wanted, known = sharding_of(walk, attribute), walk.shardings.get(value)
     dimensions = map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(attribute).dimension_shardings)
@@ -156,7 +152,7 @@ def _lower_sharding_constraint(operation: Operation) -> list[int]:
         return [value]
     before = len(walk.builder.types)
     wanted = _wanted(walk, value, operation.attributes["sharding"])
-    return [mark_new(walk, place(walk, value, wanted), wanted, before)]
+    return [mark(walk, place(walk, value, wanted), wanted, before)]
 
 
 @rule("sdy.manual_computation")
@@ -184,8 +180,8 @@ def _lower_manual_computation(operation: Operation) -> list[int]:
         others = shardings_of(walk, results)
     finally:
         walk.shardings, walk.manual, walk.is_manual = outer
-    whole = [_beside(*pair) for pair in zip(outs, others, strict=True)]
-    return [mark(walk, *pair) for pair in zip(results, whole, strict=True)]
+    outside = [_beside(*pair) for pair in zip(outs, others, strict=True)]
+    return [mark(walk, *pair) for pair in zip(results, outside, strict=True)]
 
 
 def _without(axes: Sequence[Sequence[str]], names: frozenset[str]) -> tuple[tuple[str, ...], ...]:
@@ -200,13 +196,13 @@ def _beside(sharding: Sharding, other: Sharding | None) -> Sharding:
     return sharding._replace(axes=tuple((*major, *minor) for major, minor in each))
 
 
-def _with_others(walk: Any, value: int, wanted: Sharding, manual: frozenset[str]) -> Sharding:
+def _with_others(walk: Walk, value: int, wanted: Sharding, manual: frozenset[str]) -> Sharding:
     """What a `shard_map` wants of a value, and how the value is sharded over the axes that it leaves out."""
     wanted = wanted._replace(axes=_without(wanted.axes, frozenset(dict(wanted.mesh)) - manual))
     known = walk.shardings.get(value)
     if known is None or known.mesh != wanted.mesh:
         return wanted
     both = _beside(wanted, known._replace(axes=_without(known.axes, manual)))
-    whole = [n * part for n, part in zip(walk.builder.types[value].shape, known.parts(), strict=True)]
-    fits = all(n % part == 0 for n, part in zip(whole, both.parts(), strict=True))
+    shape = [n * part for n, part in zip(walk.builder.types[value].shape, known.parts(), strict=True)]
+    fits = all(n % part == 0 for n, part in zip(shape, both.parts(), strict=True))
     return both if fits else wanted

@@ -1,86 +1,43 @@
-"""Arrays sharded over IPUs: their shardings, and how they are resharded for an operation."""
+"""How arrays are resharded for an operation."""
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
 
 from snnjax.ipu.lowering import pairs, views
+from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.operation import Walk
 from snnjax.ipu.lowering.rules import elementwise
 from snnjax.ipu.lowering.rules.reductions import native
+from snnjax.ipu.lowering.sharding import Groups, Sharding, groups_along
 from snnjax.ipu.lowering.types import ArrayType
 
 
-class Sharding(NamedTuple):
-    """The mesh axes that each dimension is sharded over, and those that a sum is still pending over."""
+def mark(walk: Walk, value: int, sharding: Sharding | None, new_from: float = math.inf) -> int:
+    """The value, marked as sharded; a copy if it is already used with a different sharding.
 
-    mesh: tuple[tuple[str, int], ...]  # names and sizes of the axes
-    axes: tuple[tuple[str, ...], ...]  # of each dimension, major to minor
-    unreduced: frozenset[str] = frozenset()
-
-    def count(self, axes: Sequence[str]) -> int:
-        """The number of IPUs along these axes."""
-        sizes = dict(self.mesh)
-        return math.prod(sizes[axis] for axis in axes)
-
-    def parts(self) -> tuple[int, ...]:
-        """The number of parts of each dimension."""
-        return tuple(map(self.count, self.axes))
-
-    def is_whole(self) -> bool:
-        """Whether every IPU holds the whole array."""
-        return not self.unreduced and all(part == 1 for part in self.parts())
-
-    def local(self, type_: ArrayType) -> ArrayType:
-        """The type of one IPU's shard."""
-        shape = tuple(n // part for n, part in zip(type_.shape, self.parts(), strict=True))
-        return ArrayType(type_.dtype, shape)
-
-
-Groups = tuple[tuple[int, ...], tuple[int, int]]
-
-
-def groups_along(mesh: Sequence[tuple[str, int]], chosen: Sequence[str]) -> Groups:
-    """The groups of partitions that only differ along the chosen axes: flat, with their number and size."""
-    sizes = dict(mesh)
-    numbers = np.arange(math.prod(sizes.values())).reshape(tuple(sizes.values()))
-    others = [place for place, name in enumerate(sizes) if name not in chosen]
-    order = [*others, *(list(sizes).index(name) for name in chosen)]
-    groups = numbers.transpose(order).reshape(-1, math.prod(sizes[name] for name in chosen))
-    return tuple(map(int, groups.ravel())), (groups.shape[0], groups.shape[1])
-
-
-def mark(walk: Any, value: int, sharding: Sharding | None) -> int:
-    """The value, marked as sharded; a copy if it is already used with a different sharding."""
-    wanted = None if sharding is None or sharding.is_whole() else sharding
-    known = walk.shardings.get(value)
-    if known == wanted and (wanted is None or value not in walk.builder.constants):
+    Values from `new_from` on have no other use yet.
+    """
+    builder, known = walk.builder, walk.shardings.get(value)
+    wanted = None if sharding is None or sharding.is_replicated() else sharding
+    is_new = value >= new_from and value not in builder.constants
+    if known == wanted and (wanted is None or value not in builder.constants):
         return value
-    if value in walk.builder.parts:
-        value = pairs.pair(walk.builder, *walk.builder.parts[value])
-    elif value in walk.builder.definitions or known is not None or value in walk.builder.constants:
-        value = walk.builder.one("identity", (value,), walk.builder.types[value], ((len(walk.shardings),),))
+    if wanted is None or not is_new:
+        if value in builder.parts:
+            value = pairs.pair(builder, *builder.parts[value])
+        elif value in builder.definitions or known is not None or value in builder.constants:
+            value = builder.one("identity", (value,), builder.types[value], ((len(walk.shardings),),))
     if wanted is not None:
         walk.shardings[value] = wanted
     return value
 
 
-def mark_new(walk: Any, value: int, sharding: Sharding | None, before: int) -> int:
-    """Like `mark`; values from `before` on have no other use yet."""
-    wanted = None if sharding is None or sharding.is_whole() else sharding
-    if wanted is None or value < before or value in walk.builder.constants:
-        return mark(walk, value, sharding)
-    walk.shardings[value] = wanted
-    return value
-
-
-def place(walk: Any, value: int, wanted: Sharding | None) -> int:
+def place(walk: Walk, value: int, wanted: Sharding | None) -> int:
     """The shard of a value that each IPU needs: pending sums are computed, parts gathered, the rest sliced off."""
     known = walk.shardings.get(value)
     rank = len(walk.builder.types[value].shape)
     if known is None:
-        if wanted is None or wanted.is_whole():
+        if wanted is None or wanted.is_replicated():
             return value
         known = Sharding(wanted.mesh, ((),) * rank)
     if wanted is None:
@@ -110,15 +67,15 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
     return next((n for n, (a, b) in enumerate(pairs_) if a != b), min(len(first), len(second)))
 
 
-def combined(builder: Any, x: int, kind: str, groups: Groups) -> int:
+def combined(builder: Builder, x: int, kind: str, groups: Groups) -> int:
     """The elementwise combination over the partitions of each group."""
     type_ = builder.types[x]
-    wide = elementwise.convert(builder, x, native(type_.dtype))
-    result = builder.one("all_reduce", (wide,), builder.types[wide], groups, (kind,))
+    converted = elementwise.convert(builder, x, native(type_.dtype))
+    result = builder.one("all_reduce", (converted,), builder.types[converted], groups, (kind,))
     return elementwise.convert(builder, result, type_.dtype)
 
 
-def _gathered(walk: Any, value: int, known: Sharding, kept: Sequence[int]) -> int:
+def _gathered(walk: Walk, value: int, known: Sharding, kept: Sequence[int]) -> int:
     """The array with only `kept` major axes of each dimension left, and the others gathered."""
     builder = walk.builder
 
@@ -129,20 +86,19 @@ def _gathered(walk: Any, value: int, known: Sharding, kept: Sequence[int]) -> in
             if count > 1:
                 type_ = builder.types[part]
                 shape = (*type_.shape[:d], type_.shape[d] * count, *type_.shape[d + 1 :])
-                whole = ArrayType(type_.dtype, shape)
-                part = (
-                    builder.one("all_gather", (part,), whole, (*groups, (d,)))
-                    if whole.size
-                    else views.empty(builder, whole)
-                )
+                gathered = ArrayType(type_.dtype, shape)
+                if gathered.size:
+                    part = builder.one("all_gather", (part,), gathered, (*groups, (d,)))
+                else:
+                    part = views.empty(builder, gathered)
         return part
 
     return pairs.map_parts(builder, gather, value)
 
 
-def _cut(walk: Any, value: int, sharding: Sharding) -> int:
+def _cut(walk: Walk, value: int, sharding: Sharding) -> int:
     """This IPU's shard, from its partition id and the mesh."""
-    if sharding.is_whole():
+    if sharding.is_replicated():
         return value
     builder = walk.builder
 
@@ -156,7 +112,7 @@ def _cut(walk: Any, value: int, sharding: Sharding) -> int:
     return pairs.map_parts(builder, cut, value)
 
 
-def _cut_at_once(builder: Any, x: int, type_: ArrayType) -> int | None:
+def _cut_at_once(builder: Builder, x: int, type_: ArrayType) -> int | None:
     """The shard if all shards are equal: equal elements, or values repeated or counted along other dimensions."""
     if type_.size == 0:
         return views.empty(builder, type_)
@@ -174,7 +130,7 @@ def _cut_at_once(builder: Any, x: int, type_: ArrayType) -> int | None:
     return views.broadcast(builder, definition.inputs[0], type_.shape, definition.ints[0])
 
 
-def _starts(builder: Any, sharding: Sharding, local: ArrayType) -> list[int]:
+def _starts(builder: Builder, sharding: Sharding, local: ArrayType) -> list[int]:
     """The start of this IPU's shard along each dimension."""
     scalar = ArrayType("u32", ())
     number = builder.one("partition_id", (), scalar)
@@ -198,7 +154,7 @@ def _starts(builder: Any, sharding: Sharding, local: ArrayType) -> list[int]:
 Shardings = list[Sharding | None]
 
 
-def carried(walk: Any, values: Sequence[int], trial: Callable[[Shardings], Shardings]) -> Shardings:
+def carried(walk: Walk, values: Sequence[int], trial: Callable[[Shardings], Shardings]) -> Shardings:
     """The shardings of a loop's values: the initial ones, or those that its body yields if they begin whole.
 
     `trial` returns the shardings that the body yields. A value whose sharding changes again is carried whole.
@@ -217,7 +173,7 @@ def carried(walk: Any, values: Sequence[int], trial: Callable[[Shardings], Shard
     return now
 
 
-def shardings_of(walk: Any, values: Sequence[int]) -> Shardings:
+def shardings_of(walk: Walk, values: Sequence[int]) -> Shardings:
     """The shardings of values."""
     return [walk.shardings.get(value) for value in values]
 
@@ -228,7 +184,7 @@ def local_types(types: Sequence[ArrayType], shardings: Shardings) -> list[ArrayT
     return [type_ if sharding is None else sharding.local(type_) for type_, sharding in pairs_]
 
 
-def yielded(walk: Any, branches: Sequence[Callable[[], Sequence[int]]], count: int) -> Shardings:
+def yielded(walk: Walk, branches: Sequence[Callable[[], Sequence[int]]], count: int) -> Shardings:
     """The shardings of the results of branches: the common one, else whole."""
     if walk.num_partitions == 1 or walk.is_manual:
         return [None] * count

@@ -1,20 +1,50 @@
-"""Loops whose number of rounds is known when they are compiled."""
+"""Loops: the values that they carry, and the number of rounds where it is known when they are compiled."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from snnjax.ipu.lowering.builder import Builder
+from snnjax.ipu.lowering.operation import Operation
 from snnjax.ipu.lowering.plan import Block
 
 _COUNTERS = frozenset({"s32", "u32"})
 
 
-def trip_count(builder: Builder, blocks: Sequence[Block], initial: Sequence[int]) -> int | None:
-    """The trip count of a loop that counts from a constant to a constant in constant steps, else None.
+class Loop:
+    """A loop, and the places of the values that change as it goes on."""
 
-    `blocks` are its condition and its body, `initial` what it carries.
-    """
+    def __init__(self, operation: Operation) -> None:
+        self.operation, self.walk, self.builder = operation, operation.walk, operation.builder
+        self.condition, self.body = (region.blocks[0] for region in operation.regions)
+        yielded = list(list(self.body.operations)[-1].operands)
+        ends = enumerate(zip(yielded, self.body.arguments, strict=True))
+        self.places = [place for place, (result, argument) in ends if result != argument]
+
+    def results_of(self, source: Any, values: Sequence[int]) -> list[int]:
+        """What the condition or the body yields for these values at `places`."""
+        return self.walk.block(source, self.with_unchanged(values))
+
+    def with_unchanged(self, values: Sequence[int]) -> list[int]:
+        """All values, given those at `places`."""
+        known = dict(zip(self.places, values, strict=True))
+        return [known.get(place, value) for place, value in enumerate(self.operation.inputs)]
+
+
+def repeated(
+    builder: Builder, blocks: Sequence[Block], initial: Sequence[int], otherwise: Callable[[], Sequence[int]]
+) -> Sequence[int]:
+    """What a loop yields, from its condition and its body: a `repeat` if its number of rounds is known."""
+    count = _trip_count(builder, blocks, initial)
+    if count is None:
+        return otherwise()
+    types = [builder.types[value] for value in initial]
+    return builder.add("repeat", initial, types, ((count,),), blocks=blocks[1:]) if count else initial
+
+
+def _trip_count(builder: Builder, blocks: Sequence[Block], initial: Sequence[int]) -> int | None:
+    """The trip count of a loop that counts from a constant to a constant in constant steps, else None."""
     condition, body = blocks
     compared = _with_constant(builder, condition.results[0], condition.parameters)
     if compared is None:

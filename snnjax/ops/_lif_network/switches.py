@@ -1,0 +1,120 @@
+"""The static switches of `lif_network`: what a layer does, and what a backward pass needs from a forward pass."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from snnjax.ops._connection import Connection
+from snnjax.ops._lif_network.records import LayerConstants, Operands, Record
+from snnjax.sparse_spikes import SparseSpikes
+from snnjax.surrogates import Surrogate
+
+
+class LayerSwitches(NamedTuple):
+    """The static switches of a layer."""
+
+    connection: Connection  # of its inputs
+    capacity: int | None  # None if every neuron receives its gradient
+    surrogate: Surrogate
+    reset: str
+    detach_reset: bool
+    records_spikes: bool = False  # as a result
+    rounds_record: bool = (
+        False  # of the membranes to bfloat16, whatever the weights are (`recorded_membranes`)
+    )
+    # What the backward pass needs besides the membranes (see `with_records`): the second states, and the currents.
+    needs_w: bool = False
+    records_current: bool = False
+    # Whether the membranes of the listed neurons may replace the others: forward both are recorded, backward those are
+    # all there is.
+    records_listed: bool = False
+
+
+class Switches(NamedTuple):
+    """The static switches of the target."""
+
+    layers: tuple[LayerSwitches, ...]
+    readout: Connection  # of the read-out's inputs
+    implementation: str | None = None
+    keeps_record: bool = False  # for the backward pass
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Needs:
+    """What the backward pass has to compute; XLA drops the rest, and kernels skip it."""
+
+    operands: Operands  # flags
+    counts: bool  # whether the counts have a cotangent
+
+
+def differentiable(tree: Operands, operands: Operands) -> Operands:
+    """`tree`, which has the structure of `operands`, without the leaves that have no cotangent."""
+    inputs = tree.inputs
+    if isinstance(operands.inputs, SparseSpikes):
+        inputs = dataclasses.replace(inputs, ids=None, num_spikes=None, num_listed=None)
+    elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
+        inputs = None
+    constants = tuple(own._replace(second_threshold=None) for own in tree.constants)
+    return tree._replace(inputs=inputs, constants=constants, lengths=None)
+
+
+def with_records(switches: Switches, operands: Operands, needed: Operands) -> Switches:
+    """The switches of a forward pass whose backward pass has to compute what is true in `needed`.
+
+    Membranes and listed spikes are always recorded: they determine the slope of the surrogate and the reset. The second
+    states are needed if the threshold depends on them, or for the cotangents of the constants that multiply them. They
+    are linear in membranes, spikes and currents, and are therefore recomputed instead of recorded. The currents are
+    recorded if they reach both states and are needed by these or by the cotangents of the gains; otherwise the
+    cotangent of the gain follows from sums over the weights, except for a convolution. The membranes of the listed
+    neurons are recorded apart where they may be all that the backward pass reads (`_needs_listed_only`).
+    """
+
+    def with_own(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
+        second, need_second = constants.second_state, need.second_state
+        if second is None or need_second is None:
+            # Neurons with different gains may share the weights of a convolution.
+            shares = layer.connection.convolution is not None
+            return layer._replace(records_current=shares and bool(need.gain))
+        w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
+        current = second.w_gain is not None and bool(w or need.gain or need_second.w_gain)
+        current |= layer.connection.convolution is not None and bool(need.gain)
+        return layer._replace(needs_w=bool(w), records_current=current)
+
+    layers = []
+    each = zip(switches.layers, operands.constants, needed.constants, operands.first, strict=True)
+    for layer, constants, need, first in each:
+        lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
+        layers.append(with_own(layer, constants, need)._replace(records_listed=lists))
+    return switches._replace(layers=tuple(layers), keeps_record=True)
+
+
+def _needs_listed_only(
+    layer: LayerSwitches, constants: LayerConstants, need: LayerConstants, num_neurons: int
+) -> bool:
+    """Whether the membranes of the listed neurons determine all cotangents but that of the counts.
+
+    Elsewhere the slope has no effect. A reset to zero, a reset that is not detached, the cotangents of decay and
+    threshold, and second states depend on all membranes. Lists of more than half of the neurons save too little.
+    """
+    if layer.capacity is None or 2 * layer.capacity > num_neurons or constants.second_state is not None:
+        return False
+    if need.decay or need.threshold:
+        return False
+    return layer.reset == "none" or (layer.reset == "subtract" and layer.detach_reset)
+
+
+def as_read(switches: Switches, record: Record, needs_counts: bool) -> tuple[Switches, Record]:
+    """The switches and the record of a backward pass: each layer's membranes once."""
+    layers, records = [], []
+    for layer, own in zip(switches.layers, record.layers, strict=True):
+        if layer.records_listed and needs_counts:
+            layers.append(layer._replace(records_listed=False))
+            records.append(own._replace(listed_v=None))
+        else:
+            layers.append(layer)
+            records.append(own._replace(v=None) if layer.records_listed else own)
+    return switches._replace(layers=tuple(layers)), record._replace(layers=tuple(records))

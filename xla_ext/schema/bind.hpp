@@ -1,0 +1,110 @@
+// Arrays of an op find their places by their names on the wire: both the CPU handlers and the executor read them so.
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace snnjax::schema {
+
+// "linears.bias[2]": the name of a leaf of the table, and of which layer.
+struct IndexedName {
+  std::string_view leaf;
+  std::optional<std::size_t> layer;
+
+  explicit IndexedName(std::string_view name) : leaf(name) {
+    const std::size_t open = name.find('[');
+    if (open == name.npos || name.back() != ']') return;
+    std::size_t number = 0;
+    const char* const end = name.data() + name.size() - 1;
+    const auto [stop, error] = std::from_chars(name.data() + open + 1, end, number);
+    if (error != std::errc() || stop != end) return;
+    leaf = name.substr(0, open);
+    layer = number;
+  }
+};
+
+// Puts `count` items into a root of the table, for so many layers: item k has the k-th of the names, which spaces
+// separate. refuse(name, expected, actual) throws.
+template <typename Root, typename ItemAt, typename Refuse>
+void bind(std::string_view names, std::size_t count, std::size_t layers, Root& root, ItemAt item_at, Refuse refuse) {
+  constexpr std::size_t kCount = Root::kLeaves.size();
+  root.resize(layers);
+  std::size_t next = 0;  // names are in the order of the table, so the search is short
+  for (std::size_t item = 0; item < count; ++item) {
+    const std::string_view text = names.substr(0, names.find(' '));
+    names.remove_prefix(std::min(text.size() + 1, names.size()));
+    const IndexedName name(text);
+    std::size_t tried = 0, leaf = next;
+    for (; tried < kCount && Root::kLeaves[leaf].name != name.leaf; ++tried) leaf = leaf + 1 < kCount ? leaf + 1 : 0;
+    const bool is_layered = name.layer.has_value();
+    if (tried == kCount || Root::kLeaves[leaf].is_layered != is_layered || name.layer.value_or(0) >= layers) {
+      refuse("names", "name the arrays of the op", '"' + std::string(text) + '"');
+    }
+    auto& place = root.at(leaf, name.layer.value_or(0));
+    if (static_cast<bool>(place)) refuse(std::string(text), "be given once", "two arrays");
+    place = item_at(item);
+    next = leaf;
+  }
+  if (!names.empty()) refuse("names", "be as many as the arrays, " + std::to_string(count), "more");
+}
+
+// Throws unless those arrays are given that the table asks for. has(switch, layer) says what holds besides.
+// visit(leaf, layer, item) gets every given array; what has no layer counts as behind the last one.
+template <typename Root, typename Has, typename Visit, typename Refuse>
+void check(Root& root, std::size_t layers, Has has, Visit visit, Refuse refuse) {
+  using Leaf = typename decltype(Root::kLeaves)::value_type;
+  using Given = decltype(Leaf::given);
+  using Switch = decltype(Leaf::by);
+  for (std::size_t number = 0; number < Root::kLeaves.size(); ++number) {
+    const auto& leaf = Root::kLeaves[number];
+    for (std::size_t layer = 0; layer < (leaf.is_layered ? layers : 1); ++layer) {
+      auto& item = root.at(number, layer);
+      std::size_t others = 0;
+      for (std::size_t i = 1; i <= leaf.others; ++i) others += static_cast<bool>(root.at(number + i, layer)) ? 1 : 0;
+      const bool is_there = static_cast<bool>(item);
+      if (others != 0 && (is_there || others != leaf.others)) {
+        refuse(std::string(leaf.name), "be given in one form", "parts of another");
+      }
+      const bool is_given = is_there || others > 0;
+      const bool has_record = leaf.within == Switch::kNone || has(leaf.within, layer);
+      const bool is_expected =
+          has_record && (leaf.given == Given::kAlways     ? true
+                         : leaf.given == Given::kOptional ? is_given
+                                                          : has(leaf.by, layer) == (leaf.given == Given::kWith));
+      if (is_given != is_expected) {
+        refuse(std::string(leaf.name), is_expected ? "be given" : "be left out", is_given ? "an array" : "nothing");
+      }
+      if (is_there) visit(leaf, leaf.is_layered ? layer : layers, item);
+    }
+  }
+}
+
+// Throws unless the results of a backward pass are cotangents of operands that are there and have one, and all those
+// that are always there. visit(leaf, layer, operand, item) gets each result, an operand of nullptr for what is no
+// cotangent: the operands are the first field of the results.
+template <typename Operands, typename Results, typename Visit, typename Refuse>
+void checkCotangents(const Operands& operands, const Results& results, std::size_t layers, Visit visit, Refuse refuse) {
+  using Leaf = typename decltype(Results::kLeaves)::value_type;
+  using Gradient = decltype(Leaf::gradient);
+  for (std::size_t number = 0; number < Results::kLeaves.size(); ++number) {
+    const Leaf& leaf = Results::kLeaves[number];
+    for (std::size_t i = 0; i < (leaf.is_layered ? layers : 1); ++i) {
+      const auto* const operand = number < Operands::kLeaves.size() ? &operands.at(number, i) : nullptr;
+      const auto& item = results.at(number, i);
+      const bool is_given = static_cast<bool>(item);
+      if (operand != nullptr) {
+        const bool may_be = leaf.gradient != Gradient::kNone && static_cast<bool>(*operand);
+        if (is_given && !may_be) refuse(std::string(leaf.name), "have no cotangent", "one");
+        if (!is_given && may_be && leaf.gradient == Gradient::kAlways) {
+          refuse(std::string(leaf.name), "be given", "nothing");
+        }
+      }
+      if (is_given) visit(leaf, leaf.is_layered ? i : layers, operand, item);
+    }
+  }
+}
+
+}  // namespace snnjax::schema
