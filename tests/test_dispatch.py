@@ -293,7 +293,7 @@ def test_library_that_is_not_needed_is_not_missed(library: Any, marked: Marked, 
             Marked(),
             "gpu",
             None,
-            "be one of None, 'reference', 'cpu', 'composed', got 'gpu'. Choose one of these.",
+            "be None, 'reference', 'cpu' or 'composed', got 'gpu'. Choose one of these.",
         ),
         (
             Marked(),

@@ -197,11 +197,11 @@ SERIES = jnp.zeros((1, 1, 2))
     [
         (
             lambda: rate_encode(jax.random.key(0), VALUES, -1),
-            "rate_encode: `num_steps` must be an integer of at least 0, got -1. Pass a larger integer.",
+            "rate_encode: `num_steps` must be an integer of at least 0, got -1. Pass 0 or more.",
         ),
         (
             lambda: latency_encode(VALUES, 3, form="cubic"),
-            "latency_encode: `form` must be one of 'linear', 'log', got 'cubic'. Choose one of these.",
+            "latency_encode: `form` must be 'linear' or 'log', got 'cubic'. Choose one of these.",
         ),
         (
             lambda: latency_encode(VALUES, 3, threshold=0.0),
@@ -213,7 +213,7 @@ SERIES = jnp.zeros((1, 1, 2))
         ),
         (
             lambda: latency_spikes(VALUES, 3, -1),
-            "latency_spikes: `capacity` must be an integer of at least 0, got -1. Pass a larger integer.",
+            "latency_spikes: `capacity` must be an integer of at least 0, got -1. Pass 0 or more.",
         ),
         (
             lambda: delta_encode(SERIES, 0.0),

@@ -350,7 +350,7 @@ FAILURES = {
     ),
     "labels in a list": (
         lambda: losses.cross_entropy_sum(SPIKES, [0, 1]),
-        "cross_entropy_sum: `labels` must be an array, got list. Pass a JAX or NumPy array.",
+        "cross_entropy_sum: `labels` must be an array, got a list. Pass a JAX or NumPy array.",
     ),
     "labels dtype": (
         lambda: losses.cross_entropy_sum(SPIKES, jnp.array([1.0, 2.0])),
@@ -377,7 +377,7 @@ FAILURES = {
     ),
     "over": (
         lambda: losses.activity_lower_bound([jnp.zeros((1, 1))], 0.1, over="batch"),
-        "activity_lower_bound: `over` must be one of 'population', 'neurons', got 'batch'. Choose one of these.",
+        "activity_lower_bound: `over` must be 'population' or 'neurons', got 'batch'. Choose one of these.",
     ),
     "layers": (
         lambda: losses.activity_lower_bound([], 0.1),

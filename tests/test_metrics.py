@@ -180,7 +180,7 @@ FAILURES = {
     ),
     "decoder": (
         lambda: metrics.predictions(OUTPUTS, decoder="mean"),
-        "predictions: `decoder` must be one of 'sum', 'max', 'first_spike', 'steps', got 'mean'. Choose one of these.",
+        "predictions: `decoder` must be 'sum', 'max', 'first_spike' or 'steps', got 'mean'. Choose one of these.",
     ),
     "labels": (
         lambda: metrics.accuracy(OUTPUTS, jnp.array([0])),

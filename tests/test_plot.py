@@ -114,7 +114,7 @@ def test_save_writes_a_picture_and_closes_it(tmp_path) -> None:
 FAILURES = {
     "overview": (
         lambda: plot.overview(None),
-        "overview: `output` must be what a network returned, got NoneType. Pass the first result of network.apply.",
+        "overview: `output` must be what a network returned, got None. Pass the first result of network.apply.",
     ),
     "empty batch": (
         lambda: plot.overview(

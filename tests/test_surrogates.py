@@ -156,8 +156,8 @@ def test_spikes_of_ones_own_are_refused() -> None:
                 return (x > 1).astype(x.dtype)
 
     assert str(error.value) == (
-        "Surrogate: `fire` must be the step or `relaxed`, got Late. "
-        "Define `derivative`, and `relaxed` for smooth spikes."
+        "surrogates.Surrogate: `fire` must not be overridden, got one of Late. Define `derivative`, and "
+        "`relaxed` for smooth spikes."
     )
 
 

@@ -20,7 +20,7 @@ from snnjax.data.datasets import ImageDataset
 _GZIP_MAGIC = b"\x1f\x8b"
 _UINT8_MAGIC = b"\x00\x00\x08"
 _PREFIXES = {"train": "train", "test": "t10k"}
-_WAY_OUT = "Download the four idx files of the data set"
+_HINT = "Download the four idx files of the data set"
 
 
 def read_idx(path: PathLike) -> np.ndarray:
@@ -36,7 +36,7 @@ def read_idx(path: PathLike) -> np.ndarray:
         >>> read_idx(path)
         array([5, 0, 4], dtype=uint8)
     """
-    content = read_bytes("read_idx", path, _WAY_OUT)
+    content = read_bytes("read_idx", path, _HINT)
     if content.startswith(_GZIP_MAGIC):
         try:
             content = gzip.decompress(content)
@@ -86,7 +86,7 @@ def load_mnist(root: PathLike, split: str = "train") -> ImageDataset:
         >>> load_mnist(".", "validation")
         Traceback (most recent call last):
         ...
-        ValueError: load_mnist: `split` must be one of 'train', 'test', got 'validation'. Choose one of these.
+        ValueError: load_mnist: `split` must be 'train' or 'test', got 'validation'. Choose one of these.
     """
     return _load("load_mnist", root, split)
 
@@ -110,4 +110,4 @@ def _find(op: str, root: PathLike, name: str) -> Path:
     for path in (Path(root, name), Path(root, f"{name}.gz")):
         if path.is_file():
             return path
-    return fail(op, "root", f"hold {name} or {name}.gz", f"neither in {str(root)!r}", _WAY_OUT)
+    return fail(f"{op}: `root` must hold {name} or {name}.gz, got neither in {str(root)!r}. {_HINT}.")

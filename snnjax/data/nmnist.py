@@ -21,7 +21,7 @@ _SIZE = 34  # pixels in each direction
 _OVERFLOW_ROW, _OVERFLOW_TIME = 240, 2**13
 _DURATION = 300_000  # microseconds: three saccades of 100 ms
 _FOLDERS = {"train": "Train", "test": "Test"}
-_WAY_OUT = "Download N-MNIST and unpack Train.zip and Test.zip"
+_HINT = "Download N-MNIST and unpack Train.zip and Test.zip"
 
 
 def read_nmnist(path: PathLike) -> CameraEvents:
@@ -37,7 +37,7 @@ def read_nmnist(path: PathLike) -> CameraEvents:
         >>> read_nmnist(path)
         CameraEvents(times=array([256]), x=array([3]), y=array([7]), polarity=array([1]))
     """
-    content = read_bytes("read_nmnist", path, _WAY_OUT)
+    content = read_bytes("read_nmnist", path, _HINT)
     spare = len(content) % _EVENT_BYTES
     if spare:
         actual = f"{len(content)} bytes, {spare} of them left at offset {len(content) - spare},"
@@ -78,7 +78,7 @@ def load_nmnist(
     check_choice("load_nmnist", "split", split, tuple(_FOLDERS))
     files, labels = [], []
     for digit in range(10):
-        found = list_folder("load_nmnist", root, Path(_FOLDERS[split], str(digit)), "*.bin", _WAY_OUT)
+        found = list_folder("load_nmnist", root, Path(_FOLDERS[split], str(digit)), "*.bin", _HINT)
         files += found
         labels += [digit] * len(found)
     recordings = (read_nmnist(file) for file in files)

@@ -1,14 +1,14 @@
 """Whether parameters and states are those of a network: their structure, shapes and dtypes are compared."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import check, fail, shown
+from snnjax._check import fail, short_repr, type_words
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
 from snnjax._quantised import Quantised
@@ -24,6 +24,8 @@ def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[An
 
     Those of a batch of networks have them under `jax.vmap`, and quantised weights have the shape of the weights.
     """
+    if not isinstance(params, Mapping):
+        fail(f"{op}: `params` must be a dict by block, got {type_words(params)}. Make them with network.init(key).")
     like = params_like(nodes, shapes)
     _check_like(op, "params", params, like, _fits, "Make them with init of this network")
 
@@ -71,7 +73,7 @@ def _check_like(op: str, name: str, tree: Any, like: Any, fits: _Fits, hint: str
     if form == actual and all(map(fits, wanted, leaves)):
         return
     path, expected, got = _first_difference(name, like, tree, fits) or (name, f"be like {form}", actual)
-    fail(op, path, expected, got, hint)
+    fail(f"{op}: `{path}` must {expected}, got {got}. {hint}.")
 
 
 def _is_quantised(leaf: Any) -> bool:
@@ -115,4 +117,4 @@ def _words(value: Any) -> str:
         return f"int8{list(value.shape)} of quantised weights"
     if hasattr(value, "dtype"):
         return f"{value.dtype.name}{list(np.shape(value))}"
-    return shown(value) if value is None or isinstance(value, float | int) else type(value).__name__
+    return short_repr(value) if isinstance(value, float | int) else type_words(value)

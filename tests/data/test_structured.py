@@ -111,11 +111,11 @@ FIELDS = "Pass a NumPy array whose dtype has these fields, as from Tonic without
 FAILURES = {
     "list": (
         lambda: read([(0, 0, 0, 0)]),
-        f"`events` must be a structured array [events] with the fields t, x, y, p, got list. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y, p, got a list. {FIELDS}",
     ),
     "plain": (
         lambda: read(np.zeros((3, 4))),
-        f"`events` must be a structured array [events] with the fields t, x, y, p, got ndarray. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y, p, got an array. {FIELDS}",
     ),
     "axes": (
         lambda: read(array([(0, 0, 0, 0)])[None]),

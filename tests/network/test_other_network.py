@@ -291,7 +291,10 @@ def test_what_differs_first_is_named(case: str) -> None:
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             net.spread(params)
     else:
-        text = f"network.apply: `{path}` must {found}. Make it with initial_state of this network."
+        text = (
+            f"network.apply: `{path}` must be a CurrentLIFState, got an AdaptiveLIFState. Make it with "
+            "initial_state of this network."
+        )
         assert refusal_of(net, params, state) == text
 
 

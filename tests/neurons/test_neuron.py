@@ -326,7 +326,8 @@ def test_inputs_that_do_not_fit_are_refused(name: str) -> None:
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 4)))
     assert str(error.value) == (
-        f"{name}.step: `inputs` must have shape [batch, neurons] = [2, 3], got [2, 4]. Give it the shape of the state."
+        f"{name}.step: `inputs` must have shape [batch, neurons] = [2, 3], got [2, 4]. Give them the shape of the "
+        "state."
     )
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 3), jnp.bfloat16))

@@ -128,4 +128,6 @@ def test_only_spiking_neurons_have_a_period() -> None:
 def test_length_is_checked(steps: float, hint: str) -> None:
     with pytest.raises(ValueError) as error:
         neurons.refractory(neurons.lif(), steps)  # type: ignore[arg-type]
-    assert str(error.value) == (f"refractory: `steps` must be an integer of at least 0, got {steps}. {hint}.")
+    assert str(error.value) == (
+        f"refractory: `steps` must be an integer of at least 0, got {steps}. Pass 0 or more."
+    )

@@ -235,17 +235,17 @@ def test_what_is_saved_comes_back_equal_or_is_refused(tree: dict, header: dict) 
             assert_same_bits(load_checkpoint(path, {name: tree[name]})[0], {name: tree[name]})
 
 
-WAY_OUT = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data."
+HINT = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data."
 UNSAVED = {
     "a Python number": (
         {"rate": 0.5},
         {},
-        "`rate` must be an array of one of the dtypes {}, got float. " + WAY_OUT,
+        "`rate` must be an array of one of the dtypes {}, got a float. " + HINT,
     ),
     "a key": (
         {"key": jax.random.key(0)},
         {},
-        "`key` must be an array of one of the dtypes {}, got key<fry>. " + WAY_OUT,
+        "`key` must be an array of one of the dtypes {}, got key<fry>. " + HINT,
     ),
     "a dtype that JAX does not keep": (
         {"a.b": np.ones(2)},
@@ -256,7 +256,7 @@ UNSAVED = {
     "a tree without a name": (
         jnp.ones(2),
         {},
-        "`arrays` must be a dictionary of trees, got ArrayImpl. Put the tree under a name, as in {{'params': params}}.",
+        "`arrays` must be a dictionary of trees, got an array. Put the tree under a name, as in {{'params': params}}.",
     ),
     "a name that is no text": (
         {"\ud800": jnp.ones(2)},
@@ -272,7 +272,7 @@ UNSAVED = {
     "parameters without a network": (
         {"params": NETWORK.init(jax.random.key(0))},
         {},
-        "`network` must be the network of the parameters, got NoneType. Write save_checkpoint(..., network).",
+        "`network` must be the network of the parameters, got None. Write save_checkpoint(..., network).",
     ),
 }
 
@@ -315,6 +315,6 @@ def test_parameters_are_loaded_with_the_network_they_were_saved_with(tmp_path) -
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         load_checkpoint(path, {"params": params}, other)
-    text = "load_checkpoint: `network` must be the network of the parameters, got NoneType. "
+    text = "load_checkpoint: `network` must be the network of the parameters, got None. "
     with pytest.raises(ValueError, match=re.escape(text)):
         load_checkpoint(path, {"params": params})

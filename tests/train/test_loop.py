@@ -364,11 +364,11 @@ FAILURES = {
     ),
     "config": (
         lambda: run({"epochs": 1}),
-        "fit: `config` must be a TrainConfig, got dict. Make it with train.TrainConfig(...).",
+        "fit: `config` must be a TrainConfig, got a dict. Make it with train.TrainConfig(...).",
     ),
     "epochs": (
         lambda: replace(CONFIG, epochs=0),
-        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger integer.",
+        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     "learning rate": (
         lambda: replace(CONFIG, learning_rate=0.0),
@@ -411,8 +411,7 @@ FAILURES = {
     ),
     "validation left out": (
         lambda: run(validation=None),
-        "fit: `validation` must be a data set, got NoneType. "
-        "Make one with snnjax.data, such as an EventDataset.",
+        "fit: `validation` must be a data set, got None. Make one with snnjax.data, such as an EventDataset.",
     ),
     "batch for data": (
         lambda: run(source=events(0).take(range(8))),

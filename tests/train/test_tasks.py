@@ -264,7 +264,7 @@ FAILURES = {
     ),
     "model": (
         lambda: task_settings("shd", "conv"),
-        "task_settings: `model` must be one of 'dense', got 'conv'. Choose one of these.",
+        "task_settings: `model` must be 'dense', got 'conv'. Choose one of these.",
     ),
     "header": (
         lambda: TaskSettings.from_header({"settings": {}, "config": {}}),
