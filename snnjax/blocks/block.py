@@ -12,7 +12,9 @@ from jaxtyping import Array
 from snnjax._types import sum_dtype
 from snnjax.sparse_spikes import SparseSpikes
 
-Shape = tuple[int, ...]  # of the neurons: (neurons,), (length, channels) or (height, width, channels), row-major
+Shape = tuple[
+    int, ...
+]  # of the neurons: (neurons,), (length, channels) or (height, width, channels), row-major
 # What flows between blocks: an array [time, batch, *shape], or lists of [time, batch] over the flat neurons.
 Signal = Any
 
@@ -100,13 +102,24 @@ class Block:
         return None
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """Run all time steps."""
         raise NotImplementedError
 
     def needs_all_steps(self, train: bool) -> bool:
         """Whether a run cannot be cut into pieces of fewer steps."""
+        del train
+        return False
+
+    def is_skipped(self, train: bool) -> bool:
+        """Whether it passes its signal on as it is."""
         del train
         return False
 

@@ -126,7 +126,15 @@ def conv2d(
 
 
 def _convolve(
-    op: str, channels: int, kernel: Shape, strides: Shape, padding: Any, groups: int, bias: bool, name: Any, source: Any
+    op: str,
+    channels: int,
+    kernel: Shape,
+    strides: Shape,
+    padding: Any,
+    groups: int,
+    bias: bool,
+    name: Any,
+    source: Any,
 ) -> Convolve:
     check_integer(op, "channels", channels, 1)
     for argument, lengths in (("kernel", kernel), ("strides", strides)):

@@ -31,7 +31,9 @@ class DelayParams(NamedTuple):
 class DelayState(NamedTuple):
     """The state of `axonal`: spikes that have not arrived, in the accumulation dtype."""
 
-    pending: Float[Array, "rows batch neurons"]  # of the last max_delay + 1 steps, oldest first; no rows stand for 0
+    pending: Float[
+        Array, "rows batch neurons"
+    ]  # of the last max_delay + 1 steps, oldest first; no rows stand for 0
 
 
 class Delayed(Op):
@@ -71,7 +73,13 @@ class Axonal(Block):
         return DelayState(jnp.zeros(rows, sum_dtype(params.raw_delay.dtype)))
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """The spikes that arrive in each step, dense: a share of a spike is no spike."""
         del stats

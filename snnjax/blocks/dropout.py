@@ -20,16 +20,28 @@ class Dropout(Block):
     kind = "dropout"
     rate: float
 
+    def is_skipped(self, train: bool) -> bool:
+        """Outside of training, and where it drops nothing."""
+        return not train or self.rate == 0
+
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """The signal of the neurons that are left, larger by the share of those that are not."""
         del params, state, stats
         (x,), (shape,) = signals, shapes
-        if not context.train or self.rate == 0:
+        if self.is_skipped(context.train):
             return BlockResult(x)
         if context.key is None:
-            fail("dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply.")
+            fail(
+                "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply."
+            )
         batch, neurons = x.shape[1], math.prod(shape)
         left = jax.random.bernoulli(context.key, 1 - self.rate, (batch, neurons))
         if not isinstance(x, SparseSpikes):

@@ -48,7 +48,13 @@ class Join(Block):
         return (*common, sum(shape[-1] for shape in shapes)) if self.how == "concatenate" else first
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """Lists joined to lists where they can be, else arrays."""
         del params, state, stats, context
@@ -69,7 +75,10 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
             own_ids = own_ids // own[-1] * shape[-1] + own_ids % own[-1] + first
             first += own[-1]
         ids.append(jnp.where(there, own_ids, total).astype(id_dtype(total)))
-    spikes, listed = (functools.reduce(jnp.add, counts) for counts in zip(*((x.num_spikes, x.num_listed) for x in lists), strict=True))
+    spikes, listed = (
+        functools.reduce(jnp.add, counts)
+        for counts in zip(*((x.num_spikes, x.num_listed) for x in lists), strict=True)
+    )
     values = jnp.concatenate([x.values for x in lists], -1)
     return SparseSpikes(jnp.concatenate(ids, -1), values, spikes, listed, total)
 

@@ -58,15 +58,30 @@ class Linear(Block):
         return LinearParams(weights, jnp.zeros(self.out_shape(shape)[-1], dtype) if self.bias else None)
 
     def currents(
-        self, params: LinearParams, x: Signal, shape: Shape | None = None, *, implementation: str | None = None
+        self,
+        params: LinearParams,
+        x: Signal,
+        shape: Shape | None = None,
+        *,
+        implementation: str | None = None,
     ) -> Float[Array, "time batch ..."]:
         """The currents of spikes ``[time, batch, *shape]``, in at least float32; lists need the `shape`."""
         shape = tuple(x.shape[2:]) if shape is None else shape
         currents = self.product(self.used(params.weights), x, shape, implementation)
-        return currents if params.bias is None else currents + wide(params.bias).reshape((1,) * (currents.ndim - 1) + (-1,))
+        return (
+            currents
+            if params.bias is None
+            else currents + wide(params.bias).reshape((1,) * (currents.ndim - 1) + (-1,))
+        )
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """The currents of all steps at once."""
         del state, stats

@@ -77,7 +77,13 @@ class BatchNorm(Block):
         return factor, wide(params.bias) - stats.mean * factor
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """Normalise by the statistics of this call in training, else by the running ones."""
         del state
@@ -89,14 +95,18 @@ class BatchNorm(Block):
         factor, term = self.affine(params, now)
         kept = jnp.float32(self.momentum)
         after = jax.tree.map(
-            lambda old, new: kept * old + (1 - kept) * jax.lax.stop_gradient(new).astype(old.dtype), stats, now
+            lambda old, new: kept * old + (1 - kept) * jax.lax.stop_gradient(new).astype(old.dtype),
+            stats,
+            now,
         )
         return BlockResult(_times(x, factor, term), stats=after)
 
     def statistics(self, x: Array, context: Context) -> NormStats:
         """Mean and variance of each channel over the steps within the sequences, the batch, pixels and the axis."""
         axes, valid = tuple(range(x.ndim - 1)), context.valid(x.shape[0])
-        rows = jnp.asarray(math.prod(x.shape[:2]), x.dtype) if valid is None else jnp.sum(valid, dtype=x.dtype)
+        rows = (
+            jnp.asarray(math.prod(x.shape[:2]), x.dtype) if valid is None else jnp.sum(valid, dtype=x.dtype)
+        )
         mask = None if valid is None else aligned_mask(valid, x.ndim)
 
         def total(array: Array) -> Array:  # sums and counts over shards, never means of means
@@ -140,7 +150,13 @@ class LayerNorm(Block):
         return jax.tree.map(lambda array: (wide(array) * factor).astype(array.dtype), params)
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """Normalise each step of each sample over its neurons."""
         del state, stats, context

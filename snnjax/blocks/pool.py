@@ -40,7 +40,13 @@ class Pool(Block):
         return self.pooling(*shapes).out_shape
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """Pool arrays, or map the ids of lists."""
         del params, state, stats, context
@@ -64,7 +70,13 @@ class Flatten(Block):
         return (math.prod(shapes[0]),)
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """The same neurons, flat."""
         del params, state, stats, shapes, context

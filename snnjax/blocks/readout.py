@@ -10,7 +10,18 @@ from jaxtyping import Array
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
 from snnjax._types import wide
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, choose, dense_signal, flat, one_per_neuron, shaped
+from snnjax.blocks.block import (
+    Block,
+    BlockResult,
+    Context,
+    Shape,
+    Signal,
+    choose,
+    dense_signal,
+    flat,
+    one_per_neuron,
+    shaped,
+)
 from snnjax.blocks.spiking import NeuronOperands, Neurons
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
@@ -43,12 +54,20 @@ class Integrator(Block):
         return self.neuron.initial_state(self._params(params, shapes[0]), batch)
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """The membrane after each step; after the end of a sequence the last one."""
         del stats
         (x,), (shape,) = signals, shapes
-        end, outputs = _scan(self, self._params(params, shape), state, wide(flat(dense_signal(x, shape))), context)
+        end, outputs = _scan(
+            self, self._params(params, shape), state, wide(flat(dense_signal(x, shape))), context
+        )
         return BlockResult(shaped(outputs, shape), end)
 
     def drive(self) -> float:
@@ -88,7 +107,9 @@ def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: 
     return end, outputs
 
 
-def integrator(neuron: Neuron | None = None, *, name: str | None = None, source: str | None = None) -> Integrator:
+def integrator(
+    neuron: Neuron | None = None, *, name: str | None = None, source: str | None = None
+) -> Integrator:
     """Make neurons that do not spike, on given currents: the part of a read-out behind its connection.
 
     Args:

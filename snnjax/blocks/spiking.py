@@ -187,7 +187,13 @@ class Spiking(Block):
         return usual_second_threshold(self.neuron.threshold(neuron), self.neuron.rest)
 
     def apply(
-        self, params: Any, state: Any, stats: Any, *signals: Signal, shapes: tuple[Shape, ...], context: Context
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
     ) -> BlockResult:
         """A scan of the neuron's step."""
         del stats
@@ -231,7 +237,12 @@ class _Steps(NamedTuple):
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
 @functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
 def _scan(
-    block: Spiking, params: SpikingParams, state: SpikingState, currents: Array, shape: Shape, context: Context
+    block: Spiking,
+    params: SpikingParams,
+    state: SpikingState,
+    currents: Array,
+    shape: Shape,
+    context: Context,
 ) -> tuple[SpikingState, _Steps]:
     """The state after all steps, and the results of every step, all in the accumulation dtype."""
     model = block.neuron
@@ -275,7 +286,14 @@ def _scan(
 
 
 def _listed(
-    block: Spiking, slots: int | None, membrane: Array, threshold: Array, second: Any, spikes: Array, inside: Any, context: Context
+    block: Spiking,
+    slots: int | None,
+    membrane: Array,
+    threshold: Array,
+    second: Any,
+    spikes: Array,
+    inside: Any,
+    context: Context,
 ) -> Any:
     """The spikes of a step that reach other neurons; none after the end of a sequence."""
     if slots is None:

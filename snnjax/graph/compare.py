@@ -25,7 +25,9 @@ def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[An
     Those of a batch of networks have them under `jax.vmap`, and quantised weights have the shape of the weights.
     """
     if not isinstance(params, Mapping):
-        fail(f"{op}: `params` must be a dict by block, got {type_words(params)}. Make them with network.init(key).")
+        fail(
+            f"{op}: `params` must be a dict by block, got {type_words(params)}. Make them with network.init(key)."
+        )
     like = params_like(nodes, shapes)
     _check_like(op, "params", params, like, _fits, "Make them with init of this network")
 

@@ -148,7 +148,10 @@ class Parallel(Container):
 
     def expand(self, graph: Graph, *sources: str) -> str:
         """Every branch receives the same signal; None passes it on."""
-        ends = [sources[0] if item is None else graph.add(item, *sources, name=name) for name, item in self.branches]
+        ends = [
+            sources[0] if item is None else graph.add(item, *sources, name=name)
+            for name, item in self.branches
+        ]
         return graph.add(join_block(self.how), *ends, name="join")
 
 
@@ -171,7 +174,12 @@ class Layer(Container):
 
     def expand(self, graph: Graph, *sources: str) -> str:
         """Connection, norm, neurons, dropout."""
-        parts = {"connection": self.connection, "norm": self.norm, "neuron": self.neuron, "dropout": self.dropout}
+        parts = {
+            "connection": self.connection,
+            "norm": self.norm,
+            "neuron": self.neuron,
+            "dropout": self.dropout,
+        }
         for name, item in parts.items():
             sources = sources if item is None else (graph.add(item, *sources, name=name),)
         return sources[0]
@@ -187,7 +195,9 @@ class Readout(Container):
 
     def expand(self, graph: Graph, *sources: str) -> str:
         """Connection, neurons."""
-        return graph.add(integrator(self.neuron), graph.add(self.connection, *sources, name="connection"), name="neuron")
+        return graph.add(
+            integrator(self.neuron), graph.add(self.connection, *sources, name="connection"), name="neuron"
+        )
 
 
 def sequential(*items: Any, name: str | None = None, source: str | None = None) -> Sequential:
@@ -202,7 +212,9 @@ def sequential(*items: Any, name: str | None = None, source: str | None = None) 
     return Sequential(items, name=name, source=source)
 
 
-def parallel(*, join: str = "concatenate", name: str | None = None, source: str | None = None, **branches: Any) -> Parallel:
+def parallel(
+    *, join: str = "concatenate", name: str | None = None, source: str | None = None, **branches: Any
+) -> Parallel:
     """Run branches on the same signal and join their results.
 
     Args:
@@ -221,7 +233,9 @@ def parallel(*, join: str = "concatenate", name: str | None = None, source: str 
         (12,)
     """
     if len(branches) < 2:
-        fail(f"parallel: `branches` must be at least two, got {len(branches)}. Name them, as in a=[...], b=[...].")
+        fail(
+            f"parallel: `branches` must be at least two, got {len(branches)}. Name them, as in a=[...], b=[...]."
+        )
     join_block(join)
     return Parallel(tuple(branches.items()), join, name=name, source=source)
 

@@ -12,14 +12,21 @@ from snnjax.graph.network import Network, Params, Stats
 
 def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Params, Stats]:
     """The network without the norms directly behind a connection that nobody else reads, equal up to rounding."""
-    readers = [source for node in network.nodes for source in node.sources] + [node for _, node in network.outputs]
+    readers = [source for node in network.nodes for source in node.sources] + [
+        node for _, node in network.outputs
+    ]
     by_name = {node.name: node for node in network.nodes}
     folded: dict[str, str] = {}  # the connection for each norm that is gone
     params, nodes = dict(params), []
     for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
         before = by_name.get(node.sources[0])
         is_norm = len(shapes) == 1 and isinstance(node.block.op(*shapes), Affine)
-        if is_norm and before is not None and isinstance(before.block, Linear) and readers.count(before.name) == 1:
+        if (
+            is_norm
+            and before is not None
+            and isinstance(before.block, Linear)
+            and readers.count(before.name) == 1
+        ):
             factor, term = node.block.affine(params.pop(node.name), stats[node.name])
             params[before.name] = _times(params[before.name], factor, term)
             folded[node.name] = before.name
@@ -27,7 +34,10 @@ def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Param
             nodes[place] = nodes[place]._replace(block=dataclasses.replace(before.block, bias=True))
             continue
         nodes.append(node._replace(sources=tuple(folded.get(source, source) for source in node.sources)))
-    renamed = {name: tuple((own, folded.get(node, node)) for own, node in pairs) for name, pairs in (("outputs", network.outputs), ("results", network.results))}
+    renamed = {
+        name: tuple((own, folded.get(node, node)) for own, node in pairs)
+        for name, pairs in (("outputs", network.outputs), ("results", network.results))
+    }
     left = {name: own for name, own in stats.items() if name not in folded}
     return dataclasses.replace(network, nodes=tuple(nodes), **renamed), params, left
 

@@ -95,7 +95,10 @@ def run_fused(
         context.implementation,
     )
     override = context.second_threshold
-    given = tuple(second if override is None or op.capacity is None else override for op, second in zip(ops, seconds, strict=True))
+    given = tuple(
+        second if override is None or op.capacity is None else override
+        for op, second in zip(ops, seconds, strict=True)
+    )
     state = _op_state(own, chain, layers, first_readout)
     out, end = count_network(flat(x), layers, readout, state, context.lengths, given, switches)
     results = _layer_results(own, chain, out, end)
@@ -121,7 +124,9 @@ def _layer_results(own: _Chain, chain: Fused, out: Any, end: LIFNetworkState) ->
     return results
 
 
-def _op_state(own: _Chain, chain: Fused, layers: tuple[LIFLayer, ...], readout: Array | None) -> LIFNetworkState:
+def _op_state(
+    own: _Chain, chain: Fused, layers: tuple[LIFLayer, ...], readout: Array | None
+) -> LIFNetworkState:
     """The state of the chain in the form of the op, which carries spikes in the dtype of the weights."""
     before = [own.state(layer.neuron) for layer in chain.layers]
     dtypes = [layer.weights.dtype for layer in layers]
@@ -134,7 +139,9 @@ def _op_state(own: _Chain, chain: Fused, layers: tuple[LIFLayer, ...], readout: 
             for state, dtype in zip(before, dtypes, strict=True)
         ),
         readout=readout,
-        pending=tuple(None if own is None else own.astype(dtype) for own, dtype in zip(rows, dtypes, strict=True)),
+        pending=tuple(
+            None if own is None else own.astype(dtype) for own, dtype in zip(rows, dtypes, strict=True)
+        ),
     )
 
 
@@ -143,10 +150,14 @@ def _readout(own: _Chain, chain: Fused, last: LIFLayer) -> tuple[LeakyReadout | 
     if chain.readout is not None:
         weights, bias = own.linear(chain.readout)
         (decay, _, gain, _), *_ = own.operands(chain.readout.neuron)
-        return LeakyReadout(weights, decay, gain, bias, chain.readout.connection), own.state(chain.readout.neuron).v
+        return LeakyReadout(weights, decay, gain, bias, chain.readout.connection), own.state(
+            chain.readout.neuron
+        ).v
     if own.op(chain.layers[-1].neuron).capacity is None:
         return None, None
     # None would list the last layer in full: a read-out with no neurons keeps the lists and costs nothing.
     width, dtype = last.connection.num_outputs(last.weights.shape), last.weights.dtype
     nothing, batch = jnp.zeros((), dtype), own.state(chain.layers[-1].neuron).neuron[0].shape[0]
-    return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), jnp.zeros((batch, 0), sum_dtype(dtype))
+    return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), jnp.zeros(
+        (batch, 0), sum_dtype(dtype)
+    )

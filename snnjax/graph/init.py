@@ -29,7 +29,12 @@ class Sample(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("nodes", "shapes", "dtype"))
 def draw(
-    key: Array, nodes: tuple[Node, ...], shapes: tuple[tuple[Shape, ...], ...], dtype: Any, stats: Any, sample: Sample | None
+    key: Array,
+    nodes: tuple[Node, ...],
+    shapes: tuple[tuple[Shape, ...], ...],
+    dtype: Any,
+    stats: Any,
+    sample: Sample | None,
 ) -> dict[str, Any]:
     """Draw the params of all nodes, scaled to the neurons that they drive, and to the activity on a sample."""
     params: dict[str, Any] = {}
@@ -67,7 +72,10 @@ def scaling_nodes(params: dict[str, Any], nodes: tuple[Node, ...]) -> dict[str, 
             if source is None or source.block.drive() is not None:
                 continue
             held = params.get(source.name)
-            if held is not None and jax.eval_shape(lambda p, b=source.block: b.scaled(p, jnp.float32(1)), held) is not None:
+            if (
+                held is not None
+                and jax.eval_shape(lambda p, b=source.block: b.scaled(p, jnp.float32(1)), held) is not None
+            ):
                 own.append(source.name)
             else:
                 waiting += source.sources
@@ -105,7 +113,9 @@ def _share_of_pools(by_name: Any, name: str) -> float:
         share, name = share * math.sqrt(math.prod(op.pooling.window)) * op.pooling.scale, source
 
 
-def _scaled_to_activity(params: dict[str, Any], nodes: Any, shapes: Any, stats: Any, sample: Sample) -> dict[str, Any]:
+def _scaled_to_activity(
+    params: dict[str, Any], nodes: Any, shapes: Any, stats: Any, sample: Sample
+) -> dict[str, Any]:
     """Scale the params before each layer of neurons until its mean activity is the target, in order.
 
     Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity instead of the variance.
@@ -117,16 +127,22 @@ def _scaled_to_activity(params: dict[str, Any], nodes: Any, shapes: Any, stats: 
         if node.block.is_spiking and names:
             affected = _between(nodes[: index + 1], set(names))
 
-            def activity(log2_factor: Array, own: Any = params, names: Any = names, affected: Any = affected) -> Array:
+            def activity(
+                log2_factor: Array, own: Any = params, names: Any = names, affected: Any = affected
+            ) -> Array:
                 scaled = _times(own, nodes, names, jnp.exp2(log2_factor))
                 ran = dict(signals)
                 for place in affected:
-                    ran[nodes[place].name], rate = _run_alone(nodes[place], shapes[place], scaled, stats, ran, sample)
+                    ran[nodes[place].name], rate = _run_alone(
+                        nodes[place], shapes[place], scaled, stats, ran, sample
+                    )
                 return rate
 
             params = _times(params, nodes, names, jnp.exp2(_log2_factor(activity, sample.target)))
             for place in affected[:-1]:
-                signals[nodes[place].name], _ = _run_alone(nodes[place], shapes[place], params, stats, signals, sample)
+                signals[nodes[place].name], _ = _run_alone(
+                    nodes[place], shapes[place], params, stats, signals, sample
+                )
         signals[node.name], _ = _run_alone(node, shapes[index], params, stats, signals, sample)
     return params
 

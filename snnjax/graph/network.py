@@ -15,7 +15,6 @@ from snnjax._check import (
     MAX_SIZE,
     as_lengths,
     check_choice,
-    check_dtype,
     check_integer,
     check_key,
     check_real_array,
@@ -108,7 +107,9 @@ class Network:
         """The number of outputs, which is the number of classes that the network can distinguish."""
         return math.prod(self.out_shape)
 
-    def plan(self, train: bool = False, record: tuple[str, ...] = (), implementation: str | None = None) -> tuple[Segment, ...]:
+    def plan(
+        self, train: bool = False, record: tuple[str, ...] = (), implementation: str | None = None
+    ) -> tuple[Segment, ...]:
         """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone."""
         read = frozenset(node for _, node in self.outputs) | frozenset(self._recorded(record))
         return plan(self.nodes, self.in_shapes, read, Mode(train, record, implementation))
@@ -165,7 +166,11 @@ class Network:
             RuntimeWarning: if sample inputs are as large as the bytes of an image.
         """
         check_key("network.init", key)
-        check_dtype("network.init", dtype)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            name = jnp.dtype(dtype).name
+            fail(
+                f"network.init: `dtype` must be floating-point, got {name}. Pass jnp.float32 or jnp.bfloat16."
+            )
         sample = None
         if inputs is not None:
             signals = self._signals("network.init", inputs)
@@ -313,11 +318,15 @@ class Network:
         if not isinstance(inputs, Mapping):
             if len(self.inputs) > 1:
                 names = ", ".join(repr(name) for name, _ in self.inputs)
-                fail(f"{op}: `inputs` must be a dict of {names}, got {short_repr(inputs)}. Pass one array for each.")
+                fail(
+                    f"{op}: `inputs` must be a dict of {names}, got {short_repr(inputs)}. Pass one array for each."
+                )
             inputs = {self.inputs[0][0]: inputs}
         wanted = [name for name, _ in self.inputs]
         if sorted(inputs) != sorted(wanted):
-            fail(f"{op}: `inputs` must be a dict of {', '.join(wanted)}, got {', '.join(inputs)}. Rename them.")
+            fail(
+                f"{op}: `inputs` must be a dict of {', '.join(wanted)}, got {', '.join(inputs)}. Rename them."
+            )
         found = {}
         for name, shape in self.inputs:
             found[name] = _checked_signal(op, inputs[name], shape)
@@ -388,7 +397,9 @@ def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readou
     given = inputs if isinstance(inputs, Mapping) else {"input": inputs}
     shapes = {name: _input_shape(own) for name, own in given.items()}
     if not isinstance(blocks, Sequence) or isinstance(blocks, str):
-        fail(f"network: `blocks` must be a sequence of blocks, got {short_repr(blocks)}. Write [snnjax.layer(...)].")
+        fail(
+            f"network: `blocks` must be a sequence of blocks, got {short_repr(blocks)}. Write [snnjax.layer(...)]."
+        )
     graph = Graph(shapes)
     sources: tuple[str, ...] = (next(iter(shapes)),)
     for item in blocks:
@@ -398,7 +409,9 @@ def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readou
     for name, own in readouts.items():
         outputs.append((name, sources[0] if own is None else graph.add(own, *sources, name=name)))
     results = tuple((name, node) for name, node in graph.results.items() if name != node)
-    return Network(tuple(shapes.items()), tuple(graph.nodes), tuple(outputs), not isinstance(readout, Mapping), results)
+    return Network(
+        tuple(shapes.items()), tuple(graph.nodes), tuple(outputs), not isinstance(readout, Mapping), results
+    )
 
 
 def _input_shape(given: Any) -> Shape:

@@ -64,7 +64,9 @@ class Mode(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def plan(nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode) -> tuple[Segment, ...]:
+def plan(
+    nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode
+) -> tuple[Segment, ...]:
     """The segments of a network in the order in which they run; `shapes` are those that each node receives.
 
     `read` are the nodes whose signals leave the network.
@@ -73,9 +75,13 @@ def plan(nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str],
 
 
 class _Planner:
-    def __init__(self, nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode) -> None:
+    def __init__(
+        self, nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode
+    ) -> None:
         self.nodes, self.mode, self.read = nodes, mode, read
-        self.ops = [node.block.op(*own) if len(own) == 1 else None for node, own in zip(nodes, shapes, strict=True)]
+        self.ops = [
+            node.block.op(*own) if len(own) == 1 else None for node, own in zip(nodes, shapes, strict=True)
+        ]
         self.consumers: list[list[int]] = [[] for _ in nodes]
         places = {node.name: index for index, node in enumerate(nodes)}
         for index, node in enumerate(nodes):
@@ -111,29 +117,26 @@ class _Planner:
         if self.mode.implementation == "composed" or "membranes" in self.mode.record:
             return None
         found: dict[type, int] = {}
-        pooling, parts, stage, node = None, [], 0, index
-        while True:
-            op = self.ops[node]
-            place = next((i for i, kind in enumerate(_PARTS) if isinstance(op, kind)), None)
-            if place is None or place < stage or (place == stage and not isinstance(op, Pooled)):
-                if not (isinstance(op, Delayed) and not parts):
-                    return None
-            if isinstance(op, Pooled):
-                pooling = op.pooling if pooling is None else pooling.then(op.pooling.window, op.pooling.mean)
-                if pooling is None:
-                    return None
-            if isinstance(op, Affine) and self.nodes[node].block.needs_all_steps(self.mode.train):
-                return None
-            assert place is not None
-            found[type(op)], stage = node, place
+        pooling, parts, stage = None, [], -1
+        node: int | None = index
+        while node is not None:
             parts.append(node)
-            if isinstance(op, Neurons):
-                break
-            following = self.only(node)
-            if following is None:
-                return None
-            node = following
-        return self._fits(found, pooling, tuple(parts))
+            block, op = self.nodes[node].block, self.ops[node]
+            if not block.is_skipped(self.mode.train):
+                place = next((i for i, kind in enumerate(_PARTS) if isinstance(op, kind)), -1)
+                again = isinstance(op, Pooled) and place == stage
+                if (place <= stage and not again) or block.needs_all_steps(self.mode.train):
+                    return None
+                if isinstance(op, Pooled):
+                    own = op.pooling
+                    pooling = own if pooling is None else pooling.then(own.window, own.mean)
+                    if pooling is None:
+                        return None
+                found[type(op)], stage = node, place
+                if isinstance(op, Neurons):
+                    return self._fits(found, pooling, tuple(parts))
+            node = self.only(node)
+        return None
 
     def _fits(self, found: dict[type, int], pooling: Any, parts: tuple[int, ...]) -> FusedLayer | None:
         """The layer of these parts, None if the fused op does not take it."""

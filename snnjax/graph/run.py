@@ -67,7 +67,9 @@ def run(
     for place, (can_be_cut, segments) in enumerate(parts):
         later = [source for _, rest in parts[place + 1 :] for own in rest for source in running.sources(own)]
         wanted = frozenset(later) | running.read
-        own = functools.partial(_run_part, running, segments, wanted, arrays._replace(stats=total.stats), context)
+        own = functools.partial(
+            _run_part, running, segments, wanted, arrays._replace(stats=total.stats), context
+        )
         made = {running.nodes[index].name for segment in segments for index in segment.nodes}
         needed = [source for segment in segments for source in running.sources(segment) if source not in made]
         given = {name: total.signals[name] for name in dict.fromkeys(needed)}

@@ -1,0 +1,66 @@
+"""`layers_of`: a network seen as layers, for what walks layer by layer; networks with branches are refused by name."""
+
+from typing import NamedTuple
+
+from snnjax._check import fail
+from snnjax.blocks.block import Shape
+from snnjax.blocks.linear import Linear
+from snnjax.graph.containers import Node
+from snnjax.graph.network import Network
+
+
+class ChainLayer(NamedTuple):
+    """A connection with weights, the neurons behind it, and what stands before and between them."""
+
+    before: tuple[Node, ...]  # delays, pools and `flatten`, in order
+    connection: Node  # its block is a `Linear`
+    between: tuple[Node, ...]  # norms
+    neuron: Node  # of the layer, or of the read-out at the end of the network
+    in_shape: Shape  # of the signal that reaches `before`
+    connection_shape: Shape  # of the signal that reaches the connection
+    out_shape: Shape  # of the neurons
+
+    @property
+    def is_readout(self) -> bool:
+        """Whether its neurons do not spike."""
+        return not self.neuron.block.is_spiking
+
+
+def layers_of(op: str, network: Network) -> tuple[ChainLayer, ...]:
+    """The layers of a network in order, the read-out last; `op` refuses others."""
+    expected = "be a chain of layers, each a connection and neurons"
+    if len(network.inputs) != 1 or len(network.outputs) != 1:
+        fail(f"{op}: `network` must {expected}, got several inputs or read-outs. Take them apart.")
+    last, layers = network.inputs[0][0], []
+    parts: list[Node] = []
+    for node in network.nodes:
+        if node.sources != (last,):
+            got = f"`{node.name}`, which receives {' and '.join(map(repr, node.sources))}"
+            fail(f"{op}: `network` must {expected}, got {got}. Use a network without branches.")
+        last = node.name
+        parts.append(node)
+        if node.block.drive() is not None:
+            layers.append(_layer(op, network, tuple(parts), expected))
+            parts = []
+    if parts:
+        fail(f"{op}: `network` must end with neurons, got `{parts[-1].name}`. Add a read-out.")
+    return tuple(layers)
+
+
+def _layer(op: str, network: Network, parts: tuple[Node, ...], expected: str) -> ChainLayer:
+    """The layer of these nodes, the last of which holds its neurons."""
+    places = [place for place, node in enumerate(parts) if isinstance(node.block, Linear)]
+    if len(places) != 1:
+        got = f"{len(places)} connections before `{parts[-1].name}`"
+        fail(f"{op}: `network` must {expected}, got {got}. Put one before each layer of neurons.")
+    (place,) = places
+    shapes = network.shapes
+    return ChainLayer(
+        parts[:place],
+        parts[place],
+        parts[place + 1 : -1],
+        parts[-1],
+        shapes[parts[0].sources[0]],
+        shapes[parts[place].sources[0]],
+        shapes[parts[-1].name],
+    )
