@@ -145,9 +145,6 @@ class Block:
 class Op:
     """How `snnjax.lif_network` computes a block: a part of a layer, in the order in which the parts may follow."""
 
-    def __init_subclass__(cls) -> None:
-        dataclasses.dataclass(frozen=True)(cls)
-
 
 def flat(signal: Signal) -> Signal:
     """A signal over flat neurons, ``[time, batch, neurons]``."""

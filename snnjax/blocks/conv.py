@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Array
 
 from snnjax._check import check_integer, check_switches, fail
-from snnjax._quantised import dequantise, Quantised
+from snnjax._quantised import Quantised, dequantise
 from snnjax._types import wide
 from snnjax.blocks.block import Shape, Signal, flat, shaped
 from snnjax.blocks.linear import Linear, Product

@@ -36,6 +36,7 @@ class DelayState(NamedTuple):
     ]  # of the last max_delay + 1 steps, oldest first; no rows stand for 0
 
 
+@dataclass(frozen=True)
 class Delayed(Op):
     """Delays of the inputs of a layer."""
 

@@ -22,6 +22,7 @@ class LinearParams(NamedTuple):
     bias: Float[Array, " neurons"] | None = None  # or one per channel
 
 
+@dataclass(frozen=True)
 class Product(Op):
     """The weights of a layer."""
 

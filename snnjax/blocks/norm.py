@@ -36,6 +36,7 @@ class NormStats(NamedTuple):
     variance: Float[Array, " channels"]
 
 
+@dataclass(frozen=True)
 class Affine(Op):
     """A factor and a term for each channel, which are those of the product before."""
 

@@ -1,7 +1,7 @@
 """`sum_pool`, `mean_pool` and `flatten`: blocks without weights, which map the ids of lists."""
 
-from dataclasses import dataclass
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from snnjax._check import check_integer
@@ -9,12 +9,14 @@ from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, 
 from snnjax.ops.pool_spikes import Pooling, as_pooling, pooled
 
 
+@dataclass(frozen=True)
 class Pooled(Op):
     """A pool before the weights of a layer."""
 
     pooling: Pooling
 
 
+@dataclass(frozen=True)
 class Flattened(Op):
     """Nothing: the op's neurons are flat."""
 

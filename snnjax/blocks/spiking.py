@@ -62,6 +62,7 @@ class SpikingState(NamedTuple):
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
 
 
+@dataclass(frozen=True)
 class Neurons(Op):
     """The neurons of a layer of the fused op."""
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import fail, short_repr, type_words
+from snnjax._quantised import Quantised
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
-from snnjax._quantised import Quantised
 
 # States of the last networks and batches, which `apply` compares in every call outside of `jit`.
 _KEPT = 128

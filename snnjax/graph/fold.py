@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any
 
-
 from snnjax._types import wide
 from snnjax.blocks.linear import Linear, LinearParams
 from snnjax.blocks.norm import Affine
@@ -27,7 +26,7 @@ def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Param
             and isinstance(before.block, Linear)
             and readers.count(before.name) == 1
         ):
-            factor, term = node.block.affine(params.pop(node.name), stats[node.name])
+            factor, term = node.block.operands(params.pop(node.name), stats[node.name], shapes[0])
             params[before.name] = _times(params[before.name], factor, term)
             folded[node.name] = before.name
             place = next(i for i, own in enumerate(nodes) if own.name == before.name)

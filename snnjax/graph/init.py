@@ -131,7 +131,7 @@ def _scaled_to_activity(
                 log2_factor: Array, own: Any = params, names: Any = names, affected: Any = affected
             ) -> Array:
                 scaled = _times(own, nodes, names, jnp.exp2(log2_factor))
-                ran = dict(signals)
+                ran, rate = dict(signals), jnp.float32(0)
                 for place in affected:
                     ran[nodes[place].name], rate = _run_alone(
                         nodes[place], shapes[place], scaled, stats, ran, sample

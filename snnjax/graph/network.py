@@ -100,7 +100,7 @@ class Network:
     @property
     def num_inputs(self) -> int:
         """The number of inputs, over all axes of their shape, of the only input or the first one."""
-        return math.prod(self.inputs[0][1])
+        return math.prod(next(shape for _, shape in self.inputs))
 
     @property
     def num_outputs(self) -> int:
@@ -308,21 +308,21 @@ class Network:
         for own in given:
             if own not in known:
                 fail(
-                    f"network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, got {short_repr(own)}. "
-                    "Print [node.name for node in network.nodes]."
+                    "network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, "
+                    f"got {short_repr(own)}. Print [node.name for node in network.nodes]."
                 )
         return given
 
     def _signals(self, op: str, inputs: Any) -> dict[str, Signal]:
         """The inputs by name, checked."""
+        wanted = [name for name, _ in self.inputs]
         if not isinstance(inputs, Mapping):
-            if len(self.inputs) > 1:
-                names = ", ".join(repr(name) for name, _ in self.inputs)
+            if len(wanted) > 1:
+                names = ", ".join(map(repr, wanted))
                 fail(
                     f"{op}: `inputs` must be a dict of {names}, got {short_repr(inputs)}. Pass one array for each."
                 )
-            inputs = {self.inputs[0][0]: inputs}
-        wanted = [name for name, _ in self.inputs]
+            inputs = {wanted[0]: inputs}
         if sorted(inputs) != sorted(wanted):
             fail(
                 f"{op}: `inputs` must be a dict of {', '.join(wanted)}, got {', '.join(inputs)}. Rename them."
