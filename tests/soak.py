@@ -28,7 +28,7 @@ from snnjax import _targets, lif_network
 from snnjax.surrogates import as_surrogate
 from tests import random_online
 from tests.cases import CASES, as_numpy
-from tests.network import random_networks
+from tests.graph import random_networks
 from tests.numbers import assert_close
 from tests.ops.common import float_leaves, generic, is_float, jit, stack
 from tests.ops.kernel_checks import TOLERANCE as TOLERANCE_OF

@@ -23,7 +23,7 @@ from snnjax import (
     surrogates,
 )
 from snnjax.metrics.gradient_share import in_full, spike_gradients
-from tests.network.helpers import INPUTS, initial, random_spikes
+from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.ops.common import jit
 
 LABELS = jnp.array([0, 2, 1])

@@ -19,7 +19,7 @@ from snnjax.quantisation import (
     quantise_network,
     straight_through,
 )
-from tests.network.helpers import INPUTS, initial, random_spikes
+from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels

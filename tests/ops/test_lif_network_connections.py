@@ -25,7 +25,7 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
-from tests.network.helpers import initial, with_gradients
+from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels

@@ -14,7 +14,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import snnjax
 from snnjax import Network, NetworkOutput, axonal, layer, leaky_readout, network, neurons
-from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
+from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.neurons.models import MODELS
 from tests.numbers import assert_close
 from tests.ops.common import is_float, jit, pick, stack

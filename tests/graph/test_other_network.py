@@ -33,7 +33,7 @@ from snnjax._network.describe import describe, first_difference
 from snnjax._network.specs import NetworkOutput
 from snnjax.quantisation import Quantised, quantise_network
 from snnjax.train import load_checkpoint, save_checkpoint
-from tests.network.helpers import initial
+from tests.graph.helpers import initial
 
 INPUTS, STEPS, BATCH = 6, 3, 2
 KEY = jax.random.key(0)

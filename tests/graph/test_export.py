@@ -22,7 +22,7 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
-from tests.network.helpers import initial, random_spikes
+from tests.graph.helpers import initial, random_spikes
 from tests.ops.common import jit
 
 INPUTS = 12

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from snnjax import axonal, layer, leaky_readout, network, neurons
-from tests.network.helpers import initial, random_spikes
+from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from snnjax import axonal, layer, leaky_readout, network, neurons
-from tests.network.random_networks import Form, check_paths
+from tests.graph.random_networks import Form, check_paths
 
 LEARNED: Any = axonal(
     7, initial=3.5

@@ -11,7 +11,7 @@ import pytest
 
 from snnjax import LIFLayer, layer, leaky_readout, lif_network, network, neurons
 from snnjax.ops.select_spikes import usual_second_threshold
-from tests.network.helpers import INPUTS, initial, random_spikes
+from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.ops.common import jit
 
 MODELS = {

@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from snnjax import Surrogate, axonal, conv1d, layer, leaky_readout, network, neurons, sum_pool
-from tests.network.helpers import random_spikes
+from tests.graph.helpers import random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
 

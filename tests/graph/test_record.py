@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, layer, leaky_readout, metrics, network, neurons, spiking_readout
-from tests.network.helpers import BATCH, INPUTS, STEPS, initial, random_spikes
+from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes
 from tests.ops.common import jit
 
 LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)

@@ -21,7 +21,7 @@ from snnjax import (
     select_spikes,
 )
 from snnjax.surrogates import boxcar, superspike
-from tests.network.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
+from tests.graph.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
 from tests.ops.common import jit
 
 

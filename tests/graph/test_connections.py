@@ -28,7 +28,7 @@ from snnjax import (
     neurons,
     sum_pool,
 )
-from tests.network.helpers import initial, random_spikes
+from tests.graph.helpers import initial, random_spikes
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 

@@ -25,7 +25,7 @@ from snnjax import (
     spiking_readout,
     surrogates,
 )
-from tests.network.helpers import initial
+from tests.graph.helpers import initial
 
 NET = network(4, [layer(3, neurons.lif(), recurrent=True)], leaky_readout(2))
 PARAMS = initial(NET)
