@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
-from snnjax._network.specs import NetworkParams
+from snnjax.graph.network import Params
 
 # (output[batch, outputs], targets) -> scalar
 StepLoss = Callable[[Array, Any], Array]
@@ -17,4 +17,4 @@ class Learner(NamedTuple):
     """An online rule: pure functions, made by `eprop`, `ostl`, `ottt` or `truncated`."""
 
     init: Callable[..., Any]  # (params, batch) -> carry
-    step: Callable[..., tuple[Any, NetworkParams, Array]]  # (params, carry, inputs, targets)
+    step: Callable[..., tuple[Any, Params, Array]]  # (params, carry, inputs, targets)

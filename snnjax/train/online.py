@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax import online
-from snnjax._network import Network
-from snnjax._network.scan import within
-from snnjax._network.specs import NetworkParams
+from snnjax.blocks.block import within
+from snnjax.graph import Network
+from snnjax.graph.network import Params
 from snnjax._types import steps_within, wide
 from snnjax.data import Batch
 from snnjax.metrics.decode import has_label
@@ -20,7 +20,7 @@ from snnjax.sparse_spikes import SparseSpikes
 RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 
 
-def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., NetworkParams]:
+def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., Params]:
     """Make ``(params, batch, lengths, pulls=None) -> gradients`` for the loss of each step, averaged over the steps.
 
     The loss of a step is `loss` for a sequence of only that step. The average is over each sample's own steps, those
@@ -34,8 +34,8 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
         return loss(_weighted(output, share)[None], labels, lengths=inside)
 
     def gradients(
-        params: NetworkParams, batch: Batch, lengths: Array, pulls: tuple[Array, ...] | None = None
-    ) -> NetworkParams:
+        params: Params, batch: Batch, lengths: Array, pulls: tuple[Array, ...] | None = None
+    ) -> Params:
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
         learner = RULES[rule](network, loss_of_step, penalty=None if pulls is None else _linear(pulls))
