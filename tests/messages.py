@@ -23,10 +23,11 @@ _FORM = re.compile(
 _WRONG = {
     r"  ": "two spaces",
     r"\.\.(?![.\w)\]/])(?<!\.\.\.)": "two full stops",
-    r"\b1 (?!is\b|has\b|was\b|bias\b|across\b)[a-z]+s\b": "1 with a plural",
+    r"(?<![\w.])1 (?!(as|is|has|was|bias|axis|class)\b)[a-z]+s\b": "1 with a plural",
+    r"\b(\w+) \1\b(?<!\d)": "a word twice",
     r"\([a-z][a-z ]+,\)": "a tuple of words",
     r"object at 0x|<(function|class) ": "the address or class of an object",
-    r"\b(a (?!one\b)[aeio]\w*|an [b-df-hj-np-tv-z]\w*)\b": "the wrong article",
+    r"\b(a (?!one\b|uni)[aeiou]\w*|an (?!hour\b|n\b)[b-df-hj-np-tv-z]\w*)\b": "the wrong article",
 }
 # The modules whose names a message may begin with, innermost last, and commands that raise in their own name.
 _MODULES = [
@@ -50,6 +51,7 @@ _MODULES = [
     "snnjax.train",
 ]
 _COMMANDS = ("train", "benchmarks")
+_OF_TESTS = ("marked", "product")  # ops of tests/test_dispatch.py
 
 
 class Check(NamedTuple):
@@ -73,7 +75,7 @@ def problems(message: str) -> list[str]:
 def is_public(op: str) -> bool:
     """Whether users know what a message begins with: a function, a method, or what a neuron is made of."""
     first, *rest = op.split(".")
-    if first in _COMMANDS:
+    if first in _COMMANDS + _OF_TESTS:
         return not rest
     if rest and rest[0] in {*_neuron().Neuron._fields, "init", "step"}:
         return True  # in the name of a neuron, which may be a user's

@@ -125,11 +125,10 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
     """
     check_integer("stack_stages", "devices", devices, 1)
     if not stages or len(stages) % devices:
-        expected, hint = (
-            f"hold as many for each of {plural(devices, 'device')}",
-            "Merge stages, or split them",
+        fail(
+            f"stack_stages: `stages` must hold a multiple of {devices}, the number of devices, "
+            f"got {len(stages)}. Merge stages, or split them."
         )
-        fail(f"stack_stages: `stages` must {expected}, got {len(stages)}. {hint}.")
     order = [stage for device in range(devices) for stage in stages[device::devices]]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *order)
 

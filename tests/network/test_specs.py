@@ -259,7 +259,7 @@ def test_lengths_beyond_the_steps_are_all_steps_inside_jit() -> None:
 @pytest.mark.parametrize("inputs", [np.full((5, 2, 4), 255, np.uint8), jnp.full((5, 2, 4), 255.0)])
 def test_init_warns_of_the_bytes_of_images(inputs: Any) -> None:
     text = (
-        "network.init: `inputs` must be of the order of 1, spikes or currents of at most 64, got values up to 255. "
+        "network.init: `inputs` must be spikes or currents of at most 64, got values up to 255. "
         "Divide the bytes of images by 255, and clip counts of events."
     )
     with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):

@@ -329,7 +329,7 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(strides=(1, 2)),
-        "spike_conv: `strides` must be (one for the length,), got (1, 2). Pass a tuple of integers.",
+        "spike_conv: `strides` must be an integer or a tuple of one length, got (1, 2). Pass one integer per axis.",
     ),
     (
         lambda: conv(strides=0),
@@ -578,7 +578,7 @@ def test_parameters_of_another_readout_are_refused() -> None:
     leaky, spiking = (network(4, [layer(3)], last) for last in (leaky_readout(2), spiking_readout(2)))
     params = PARAMS._replace(layers=PARAMS.layers[:1])
     for net, given, expected in (
-        (leaky, params._replace(readout=None), "params.readout` must be LayerParams, got None"),
+        (leaky, params._replace(readout=None), "params.readout` must be a LayerParams, got None"),
         (
             spiking,
             params._replace(layers=2 * params.layers),
