@@ -66,7 +66,8 @@ def problems(message: str) -> list[str]:
     parts = _FORM.fullmatch(message)
     if parts is None:
         return ["not of the form op: `argument` must <expected>, got <actual>. <hint>."]
-    found = [what for pattern, what in _WRONG.items() if re.search(pattern, message)]
+    own_words = re.sub(r"'[^']*'", "''", message)  # what is quoted may hold anything
+    found = [what for pattern, what in _WRONG.items() if re.search(pattern, own_words)]
     if not is_public(parts["op"]):
         found.append(f"{parts['op']} is no public name")
     return found

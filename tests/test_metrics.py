@@ -188,7 +188,7 @@ FAILURES = {
     ),
     "no layer": (
         lambda: metrics.mean_activity([]),
-        "mean_activity: `activity` must hold at least one layer, got 0. "
+        "mean_activity: `activity` must hold at least one layer, got none. "
         "Pass the activity that a network returns, one array per layer.",
     ),
     "rank": (

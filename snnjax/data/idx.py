@@ -56,12 +56,8 @@ def read_idx(path: PathLike) -> np.ndarray:
         return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
     except ValueError:
         # More axes than NumPy supports, or axes of length 0 together with enormous ones.
-        return refuse(
-            "read_idx",
-            path,
-            "have a shape that an array can take",
-            f"{len(shape)} axes of at most {max(shape)}",
-        )
+        actual = f"{len(shape)} axes of at most {max(shape)}"
+        return refuse("read_idx", path, "have a shape that an array can take", actual)
 
 
 def load_fashion_mnist(root: PathLike, split: str = "train") -> ImageDataset:

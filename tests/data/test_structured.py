@@ -129,7 +129,8 @@ FAILURES = {
     ),
     "field": (
         lambda: read(array([(0, 0, 0, 0)])[["t", "x", "p"]]),
-        f"`events` must be a structured array [events] with the fields t, x, y and p, got one without y. {FIELDS}",
+        "`events` must be a structured array [events] with the fields t, x, y and p, got one without y. "
+        + FIELDS,
     ),
     "dtype": (
         lambda: read(array([(0.5, 0, 0, 0)], t="f8")),
@@ -176,7 +177,10 @@ def test_wrong_recording_is_named_by_its_number():
     text = "structured_events: `recordings[1]` must have x in [0, 5), got 9. Pass the width of the camera."
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         structured_events(recordings, **options)
-    text = "structured_events: `recordings` must hold at least one recording, got none. Pass pairs (structured array, label)."
+    text = (
+        "structured_events: `recordings` must hold at least one recording, got none. "
+        "Pass pairs (structured array, label)."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         structured_events([], **options)
 

@@ -318,7 +318,8 @@ ENTRANCES: dict[str, Callable[[snnjax.Network, Any], Any]] = {
 
 @pytest.mark.parametrize("name", ENTRANCES)
 def test_every_function_refuses_parameters_of_another_network(name: str) -> None:
-    text = r"`params.layers\[0\].neuron` must be a SEAdLIFParams, got an AdLIFParams. Make them with init of this network\.$"
+    found = r"must be a SEAdLIFParams, got an AdLIFParams\. Make them with init of this network\."
+    text = rf"`params\.layers\[0\]\.neuron` {found}$"
     with pytest.raises(ValueError, match=text):
         ENTRANCES[name](NETWORKS["se_adlif"], ADLIF)
 

@@ -33,7 +33,6 @@ X = jnp.zeros((5, 2, 4))
 STATE = NET.initial_state(PARAMS, 2)
 SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
-LARGER = "Pass a larger integer."
 MADE = "Make it with snnjax.layer(...)."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
 ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surrogate=surrogates.boxcar())

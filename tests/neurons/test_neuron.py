@@ -338,7 +338,7 @@ def test_inputs_that_do_not_fit_are_refused(name: str) -> None:
         neuron.step(params, state, jnp.ones((2, 3), jnp.int32))
     assert str(error.value) == (
         f"{name}.step: `inputs` must have a floating-point dtype, got int32. "
-        "Cast it, for instance inputs.astype(jnp.float32)."
+        "Cast it with inputs.astype(jnp.float32)."
     )
 
 
@@ -374,7 +374,7 @@ def test_unknown_switches_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=choices):
         factory(reset="hard")
     with pytest.raises(
-        ValueError, match=rf"^{name}: `surrogate` must be one of 'superspike', .*, got 'step'\."
+        ValueError, match=rf"^{name}: `surrogate` must be 'superspike', .* or .*, got 'step'\."
     ):
         factory(surrogate="step")
     with pytest.raises(ValueError) as error:

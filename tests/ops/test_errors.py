@@ -430,7 +430,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(DELAYED, state=STATE),
-        f"lif_network: `state.pending` must be (an array), got (None). {OWN}",
+        f"lif_network: `state.pending[0]` must be an array, got None. {OWN}",
     ),
     (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
@@ -492,11 +492,11 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(RECURRENT, state=STATE),
-        f"lif_network: `state.spikes` must be (an array), got (None). {OWN}",
+        f"lif_network: `state.spikes[0]` must be an array, got None. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(v=STATE.v * 2)),
-        f"lif_network: `state.v` must be (an array), got (an array, an array). {OWN}",
+        f"lif_network: `state.v` must hold 1 value, one per layer, got 2. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(v=(jnp.zeros((1, 3)),))),

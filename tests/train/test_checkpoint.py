@@ -119,8 +119,8 @@ def test_other_files_are_no_checkpoints(tmp_path) -> None:
     save_file({"a": np.zeros(2)}, tmp_path / "c.safetensors")
     for name, error in (("c.npz", "SafetensorError"), ("c.safetensors", "TypeError")):
         text = (
-            f"load_checkpoint: `path` must be a complete checkpoint, got {tmp_path}/{name}, which fails with a {error}. "
-            "Use a copy of it, or train again without --resume."
+            f"load_checkpoint: `path` must be a complete checkpoint, got {tmp_path}/{name}, "
+            f"which fails with a {error}. Use a copy of it, or train again without --resume."
         )
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             load_checkpoint(tmp_path / name, TREE)

@@ -264,8 +264,8 @@ def test_parameters_that_do_not_fit() -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "unstack_stages: `params` must have a leading axis that is a multiple of 2 devices, got [3]. Make it with "
-            "stack_stages."
+            "unstack_stages: `params` must have leaves whose leading axis is a multiple of 2, the number of devices, "
+            "got 3. Make them with stack_stages."
         ),
     ):
         train.unstack_stages(jnp.ones(3), devices=2)
