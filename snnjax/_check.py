@@ -152,10 +152,9 @@ def check_shape(
         want in (None, have) for want, have in zip(shape, actual, strict=True)
     )
     if not good:
-        wanted = (
-            "" if set(shape) == {None} else f" = [{', '.join('any' if n is None else str(n) for n in shape)}]"
-        )
-        fail(f"{op}: `{argument}` must have shape [{axes}]{wanted}, got {list(actual)}. {hint}.")
+        lengths = ", ".join("any" if length is None else str(length) for length in shape)
+        wanted = f"[{axes}]" if set(shape) == {None} else f"[{axes}] = [{lengths}]"
+        fail(f"{op}: `{argument}` must have shape {wanted}, got {list(actual)}. {hint}.")
 
 
 def concrete(value: Any) -> np.ndarray | None:
