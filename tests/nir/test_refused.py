@@ -1,4 +1,4 @@
-"""What NIR cannot express, what networks here do not support, and invalid files: each error names a way out."""
+"""What NIR cannot express, what networks here do not support, and invalid files: each error names a hint."""
 
 import dataclasses
 import json
