@@ -313,7 +313,7 @@ def test_parameters_are_loaded_with_the_network_they_were_saved_with(tmp_path) -
     assert_same_bits(load_checkpoint(path, {"mean": jnp.ones(2)})[0]["mean"], jnp.ones(2))
     other = snnjax.network(4, [snnjax.layer(3, snnjax.neurons.lif(reset="zero"))], snnjax.leaky_readout(2))
     text = (
-        "load_checkpoint: `network.layers[0].neuron.glif.reset` must be 'subtract' as in "
+        "load_checkpoint: `network.nodes.layer_0/neuron.block.neuron.glif.reset` must be 'subtract' as in "
         f"{path}, got 'zero'. Build the network with the settings that the checkpoint was trained with."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):

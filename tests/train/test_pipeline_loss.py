@@ -95,7 +95,7 @@ NET = snnjax.network(16, [snnjax.layer(16, capacity=6)], snnjax.leaky_readout(3)
 
 def listed(params, spikes):
     """A layer that passes its lists on, with ids and counts, which are integers."""
-    return NET.apply(params, None, spikes, record="spikes")[0].spikes[0]
+    return NET.apply(params, None, spikes, record="spikes")[0].recorded["layer_0/neuron"]
 
 
 def readout_loss(params, spikes, labels):
@@ -132,7 +132,7 @@ def test_lists_go_through_and_every_layer_learns_what_it_learns_on_one_device() 
     value, gradients = value_and_gradients(ours, first, stages, last)
     expected, others = value_and_gradients(theirs, first, stages, last)
     for each in (others[0], others[1][0], others[2]):
-        assert np.any(each.layers[0].weights)
+        assert np.any(each["layer_0/connection"].weights)
     assert_close(value, expected, **ROUNDING)
     assert_close(gradients, others, **ROUNDING)
 
