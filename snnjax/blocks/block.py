@@ -132,6 +132,11 @@ class Block:
         """The deviation of the currents that its neurons need at the start; None if it has no neurons."""
         return None
 
+    @property
+    def obstacle(self) -> str | None:
+        """Why `op` is None, if more can be said than that the fused op does not know such blocks."""
+        return None
+
     def op(self, shape: Shape) -> "Op | None":
         """How `snnjax.lif_network` computes it; None if it does not."""
         del shape

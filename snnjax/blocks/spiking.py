@@ -205,14 +205,27 @@ class Spiking(Block):
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, _overflow(steps.listed), membranes)
 
+    @property
+    def obstacle(self) -> str | None:
+        """What the fused op does not compute of these neurons, None if it does."""
+        own, form = self.neuron, self.neuron.glif
+        if own.fused is None:
+            if form is None or own.integrate is not None or not form.conventions:
+                return f"{own.name} is not a generalised LIF neuron"
+            switches = " and ".join(f"{name}={value!r}" for name, value in form.conventions.items())
+            what = "a convention" if len(form.conventions) == 1 else "conventions"
+            return f"{own.name} with {switches}, {what} of other libraries"
+        if own.surrogate.obstacle is not None:
+            return own.surrogate.obstacle
+        is_dense = [block.kind == "dense" and not getattr(block, "bias", True) for block in self.feedback]
+        return None if is_dense in ([], [True]) else "its recurrent connection is not dense alone"
+
     def op(self, shape: Shape) -> Neurons | None:
-        """Neurons of the fused op, if they are generalised LIF neurons with at most a dense feedback."""
+        """Neurons of the fused op, if nothing stands against it."""
         form = self.neuron.fused
-        if form is None or len(self.feedback) > 1 or self.neuron.surrogate.obstacle is not None:
+        if form is None or self.obstacle is not None:
             return None
         feedback = self.feedback[0] if self.feedback else None
-        if feedback is not None and (feedback.kind != "dense" or getattr(feedback, "bias", False)):
-            return None
         return Neurons(form, self.slots(shape), self.neuron.surrogate, self.rounds_record, True, feedback)
 
     def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:

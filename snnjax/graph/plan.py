@@ -105,7 +105,15 @@ class _Planner:
     def reason(self, index: int) -> str:
         """Why a node runs alone."""
         block = self.nodes[index].block
-        return getattr(block, "obstacle", None) or "the fused op does not compute it, or not in this place"
+        if block.needs_all_steps(self.mode.train):
+            return "it needs all steps"
+        if self.mode.implementation == "composed" or "membranes" in self.mode.record:
+            return "this call asks for scans"
+        if block.obstacle is not None:
+            return block.obstacle
+        if isinstance(self.ops[index], Neurons):
+            return "it does not follow a connection in a way that the fused op knows"
+        return "its neurons are scanned" if self.ops[index] is not None else "it is no part of the fused op"
 
     def only(self, index: int) -> int | None:
         """The only node that receives the signal of a node, None if others read it too."""

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import Network
+from snnjax.blocks.linear import LinearParams
 from tests.ops.common import jit, weighted_sum
 
 STEPS, BATCH, INPUTS = 20, 3, 10
@@ -23,6 +24,12 @@ def random_spikes(
 def initial(net: Network, *arguments: Any, seed: int = 0, **options: Any) -> Any:
     """Parameters, compiled as one program: many times faster than one operation after the other."""
     return jit(lambda key, *rest: net.init(key, *rest, **options))(jax.random.key(seed), *arguments)
+
+
+def louder(params: Any, factor: float = 2.0) -> Any:
+    """Parameters with larger weights, so that lists of a few slots overflow."""
+    times = lambda own: own._replace(weights=own.weights * jnp.asarray(factor, own.weights.dtype))  # noqa: E731
+    return {name: times(own) if isinstance(own, LinearParams) else own for name, own in params.items()}
 
 
 def with_gradients(apply: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import snnjax
-from snnjax import Network, NetworkOutput, axonal, layer, leaky_readout, network, neurons
+from snnjax import Network, axonal, dense, layer, leaky_readout, network, neurons
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.neurons.models import MODELS
 from tests.numbers import assert_close
@@ -50,7 +50,7 @@ def arguments(name: str, seed: int = 0) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("name", SPIKING)
 def test_gradients_reach_every_parameter(name: str) -> None:
     (output, _), (_, gradients) = compiled(name)(*arguments(name), second_threshold=jnp.float32(0.3))
-    assert 0.02 < float(jnp.mean(output.activity[0])) < 0.7
+    assert 0.02 < float(jnp.mean(output.activity["layer_0/neuron"])) < 0.7
     chex.assert_tree_all_finite(gradients)
     for path, leaf in jax.tree.leaves_with_path(gradients[0]):
         assert np.any(leaf), jax.tree_util.keystr(path)
@@ -74,16 +74,15 @@ def test_hidden_layers_learn_a_task_that_the_readout_alone_does_not(name: str) -
     # Half of the neurons vote for each class, and all of them start alike: at chance.
     net = network(INPUTS, [layer(8, MODELS[name].build(), capacity=4)], leaky_readout(2))
     params = initial(net, trained_on, target_activity=0.1)
-    hidden, last = params.layers[0], params.readout
+    hidden, last = params["layer_0/connection"], params["readout/connection"]
     vote = jnp.where(jnp.arange(8)[:, None] % 2 == jnp.arange(2)[None, :], 1.0, -1.0)
     start = jnp.broadcast_to(jnp.mean(jnp.abs(hidden.weights)), hidden.weights.shape)
     optimizer = optax.adam(0.05)
 
     def logits(factors: Any, inputs: Any) -> Any:
-        layers = (hidden._replace(weights=start * factors),)
-        output, _ = net.apply(
-            params._replace(layers=layers, readout=last._replace(weights=vote)), None, inputs
-        )
+        own = {"layer_0/connection": hidden._replace(weights=start * factors)}
+        own["readout/connection"] = last._replace(weights=vote)
+        output, _ = net.apply(params | own, None, inputs)
         return jnp.sum(output.output, axis=0)
 
     def loss(factors: Any) -> Any:
@@ -121,10 +120,10 @@ def test_vmap_of_a_checkpointed_scan_over_pieces_equals_a_loop_of_whole_runs(nam
 
         pieces = inputs.reshape(PIECES, STEPS // PIECES, *inputs.shape[1:])
         state, outputs = jax.lax.scan(step, state, pieces)
-        whole = NetworkOutput(
-            outputs.output.reshape(STEPS, *outputs.output.shape[2:]),
-            tuple(jnp.mean(each, axis=0) for each in outputs.activity),
-            tuple(jnp.sum(each, axis=0, dtype=each.dtype) for each in outputs.dropped),
+        whole = outputs._replace(
+            output=outputs.output.reshape(STEPS, *outputs.output.shape[2:]),
+            activity=jax.tree.map(lambda each: jnp.mean(each, axis=0), outputs.activity),
+            dropped=jax.tree.map(lambda each: jnp.sum(each, axis=0, dtype=each.dtype), outputs.dropped),
         )
         return whole, state
 
@@ -183,16 +182,15 @@ def test_a_classifier_in_a_few_lines_learns() -> None:
 
 @pytest.mark.parametrize("neuron", [snnjax.neurons.lif(), snnjax.neurons.adlif()], ids=["fused", "layers"])
 def test_bfloat16_parameters_keep_their_dtype(neuron: Any) -> None:
-    """So do the results; what is carried is float32 but for spikes."""
+    """So do the results; what is carried is float32."""
     net = network(INPUTS, [layer(8, neuron, capacity=4, recurrent=True)], leaky_readout(3))
     params = initial(net, dtype=jnp.bfloat16)
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype(jnp.bfloat16)}
-    state = net.initial_state(params, BATCH)
+    state, name = net.initial_state(params, BATCH), "layer_0/neuron"
     output, end = jit(functools.partial(net.apply, record="spikes"))(params, state, random_spikes(0.4))
-    assert {leaf.dtype for leaf in jax.tree.leaves((end.neurons, end.readout))} == {jnp.dtype(jnp.float32)}
-    assert end.spikes[0].dtype == jnp.bfloat16
-    assert (output.output.dtype, output.spikes[0].values.dtype) == (jnp.bfloat16, jnp.bfloat16)
-    assert (output.activity[0].dtype, output.dropped[0].dtype) == (jnp.float32, jnp.int32)
+    assert {leaf.dtype for leaf in jax.tree.leaves(end)} == {jnp.dtype(jnp.float32)}
+    assert (output.output.dtype, output.recorded[name].values.dtype) == (jnp.bfloat16, jnp.bfloat16)
+    assert (output.activity[name].dtype, output.dropped[name].dtype) == (jnp.float32, jnp.int32)
     chex.assert_tree_all_finite(output.output)
 
 
@@ -214,14 +212,14 @@ def test_a_batch_over_explicit_axes_of_a_mesh_is_gathered(name: str) -> None:
 @pytest.mark.parametrize("implementation", [None, "reference"])
 @pytest.mark.parametrize(
     "first",
-    [layer(7, neurons.izhikevich(), capacity=2), layer(7, capacity=2, recurrent=True, delays=axonal(3))],
+    [layer(7, neurons.izhikevich(), capacity=2), layer([axonal(3), dense(7)], capacity=2, recurrent=[axonal(3), dense(7)])],
     ids=["izhikevich", "recurrent delays"],
 )
 def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(
     first: Any, implementation: str | None
 ) -> None:
     net = network(5, [first, layer(4)], leaky_readout(3))
-    assert [path.fused for path in net.paths] == [False, True]
+    assert net.paths.splitlines()[-1].startswith("fused: layer_1/connection")
     params, inputs = net.init(jax.random.key(0)), random_spikes(0.4, steps=6, batch=3, inputs=5)
 
     def gradient(implementation: str | None) -> Any:

@@ -27,7 +27,7 @@ from snnjax import (
 )
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.spiking import SpikingState
-from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
+from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, louder, random_spikes, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import equations, jit
 
@@ -78,7 +78,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         {"listed": True, "second_threshold": -jnp.inf, "chunk": 10},
     ),
     "adlif, lists, recurrent": (
-        plain(neurons.adlif(), leaky_readout(3), capacity=3, recurrent=True),
+        plain(neurons.adlif(), leaky_readout(3), capacity=1, recurrent=True),
         {"lengths": LENGTHS, "chunk": 10},
     ),
     "adaptive lif, attached reset": (
@@ -118,7 +118,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         {"lengths": LENGTHS, "listed": True},
     ),
     "lists below a spiking read-out that is scanned": (
-        network(INPUTS, [layer(8, LEARNED, capacity=3)], spiking_readout(3, LOW)),
+        network(INPUTS, [layer(8, LEARNED, capacity=1)], spiking_readout(3, LOW)),
         {"lengths": LENGTHS},
     ),
 }
@@ -147,7 +147,7 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
     options = {"record": "spikes"} | options
     inputs = random_spikes(0.3)
     inputs = SparseSpikes.from_dense(inputs, 6) if options.pop("listed", False) else inputs
-    params = initial(net)
+    params = louder(initial(net))
     arguments = (params, somewhere(net.initial_state(params, BATCH)), inputs)
     assert "fused" in net.paths
     fused, fused_gradients = jit(with_gradients(functools.partial(net.apply, **options)))(*arguments)
@@ -159,25 +159,27 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
     assert_close(fused_gradients, layered_gradients, **TOLERANCE, of_largest=2e-6)
     assert all(0.01 < float(jnp.mean(each)) < 0.6 for each in fused[0].activity.values())
     drops = sum(int(jnp.sum(each)) for each in fused[0].dropped.values())
-    print(name, drops, [float(jnp.mean(each)) for each in fused[0].activity.values()])
     assert (drops > 0) == name.startswith(("lists", "spiking", "adlif"))
 
 
-def test_a_network_says_which_path_each_layer_takes() -> None:
-    assert [path.fused for path in MIXED.paths] == [True, False, True, False, True]
-    assert MIXED.paths[0].why == "this lif is a generalised LIF neuron: one op over all steps"
-    convention = "a convention of other libraries: its step is scanned"
-    assert MIXED.paths[1].why == f"this lif has reset_time='after_decay', {convention}"
-    assert MIXED.paths[3].why == "this refractory lif is not a generalised LIF neuron: its step is scanned"
+def test_a_network_says_which_path_each_block_takes() -> None:
+    assert MIXED.paths.splitlines() == [
+        "fused: layer_0/connection > layer_0/neuron",
+        "alone: layer_1/connection (its neurons are scanned)",
+        "alone: layer_1/neuron (lif with reset_time='after_decay', a convention of other libraries)",
+        "fused: layer_2/connection > layer_2/neuron",
+        "alone: layer_3/connection (its neurons are scanned)",
+        "alone: layer_3/neuron (refractory lif is not a generalised LIF neuron)",
+        "fused: layer_4/connection > layer_4/neuron > readout/connection > readout/neuron",
+    ]
 
 
 @pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])
 def test_a_path_names_the_conventions_of_other_libraries(make: Any) -> None:
     neuron = make(reset_time="after_decay", spike_from="old", inclusive=True)
-    (path,) = network(INPUTS, [layer(2, neuron)], leaky_readout(1)).paths
+    paths = network(INPUTS, [layer(2, neuron)], leaky_readout(1)).paths.splitlines()
     switches = "reset_time='after_decay' and spike_from='old' and inclusive=True"
-    why = f"this {neuron.name} has {switches}, conventions of other libraries: its step is scanned"
-    assert path == (False, why)
+    assert paths[1] == f"alone: layer_0/neuron ({neuron.name} with {switches}, conventions of other libraries)"
 
 
 @pytest.mark.parametrize("capacity", [None, 3])
@@ -191,7 +193,7 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
     fused, (_, fused_gradients) = jit(with_gradients(net.apply))(*arguments)
     composed = functools.partial(net.apply, implementation="composed")
     layered, (_, layered_gradients) = jit(with_gradients(composed))(*arguments)
-    assert float(jnp.mean(fused[0].activity[1])) > 0.01
+    assert float(jnp.mean(fused[0].activity["layer_1/neuron"])) > 0.01
     # Sums in another order: a bit of float32 in membranes, of bfloat16 where they are rounded.
     chex.assert_trees_all_close(fused[1], layered[1], **TOLERANCE, strict=True)
     chex.assert_trees_all_close(
@@ -225,8 +227,8 @@ def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) 
     output, end = clean[0]
     # Frozen at the end: the read-out keeps its last value, hidden layers are silent.
     last = np.asarray(output.output)[np.maximum(np.asarray(LENGTHS) - 1, 0), np.arange(BATCH)]
-    np.testing.assert_array_equal(np.where(np.asarray(LENGTHS)[:, None] > 0, last, 0), end.readout.v)
-    assert not np.any(np.asarray(output.spikes[0].num_listed)[np.asarray(padded)])
+    np.testing.assert_array_equal(np.where(np.asarray(LENGTHS)[:, None] > 0, last, 0), end["readout/neuron"].v)
+    assert not np.any(np.asarray(output.recorded["layer_0/neuron"].num_listed)[np.asarray(padded)])
 
 
 @pytest.mark.parametrize("neuron", [LEARNED, AFTER], ids=["fused", "scanned"])
@@ -243,7 +245,7 @@ def test_sequences_of_a_batch_do_not_meet(neuron: Any) -> None:
         [leaf[0] for leaf in jax.tree.leaves(changed_end)],
         strict=True,
     )
-    for before, after in zip(output.activity, changed.activity, strict=True):
+    for before, after in zip(output.activity.values(), changed.activity.values(), strict=True):
         np.testing.assert_array_equal(before[0], after[0])
         assert np.any(before[1] != after[1])
 
@@ -258,7 +260,7 @@ def test_no_steps_change_nothing(neuron: Any, chunk: int | None) -> None:
     )
     assert output.output.shape == (0, BATCH, 3)
     chex.assert_trees_all_equal(end, state, strict=True)
-    assert not any(np.any(each) for each in (*output.activity, *output.dropped))
+    assert not any(np.any(each) for each in (*output.activity.values(), *output.dropped.values()))
 
 
 def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
@@ -360,7 +362,7 @@ def test_scanned_layers_run_on_shares_of_a_batch() -> None:
         INPUTS,
         [
             layer(8, neurons.izhikevich()),
-            layer(6, recurrent=True, delays=axonal(2)),
+            layer([axonal(2), dense(6)], recurrent=[axonal(2), dense(6, bias=False)]),
             layer(4, neurons.refractory(neurons.lif(), 2)),
         ],
         leaky_readout(3),
