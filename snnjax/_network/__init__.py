@@ -271,7 +271,9 @@ def network(
     for length in shape:
         check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)
     if math.prod(shape) > MAX_SIZE:
-        fail(f"network: `inputs` must be at most {MAX_SIZE} in all, got {math.prod(shape)}. Split the image.")
+        fail(
+            f"network: `inputs` must make at most {MAX_SIZE} neurons, got {math.prod(shape)}. Split the image."
+        )
     _check_specs(layers, readout)
     specs, last = fit_layers(shape, layers, readout)
     if len(specs) == 0:

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from snnjax.cli._text import by, say
+from snnjax.cli._text import say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -71,22 +71,9 @@ def _say_checkpoint(header: dict[str, Any], path: Path) -> None:
 
 
 def _say_paths(header: dict[str, Any]) -> None:
-    """Print the path of each layer of the network, with the reason."""
+    """Print how the network runs: its blocks, by call."""
     from snnjax.train import TaskSettings, build_network
 
     # The numbers of flat inputs and of outputs do not matter here, and the data that determine them may be missing.
-    net = build_network(TaskSettings.from_header(header), 1, 1)
-    for index, (spec, path) in enumerate(zip(net.layers, net.paths, strict=True)):
-        what = f"{by(spec.fitted.out_shape)} {spec.neuron.name} after {connection_of(spec)}"
-        say(f"  layer {index}: {what}; {'fused' if path.fused else 'scanned'}, {path.why}\n")
-
-
-def connection_of(spec: Any) -> str:
-    """A short description of a layer's connection."""
-    connection, parts = spec.fitted.connection, []
-    if spec.delays is not None:
-        parts.append(f"delays of up to {spec.delays.max_delay} steps")
-    parts += [part.words for part in connection.parts]
-    if connection.convolution is None:
-        parts.append("dense weights" if spec.fitted.mask is None else "masked weights")
-    return ", ".join(parts)
+    for line in build_network(TaskSettings.from_header(header), 1, 1).paths.splitlines():
+        say(f"  {line}\n")

@@ -38,10 +38,11 @@ def _evaluate(options: argparse.Namespace) -> int:
     settings = train.TaskSettings.from_header(header)
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
-    like = {"best_params": jax.eval_shape(net.init, jax.random.key(0))}
-    params = train.load_checkpoint(path, like, net)[0]["best_params"]
+    params, stats = jax.eval_shape(lambda key: (net.init(key), net.init_stats(key)), jax.random.key(0))
+    best = train.load_checkpoint(path, {"best_params": params, "best_stats": stats}, net)[0]
     loss, decoder = train.loss_of(settings)
-    tested = train.evaluate(net, params, parts.test, loss=loss, decoder=decoder)
+    options = {"stats": best["best_stats"], "loss": loss, "decoder": decoder}
+    tested = train.evaluate(net, best["best_params"], parts.test, **options)
     report(options.out, tested, header["best_epoch"])
     return 0
 

@@ -75,9 +75,10 @@ def say_throughput(metrics: list[dict[str, Any]]) -> None:
 
 
 def widths(net: Any) -> str:
-    """The shapes of the hidden layers; a spiking read-out is the last of the layers."""
-    hidden = net.layers if net.readout is not None else net.layers[:-1]
-    return " - ".join(by(spec.fitted.out_shape) for spec in hidden)
+    """The shapes of the neurons that spike, but for those of the read-out."""
+    outputs = dict(net.outputs).values()
+    hidden = [node.name for node in net.nodes if node.block.is_spiking and node.name not in outputs]
+    return " - ".join(by(net.shapes[name]) for name in hidden)
 
 
 def by(shape: tuple[int, ...]) -> str:

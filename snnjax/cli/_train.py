@@ -122,14 +122,14 @@ def run(options: argparse.Namespace) -> int:
     if result.interrupted:
         say(stopped_line(result.metrics))
         return INTERRUPTED
-    tested = train.evaluate(net, result.params, parts.test, loss=loss, decoder=decoder)
+    tested = train.evaluate(net, result.params, parts.test, stats=result.stats, loss=loss, decoder=decoder)
     report(options.out, tested, result.best_epoch)
     record = {"validation_samples": len(parts.validation), "resumed": options.resume}
     train.write_run(options.out, train.record_run(settings, net, result, tested, **record))
     say_throughput(result.metrics)
     _draw(options.out, settings, net, result, parts)
     if options.device == "ipu":
-        _profile(options.out, settings, net, result.params, parts, devices[0])
+        _profile(options.out, settings, net, result, parts, devices[0])
     return 0
 
 
@@ -242,11 +242,12 @@ def _devices(platform: str | None, wanted: int | None) -> Any:
 
 
 def _say_task(settings: Any, net: Any, parts: Any) -> None:
-    say(f"task {settings.task}: {by(net.input_shape)} inputs, hidden layers {widths(net)}, ")
+    ((_, shape),) = net.inputs
+    say(f"task {settings.task}: {by(shape)} inputs, hidden layers {widths(net)}, ")
     say(f"{parts.num_classes} classes, {lists(settings)}; {len(parts.validation)} validation samples\n")
 
 
-def _profile(folder: Path, settings: Any, net: Any, params: Any, parts: Any, device: Any) -> None:
+def _profile(folder: Path, settings: Any, net: Any, result: Any, parts: Any, device: Any) -> None:
     """Print what a training step would cost on the chip, and write the whole profile."""
     import jax
 
@@ -255,7 +256,9 @@ def _profile(folder: Path, settings: Any, net: Any, params: Any, parts: Any, dev
     config, (loss, decoder) = settings.training, train.loss_of(settings)
     optimiser = train.make_optimiser(config, steps_per_epoch=1)
     step: Any = train.make_train_step(net, loss, optimiser, config, decoder)
-    state = jax.device_put(train.TrainState(params, optimiser.init(params)), device)
+    state = jax.device_put(
+        train.TrainState(result.params, optimiser.init(result.params), result.stats), device
+    )
     batch = parts.validation.take([n % len(parts.validation) for n in range(config.batch_size)])
     compiled = step.lower(state, batch, config.second_threshold).compile()
     state, _ = compiled(state, batch, config.second_threshold)
@@ -273,7 +276,8 @@ def _draw(folder: Path, settings: Any, net: Any, result: Any, parts: Any) -> Non
     from snnjax.train import write_atomically
 
     batch = parts.test.take(range(min(_DRAWN_SAMPLES, len(parts.test))))
-    output, _ = net.apply(result.params, None, batch.inputs, lengths=batch.lengths, record="spikes")
+    options = {"stats": result.stats, "lengths": batch.lengths, "record": "spikes"}
+    output, _ = net.apply(result.params, None, batch.inputs, **options)
     bound = settings.training.activity_bound
     try:
         pictures = {

@@ -79,10 +79,9 @@ class EventDataset:
         _check_labels("EventDataset", self.labels, len(self.ids), self.num_classes)
         expected = id_dtype(self.num_neurons)
         if self.ids.dtype != expected:
-            fail(
-                f"EventDataset: `ids` must be {expected.name}, got {self.ids.dtype.name}. Cast them, for "
-                f"instance ids.astype(np.{expected.name})."
-            )
+            wanted, dtype = expected.name, self.ids.dtype.name
+            hint = f"Cast them with ids.astype(np.{wanted})"
+            fail(f"EventDataset: `ids` must have dtype {wanted}, got {dtype}. {hint}.")
 
     @classmethod
     def from_events(

@@ -54,9 +54,10 @@ def read_idx(path: PathLike) -> np.ndarray:
         refuse("read_idx", path, expected, f"{len(content) - start}")
     try:
         return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
-    except ValueError as error:
+    except ValueError:
         # More axes than NumPy supports, or axes of length 0 together with enormous ones.
-        return refuse("read_idx", path, "have a shape that an array can take", f"{error}")
+        actual = f"{len(shape)} axes of at most {max(shape)}"
+        return refuse("read_idx", path, "have a shape that an array can take", actual)
 
 
 def load_fashion_mnist(root: PathLike, split: str = "train") -> ImageDataset:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from snnjax.graph.containers import Node
+
 # The names that describe an object: its class, or its function if it is a function with bound arguments.
 _CLASS, _FUNCTION = "class", "function"
 
@@ -24,6 +26,8 @@ def describe(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return _named(_CLASS, type(value), fields)
+    if isinstance(value, tuple) and value and all(isinstance(own, Node) for own in value):
+        return {node.name: describe({"sources": node.sources, "block": node.block}) for node in value}
     names = getattr(value, "_fields", None)
     if isinstance(value, tuple) and names is not None:
         return _named(_CLASS, type(value), dict(zip(names, value, strict=True)))

@@ -178,9 +178,10 @@ def _run_alone(
     result = block.apply(held, state, own_stats, *received, shapes=shapes, context=context)
     if result.counts is None:
         return result.signal, jnp.float32(0)
-    steps = num_steps if sample.lengths is None else jnp.maximum(sample.lengths, 1)[:, None]
-    where = None if sample.lengths is None else sample.lengths[:, None] > 0
-    return result.signal, jnp.mean(result.counts / jnp.maximum(steps, 1), where=where)
+    if sample.lengths is None:
+        return result.signal, jnp.mean(result.counts / max(num_steps, 1))
+    steps = jnp.maximum(sample.lengths, 1)[:, None].astype(result.counts.dtype)
+    return result.signal, jnp.mean(result.counts / steps, where=sample.lengths[:, None] > 0)
 
 
 def _log2_factor(activity: Callable[[Array], Array], target: Any) -> Array:

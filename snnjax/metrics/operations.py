@@ -1,16 +1,26 @@
 """The cost of a network, in NeuroBench's metrics and names (Yik et al. 2025, doi:10.1038/s41467-025-56739-4)."""
 
-from collections.abc import Sequence
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Shaped
 
-from snnjax._check import check_shape, fail, plural
-from snnjax._types import wide
+from snnjax._check import check_shape, fail
+from snnjax.blocks.block import Block, Shape
+from snnjax.blocks.delay import Delayed
+from snnjax.blocks.join import Join
+from snnjax.blocks.linear import Product
+from snnjax.blocks.pool import Flattened, Pooled
+from snnjax.blocks.spiking import Spiking
+from snnjax.graph import Network
+from snnjax.graph.compare import check_params
+from snnjax.graph.network import Params
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
-from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -23,16 +33,17 @@ class SynapticOperations(NamedTuple):
 
 
 def input_counts(
-    inputs: Shaped[Array, "time batch inputs"] | SparseSpikes, lengths: Int[Array, " batch"] | None = None
+    inputs: Shaped[Array, "time batch *shape"] | SparseSpikes, lengths: Int[Array, " batch"] | None = None
 ) -> Float[Array, "batch inputs"]:
     """Count the steps in which each input is not zero, which is its number of spikes if inputs are spikes.
 
     Args:
-        inputs: dense ``[time, batch, inputs]`` of any dtype, or `SparseSpikes` without duplicates.
+        inputs: dense ``[time, batch, inputs]`` or ``[time, batch, *shape]`` of any dtype, or `SparseSpikes` without
+            duplicates.
         lengths: number of steps of each sequence.
 
     Raises:
-        ValueError: if inputs do not have three axes and at least one step, or lengths do not match.
+        ValueError: if inputs do not have three axes or more and at least one step, or lengths do not match.
 
     Example:
         >>> import jax.numpy as jnp
@@ -46,72 +57,167 @@ def input_counts(
         active = SparseSpikes(inputs.ids, is_active, inputs.num_spikes, inputs.num_listed, inputs.num_neurons)
         return class_sums(active, lengths)
     active = (jnp.asarray(inputs) != 0).astype(jnp.float32)
+    active = active.reshape(*active.shape[:2], -1) if active.ndim > 3 else active
     check_outputs("input_counts", active, lengths)
     return class_sums(active, lengths)
 
 
 def synaptic_operations(
-    weights: Sequence[Float[Array, "..."]],
-    counts: Float[Array, "batch inputs"],
-    activity: Sequence[Float[Array, "batch _"]],
+    network: Network,
+    params: Params,
+    counts: Any,
+    activity: Mapping[str, Float[Array, "batch _"]],
     lengths: Int[Array, " batch"],
     *,
-    recurrent: Sequence[Float[Array, "_ _"] | None] | None = None,
-    connections: Sequence[Connection] | None = None,
     binary_inputs: bool = True,
 ) -> SynapticOperations:
-    """Count the synaptic operations of a layered network: effective (non-zero weights and inputs only) and dense ones.
+    """Count the synaptic operations of a network: effective (non-zero weights and inputs only) and dense ones.
 
-    ``effective = sum_l sum_i n[l, i] * fan_out[l, i]`` with ``n[0] = counts`` and
-    ``n[l + 1, i] = lengths * activity[l][:, i]``; `fan_out` is the number of nonzero weights that a spike is multiplied
-    by: those of its row or, for a convolution, of the patch that it adds to, cut off at the edges of the image.
-    ``dense`` is the count for a spike of every input in every step and nonzero weights. Operations on spikes are
-    accumulates; operations on non-binary inputs are multiply-accumulates. Biases and pooling are not counted: spikes
-    pass through pools one by one, and cost nothing outside all windows. The last step's spikes count for recurrent
-    weights too, as part of the returned state. A delayed spike counts once.
+    ``effective = sum over connections, sum_i n[i] * fan_out[i]`` with the numbers `n` of values other than 0 that
+    arrive: `counts` of inputs, ``lengths * activity[:, i]`` of neurons. `fan_out` is the number of nonzero weights that
+    a spike is multiplied by: those of its row or, for a convolution, of the patch that it adds to, cut off at the edges
+    of the image. ``dense`` is the count for a spike of every input and neuron in every step and nonzero weights.
+    Operations on spikes are accumulates; operations on other values, such as the normalised currents that reach a
+    second connection, are multiply-accumulates. Biases, norms and pools are not counted: spikes pass through pools one
+    by one, and cost nothing outside all windows. The last step's spikes count for recurrent weights too, as part of the
+    returned state. A delayed spike counts once; of joined spikes each one counts, and of multiplied ones those of the
+    side with fewer.
 
     Args:
-        weights: weights of every layer and of the read-out, in order, with masked weights set to 0.
-        counts: non-zero inputs of each sequence, from `input_counts`.
-        activity: mean rates of each hidden layer, and of the read-out if it spikes.
+        network: the network.
+        params: its parameters.
+        counts: non-zero inputs of each sequence, from `input_counts`; a dict of them if there are several inputs.
+        activity: the activity that the network returned.
         lengths: number of steps of each sequence.
-        recurrent: recurrent weights of each layer in `activity`, None for a layer without.
-        connections: the connections, ``spec.fitted.connection`` for each of ``network.layers`` and for
-            ``network.readout``; None means dense weights only.
         binary_inputs: whether the inputs are spikes.
 
     Raises:
-        ValueError: if the arrays do not form a chain of layers.
+        ValueError: if parameters, counts or activity are not those of the network.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> from snnjax.metrics import synaptic_operations
-        >>> weights = [jnp.ones((3, 4)), jnp.ones((4, 2))]
+        >>> import jax, jax.numpy as jnp
+        >>> import snnjax
+        >>> net = snnjax.network(3, [snnjax.layer(4)], snnjax.leaky_readout(2))
+        >>> params = net.init(jax.random.key(0))
         >>> counts = jnp.array([[5.0, 0.0, 1.0]])  # six input events
-        >>> cost = synaptic_operations(weights, counts, [jnp.full((1, 4), 0.1)], lengths=jnp.array([10]))
+        >>> rates = {"layer_0/neuron": jnp.full((1, 4), 0.1)}
+        >>> cost = snnjax.metrics.synaptic_operations(net, params, counts, rates, jnp.array([10]))
         >>> cost.effective_acs, cost.dense  # 6 * 4 + 4 * 2, 10 * (12 + 8)
         (Array(32., dtype=float32), Array(200., dtype=float32))
 
     Reference:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4; code: SynapticOperations of neurobench.
     """
-    recurrent = [None] * len(activity) if recurrent is None else list(recurrent)
-    connections = [DENSE] * len(weights) if connections is None else list(connections)
-    _check_chain(weights, counts, activity, recurrent, connections)
-    check_lengths("synaptic_operations", lengths, None, counts.shape[0])
-    steps = lengths.astype(jnp.float32)
-    spikes = [rates.astype(jnp.float32) * steps[:, None] for rates in activity]
-    ways = list(zip(connections, weights, strict=True))
-    first = _effective(*ways[0], counts.astype(jnp.float32))
-    sources = list(zip(ways[1:], spikes, strict=False))  # a spiking read-out has no layer above it
-    loops = zip(recurrent, spikes, strict=True)
-    sources += [((DENSE, matrix), n) for matrix, n in loops if matrix is not None]
-    others = sum((_effective(*way, n) for way, n in sources), jnp.float32(0))
-    size = sum(each.num_pairs(matrix.shape) for each, matrix in (ways[0], *(way for way, _ in sources)))
+    op = "synaptic_operations"
+    check_params(op, params, network.nodes, network.in_shapes)
+    arriving = _of_inputs(network, counts, binary_inputs)
+    check_lengths(op, lengths, None, next(iter(arriving.values())).counts.shape[0])
+    steps, found = lengths.astype(jnp.float32), []
+    for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
+        block, own = node.block, params.get(node.name)
+        received = [arriving[source] for source in node.sources]
+        found += _operations(block, own, received, shapes)
+        passed = _passed(block, received, shapes)
+        if block.is_spiking:
+            passed = _of_neurons(activity, node.name, network.shapes[node.name], steps)
+        if isinstance(block, Spiking) and block.feedback:
+            signal, place = passed, shapes[0]
+            for part, weights in zip(block.feedback, own.recurrent, strict=True):
+                found += _operations(part, weights, [signal], (place,))
+                signal = _passed(part, [signal], (place,)) or _everything(
+                    signal, part.out_shape(place), steps
+                )
+                place = part.out_shape(place)
+        arriving[node.name] = passed or _everything(received[0], network.shapes[node.name], steps)
     none = jnp.float32(0)
-    return SynapticOperations(
-        none if binary_inputs else first, others + first if binary_inputs else others, jnp.mean(steps) * size
+    accumulates, others = (
+        sum((each.effective for each in found if each.is_binary is kind), none) for kind in (True, False)
     )
+    return SynapticOperations(others, accumulates, jnp.mean(steps) * sum(each.dense for each in found))
+
+
+class _Arriving(NamedTuple):
+    """The values other than 0 of a signal."""
+
+    counts: Array  # [batch, neurons], of a whole sequence
+    most: float  # per neuron and step, if every neuron spikes
+    is_binary: bool
+
+
+class _Operations(NamedTuple):
+    """The operations of a connection, mean over the batch."""
+
+    effective: Array  # [], of a whole sequence
+    dense: float  # per step
+    is_binary: bool
+
+
+def _of_inputs(network: Network, counts: Any, binary: bool) -> dict[str, _Arriving]:
+    given = counts if isinstance(counts, Mapping) else {network.inputs[0][0]: counts}
+    found = {}
+    for name, shape in network.inputs:
+        hint = "Make it with metrics.input_counts"
+        own = given.get(name, jnp.zeros(()))
+        check_shape("synaptic_operations", "counts", own, (None, math.prod(shape)), "batch, inputs", hint)
+        found[name] = _Arriving(own.astype(jnp.float32), 1.0, binary)
+    return found
+
+
+def _of_neurons(activity: Mapping[str, Array], name: str, shape: Shape, steps: Array) -> _Arriving:
+    rates, sizes = activity.get(name, jnp.zeros(())), (steps.shape[0], math.prod(shape))
+    hint = "Pass the activity that the network returned"
+    check_shape("synaptic_operations", f"activity[{name!r}]", rates, sizes, "batch, neurons", hint)
+    return _Arriving(rates.astype(jnp.float32) * steps[:, None], 1.0, True)
+
+
+def _everything(like: _Arriving, shape: Shape, steps: Array) -> _Arriving:
+    """Values that are no spikes, which are seldom 0."""
+    counts = jnp.broadcast_to(steps[:, None], (like.counts.shape[0], math.prod(shape)))
+    return _Arriving(counts, 1.0, False)
+
+
+def _operations(
+    block: Block, params: Any, received: list[_Arriving], shapes: tuple[Shape, ...]
+) -> list[_Operations]:
+    """The operations of a connection; none of other blocks."""
+    op = _op(block, shapes)
+    if not isinstance(op, Product):
+        return []
+    (signal,), weights = received, block.operands(params, None, shapes[0]).weights
+    fan_out = op.connection.fan_out(weights)
+    effective = jnp.mean(jnp.sum(signal.counts * fan_out, axis=1))
+    return [_Operations(effective, signal.most * op.connection.num_pairs(weights.shape), signal.is_binary)]
+
+
+def _op(block: Block, shapes: tuple[Shape, ...]) -> Any:
+    return block.op(*shapes) if len(shapes) == 1 else None
+
+
+def _passed(block: Block, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _Arriving | None:
+    """What a block passes on of the values that it receives; None if it makes others of them."""
+    first = received[0]
+    if isinstance(block, Join):
+        return _joined(block.how, received, shapes)
+    op = _op(block, shapes)
+    if isinstance(op, Pooled):
+        counts = dataclasses.replace(op.pooling, mean=False).pool(first.counts)
+        return _Arriving(counts, first.most * math.prod(op.pooling.window), first.is_binary)
+    return first if isinstance(op, Delayed | Flattened) or block.is_skipped(False) else None
+
+
+def _joined(how: str, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _Arriving:
+    batch, is_binary = received[0].counts.shape[0], all(own.is_binary for own in received)
+    counts = [own.counts.reshape(batch, *shape) for own, shape in zip(received, shapes, strict=True)]
+    if how == "concatenate":
+        joined = jnp.concatenate(counts, axis=-1)
+        channels = [shape[-1] for shape in shapes]
+        pairs = zip(received, channels, strict=True)
+        most = sum(own.most * share for own, share in pairs) / sum(channels)
+    elif how == "multiply":
+        joined, most = functools.reduce(jnp.minimum, counts), min(own.most for own in received)
+    else:
+        joined, most = functools.reduce(jnp.add, counts), sum(own.most for own in received)
+    return _Arriving(joined.reshape(batch, -1), most, is_binary)
 
 
 def connection_sparsity(params: Any) -> Float[Array, ""]:
@@ -169,44 +275,3 @@ def parameter_count(params: Any) -> int:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
     return sum(leaf.size for leaf in jax.tree.leaves(params))
-
-
-def _effective(connection: Connection, weights: Array, counts: Array) -> Array:
-    """The mean over the batch of the number of nonzero weights that the counted spikes are multiplied by."""
-    fan_out = connection.fan_out(weights)
-    return jnp.mean(jnp.sum(wide(counts) * fan_out[None, :], axis=1))
-
-
-def _check_chain(
-    weights: Sequence[Array],
-    counts: Array,
-    activity: Sequence[Array],
-    recurrent: Sequence[Any],
-    connections: Sequence[Connection],
-) -> None:
-    op, layers = "synaptic_operations", len(activity)
-    if len(weights) not in (layers, layers + 1) or len(weights) == 0:
-        arrays = f"{plural(layers + 1, 'array')} ({layers} with a spiking read-out)"
-        hint = "Pass the weights of every hidden layer and of the read-out"
-        fail(f"{op}: `weights` must hold {arrays}, got {len(weights)}. {hint}.")
-    for argument, values, noun, count, hint in (
-        ("recurrent", recurrent, "array", layers, "Pass one per layer, None if it is not recurrent"),
-        ("connections", connections, "connection", len(weights), "Pass one for each of the weights, or None"),
-    ):
-        if len(values) != count:
-            fail(f"{op}: `{argument}` must hold {plural(count, noun)}, got {len(values)}. {hint}.")
-    batch, width = counts.shape
-    for layer, (matrix, connection) in enumerate(zip(weights, connections, strict=True)):
-        hint, shape = "Order the weights from input to read-out", connection.weights_shape(width)
-        axes = "inputs, outputs" if connection.convolution is None else "*kernel, channels / groups, channels"
-        check_shape(op, f"weights[{layer}]", matrix, shape, axes, hint)
-        hint = "Order the layers from input to read-out"
-        inputs = connection.num_inputs(matrix.shape)
-        if inputs != width:
-            fail(f"{op}: `connections[{layer}]` must have {plural(width, 'input')}, got {inputs}. {hint}.")
-        if layer < layers:
-            width = connection.num_outputs(matrix.shape)
-            check_shape(op, f"activity[{layer}]", activity[layer], (batch, width), "batch, neurons", hint)
-            if recurrent[layer] is not None:
-                shape = (width, width)
-                check_shape(op, f"recurrent[{layer}]", recurrent[layer], shape, "neurons, neurons", hint)

@@ -196,9 +196,9 @@ def _recurrence(stage: Stage, front: Front, cell: Cell, reading: Reading) -> Any
         own, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
         # Both paths share one longest delay.
         if delays not in (None, own):
-            actual, hint = f"{way[0].name} with another", "Give both the same longest delay"
             fail(
-                f"from_nir: `graph` must have one longest delay on both paths to {name}, got {actual}. {hint}."
+                f"from_nir: `graph` must have one longest delay on both paths to {name}, "
+                f"got another in {way[0].name}. Give both the same longest delay."
             )
         way, delays = way[1:], own
     elif delays is not None:

@@ -272,11 +272,11 @@ class _Builder:
         """The shape before a node that needs pixels."""
         shape, is_flat = self.signal
         if len(shape) != axes or is_flat or self.front is not None:
-            expected = "[channels, height, width]" if axes == 3 else "[channels, length]"
+            expected = "channels, height, width" if axes == 3 else "channels, length"
             actual = [math.prod(shape)] if is_flat else list(channels_first(shape))
             actual = actual if self.front is None else "weights"
             hint = "Set it in the Input, and put neurons after other weights"
-            fail(f"from_nir: `graph` must have {expected} before {step.name}, got {actual}. {hint}.")
+            fail(f"from_nir: `graph` must have axes [{expected}] before {step.name}, got {actual}. {hint}.")
         return shape
 
     def _identity(self, name: str) -> Front:
@@ -354,7 +354,10 @@ def _bias(step: Step, outputs: int) -> np.ndarray | None:
         return None
     bias = numbers(step.name, step.node, "bias")
     if bias.shape != (outputs,):
-        expected, actual = f"have shape [outputs] = [{outputs}] in {step.name}.bias", list(bias.shape)
+        expected, actual = (
+            f"have values of shape [outputs] = [{outputs}] in {step.name}.bias",
+            list(bias.shape),
+        )
         fail(f"from_nir: `graph` must {expected}, got {actual}. Write one value per output.")
     return bias
 
@@ -366,7 +369,7 @@ def _padding(step: Step, space: int, strides: tuple[int, ...]) -> Any:
         each = whole(step.name, step.node, "padding", space, 0)
         return tuple((number, number) for number in each)
     if given != "valid" and (given != "same" or any(number != 1 for number in strides)):
-        expected = f"be padded by 'valid', numbers, or 'same' without strides in {step.name}"
+        expected = f"pad by numbers, 'valid', or 'same' without strides in {step.name}"
         hint = "Write the number of zeros that pad each axis"
         fail(f"from_nir: `graph` must {expected}, got {given!r} with strides {strides}. {hint}.")
     return "same" if given == "same" else ((0, 0),) * space

@@ -144,7 +144,7 @@ class Convolution:
 
 def tuple_words(space: int) -> str:
     """What holds an integer for each of so many axes of an image, in errors."""
-    return "a tuple of one integer, (length,)" if space == 1 else "a tuple of two integers, (height, width)"
+    return "a tuple of one length" if space == 1 else "a tuple of a height and a width"
 
 
 def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: str) -> tuple[int, ...]:

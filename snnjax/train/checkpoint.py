@@ -16,10 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import alternatives, fail, short_repr, type_words
-from snnjax._network import Network
-from snnjax._network.describe import describe, first_difference
-from snnjax._network.specs import NetworkParams, NetworkState
 from snnjax._write import write_atomically
+from snnjax.blocks.delay import DelayParams, DelayState
+from snnjax.blocks.linear import LinearParams
+from snnjax.blocks.norm import NormParams, NormStats
+from snnjax.blocks.spiking import SpikingParams, SpikingState
+from snnjax.graph import Network
+from snnjax.graph.describe import describe, first_difference
 
 _FORMAT = "snnjax checkpoint 3"
 _RESERVED = "__metadata__"  # the one name that safetensors does not give to an array
@@ -28,6 +31,8 @@ _DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "bfloat16", "float32", "float64", "complex64"),
 )
+# What networks hold: parameters, states and stats are dictionaries of these by block, and of those of a user's blocks.
+_OF_NETWORKS = LinearParams | SpikingParams | DelayParams | NormParams | SpikingState | DelayState | NormStats
 _REBUILD = "Build the network with the settings that the checkpoint was trained with"
 
 
@@ -38,7 +43,7 @@ def save_checkpoint(
 
     Args:
         path: the file.
-        arrays: a dictionary of pytrees of arrays.
+        arrays: a dictionary of pytrees of arrays: parameters, stats, the state of an optimiser.
         header: anything that JSON returns unchanged: numbers, text, lists, and dictionaries with text as keys.
         network: the network of the parameters and states among the arrays. The file describes it, and
             `load_checkpoint` refuses another one.
@@ -120,7 +125,7 @@ def load_checkpoint(
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
         >>> save_checkpoint(path, {"params": net.init(jax.random.key(0))}, {}, net)
         >>> like = {"params": jax.eval_shape(net.init, jax.random.key(0))}
-        >>> load_checkpoint(path, like, net)[0]["params"].readout.weights.shape
+        >>> load_checkpoint(path, like, net)[0]["params"]["readout/connection"].weights.shape
         (3, 2)
     """
     op, path = "load_checkpoint", Path(path)
@@ -144,12 +149,9 @@ def load_checkpoint(
 
 def _check_network(op: str, arrays: Any, network: Network | None) -> None:
     """Check that the parameters and states of a network are not handled without it."""
-    kinds = NetworkParams | NetworkState
-    leaves = jax.tree.leaves(arrays, is_leaf=lambda leaf: isinstance(leaf, kinds))
-    good = isinstance(network, Network) or (
-        network is None and not any(isinstance(each, kinds) for each in leaves)
-    )
-    if not good:
+    leaves = jax.tree.leaves(arrays, is_leaf=lambda leaf: isinstance(leaf, _OF_NETWORKS))
+    is_needed = network is not None or any(isinstance(each, _OF_NETWORKS) for each in leaves)
+    if is_needed and not isinstance(network, Network):
         actual, hint = type_words(network), f"Write {op}(..., network)"
         fail(f"{op}: `network` must be the network of the parameters, got {actual}. {hint}.")
 
@@ -210,21 +212,30 @@ def _array(content: bytes, dtype: str, shape: list[int]) -> np.ndarray:
 
 def _kind(op: str, name: str, leaf: Any) -> tuple[str, list[int]]:
     """The dtype and the shape of an array; anything that would come back as something else is refused."""
-    dtype = getattr(leaf, "dtype", None)
+    argument, dtype = _argument(op), getattr(leaf, "dtype", None)
     text = type_words(leaf) if dtype is None else str(dtype)
     if text not in _DTYPES or not hasattr(leaf, "shape"):
         hint = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data"
-        fail(f"{op}: `{name}` must be an array of dtype {alternatives(_DTYPES)}, got {text}. {hint}.")
+        fail(
+            f"{op}: `{argument}` must hold arrays of {alternatives(_DTYPES)}, got {text} at {name!r}. {hint}."
+        )
     kept = jax.dtypes.canonicalize_dtype(text).name
     if kept != text:
         hint = f"Cast it to {kept}, or set jax_enable_x64"
-        fail(f"{op}: `{name}` must have a dtype that JAX would keep on loading it, got {text}. {hint}.")
+        fail(
+            f"{op}: `{argument}` must hold dtypes that JAX keeps on loading, got {text} at {name!r}. {hint}."
+        )
     return text, list(leaf.shape)
 
 
+def _argument(op: str) -> str:
+    """The argument that holds the arrays."""
+    return "arrays" if op == "save_checkpoint" else "like"
+
+
 def _named_leaves(op: str, arrays: Any) -> dict[str, Any]:
-    """The leaves by path, such as ``params.layers.0.weights``, in the order of the tree; dots in keys are escaped."""
-    argument = "arrays" if op == "save_checkpoint" else "like"
+    """The leaves by path, such as ``params.hidden/connection.weights``, in the order of the tree; dots are escaped."""
+    argument = _argument(op)
     leaves = jax.tree_util.tree_flatten_with_path(arrays)[0]
     named = {".".join(map(_text, path)): leaf for path, leaf in leaves}
     if len(named) != len(leaves):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check_choice, check_integer, fail, short_repr
@@ -33,7 +34,7 @@ class TrainConfig:
     rule: str = "bptt"
     learning_rate: float = 2e-3  # peak: a linear warm-up leads up to it, and a cosine from it down to 0
     warmup_epochs: float = 0.5
-    weight_decay: float = 0.0  # of weights only: biases, delays and neuron constants do not decay
+    weight_decay: float = 0.0  # of weights only: biases, delays, norms and neuron constants do not decay
     max_gradient_norm: float = 1.0  # larger gradients are scaled down to this norm
     activity_bound: float = 0.04  # spikes per neuron and step; sparse lists need sparse activity
     # A layer below it is penalised too: with few spikes, little gradient gets through.
@@ -120,11 +121,8 @@ def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
 
 
 def _shrinks(params: Any) -> Any:
-    """Which parameters decay. 0 is no natural value of a neuron's constants, some of which are not even learned."""
-    kept = {"bias", "delays", "neuron"}
-    return jax.tree_util.tree_map_with_path(
-        lambda path, _: all(getattr(key, "name", None) not in kept for key in path), params
-    )
+    """Which parameters decay: weights have several axes. 0 is no natural value of the constants of neurons."""
+    return jax.tree.map(lambda leaf: jnp.ndim(leaf) > 1, params)
 
 
 def second_threshold_at(config: TrainConfig, epoch: int) -> float | None:

@@ -5,6 +5,7 @@ import math
 import threading
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,13 +13,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from snnjax._check import fail, short_repr, type_words
 from snnjax._compiler_options import compiler_options
-from snnjax._network import Network
-from snnjax._network.compare import check_params
-from snnjax._network.specs import NetworkParams
 from snnjax.data import batches
+from snnjax.graph import Network
+from snnjax.graph.compare import check_params
+from snnjax.graph.network import Params, Stats
 from snnjax.train.background import Prepared, draw_bar, stop_signals
 from snnjax.train.config import TrainConfig, make_optimiser, second_threshold_at
 from snnjax.train.parallel import data_mesh, replicate, take
@@ -40,13 +42,14 @@ from snnjax.train.step import (
     make_evaluation_step,
     make_train_step,
 )
-from snnjax.train.totals import summarise
+from snnjax.train.totals import spiking_nodes, summarise
 
 
 class FitResult(NamedTuple):
     """The result of training."""
 
-    params: NetworkParams  # of the epoch with the best validation accuracy
+    params: Params  # of the epoch with the best validation accuracy
+    stats: Stats  # of the same epoch: the running statistics of norms
     best_epoch: int  # counted from 1
     metrics: list[dict[str, Any]]  # one per epoch
     interrupted: bool  # stopped before the last epoch
@@ -54,12 +57,13 @@ class FitResult(NamedTuple):
 
 def fit(
     network: Network,
-    params: NetworkParams,
+    params: Params,
     train: Any,
     validation: Any,
     *,
     loss: Loss,
     config: TrainConfig,
+    stats: Stats | None = None,
     decoder: str = "sum",
     folder: Path | str | None = None,
     resume: bool = False,
@@ -71,12 +75,13 @@ def fit(
 ) -> FitResult:
     """Train a network and select the epoch with the best validation accuracy; ties go to the smaller validation loss.
 
-    After each epoch the checkpoint in `folder` is replaced: parameters, optimiser state, key, the best epoch's
-    parameters, and metrics. The order of the data and all schedules follow from the epoch and the key, so resumed
-    training gives bit-identical results to uninterrupted training on the same machine and build. SIGINT and SIGTERM
-    stop training at the next batch; the unfinished epoch is lost.
+    After each epoch the checkpoint in `folder` is replaced: parameters, stats, optimiser state, key, the best epoch's
+    parameters and stats, and metrics. The order of the data, dropout and all schedules follow from the epoch and the
+    key, so resumed training gives bit-identical results to uninterrupted training on the same machine and build. SIGINT
+    and SIGTERM stop training at the next batch; the unfinished epoch is lost.
 
-    Several `devices` train in parallel, each on an equal share of every batch. They may belong to several processes
+    Several `devices` train in parallel, each on an equal share of every batch; norms take the statistics of the whole
+    batch. The devices may belong to several processes
     (`jax.distributed`), which must all call `fit` with the same arguments and a `folder` that all of them can access;
     the first process writes the checkpoint. A signal ends such a process at once; the others then fail, and all must
     resume.
@@ -89,7 +94,9 @@ def fit(
         validation: a data set that shares no sample with `train`, nor with the test data.
         loss: one of `snnjax.losses`.
         config: the settings.
-        decoder: the decoder of `snnjax.metrics.predictions` that matches the loss.
+        stats: the first running statistics of norms; None for those of ``network.init_stats``.
+        decoder: the decoder of `snnjax.metrics.predictions` that matches the loss; of several read-outs, it decodes the
+            first.
         folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing.
         resume: continue from the checkpoint in `folder`. `config.epochs` may differ, so that a finished run can be
             extended; from then on the schedules are those of the new number of epochs.
@@ -128,13 +135,14 @@ def fit(
     places = _places(devices, config)
     folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
     stored = as_stored(config, settings or {})
-    progress = read_progress(folder, network, stored, params, config) if resume and folder else None
-    first = 0 if progress is None else len(progress.metrics)
+    stats = network.init_stats(jax.random.key(config.seed)) if stats is None else stats
+    start = begin(params, stats, make_optimiser(config, 1), config)
+    progress = read_progress(folder, network, stored, start, config) if resume and folder else start
+    first = len(progress.metrics)
     source = train if callable(train) else lambda epoch: train
     with Prepared(source, first, config.epochs) as parts, stop_signals() as stop:
         steps = _steps_per_epoch(parts, first, config, network)
         optimiser = make_optimiser(config, steps)
-        progress = begin(params, optimiser, config) if progress is None else progress
         step, test = _programs(network, progress.state.params, loss, optimiser, config, decoder, places)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
             for epoch in range(first, config.epochs):
@@ -142,7 +150,9 @@ def fit(
                 state, trained = _train_epoch(step, progress, parts.get(epoch), config, stop, advance, places)
                 if trained is None:
                     break
-                progress = after_epoch(progress, state, trained, test(state.params, validation))
+                progress = after_epoch(
+                    progress, state, trained, test(state.params, validation, stats=state.stats)
+                )
                 if not _keep(network, progress, folder, stored, on_epoch):
                     break
     return _result(progress, config)
@@ -150,7 +160,7 @@ def fit(
 
 def _programs(
     network: Network,
-    params: NetworkParams,
+    params: Params,
     loss: Loss,
     optimiser: Any,
     config: TrainConfig,
@@ -158,7 +168,11 @@ def _programs(
     places: "_Places",
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """A function that trains on a batch, and one that evaluates parameters on data, each compiled once."""
-    step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
+    train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
+
+    def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:
+        return train_step(state, batch, second_threshold, jax.random.wrap_key_data(key))
+
     options = compiler_options(places.first(params))
     test = functools.partial(
         evaluate,
@@ -172,7 +186,8 @@ def _programs(
 
 def _result(progress: Progress, config: TrainConfig) -> FitResult:
     interrupted = len(progress.metrics) < config.epochs
-    return FitResult(progress.best_params, progress.best_epoch, progress.metrics, interrupted)
+    best = progress.best_params, progress.best_stats, progress.best_epoch
+    return FitResult(*best, progress.metrics, interrupted)
 
 
 def _train_epoch(
@@ -188,16 +203,24 @@ def _train_epoch(
     start, totals, epoch = time.perf_counter(), [], len(progress.metrics)
     second_threshold, key = second_threshold_at(config, epoch), jax.random.wrap_key_data(progress.key)
     state = places.send(progress.state)
-    for indices in batches(key, len(dataset), config.batch_size, epoch=epoch, drop_last=True):
+    keys = _keys_of_steps(key, epoch, len(dataset) // config.batch_size)
+    orders = batches(key, len(dataset), config.batch_size, epoch=epoch, drop_last=True)
+    for indices, own in zip(orders, keys, strict=True):
         if stop.is_set():
             return state, None
-        state, counted = train_step(state, take(places.mesh, dataset, indices), second_threshold)
+        state, counted = train_step(state, take(places.mesh, dataset, indices), second_threshold, own)
         totals.append(counted)
         advance()
     jax.block_until_ready(state)
     if places.device is not None or places.mesh is not None:  # left there, it would occupy memory
         state = jax.tree.map(lambda leaf: jnp.asarray(np.array(leaf)), state)
     return state, summarise(totals, time.perf_counter() - start)
+
+
+def _keys_of_steps(key: Array, epoch: int, steps: int) -> np.ndarray:
+    """A key for each step of an epoch, as plain numbers, which any process and device can be given."""
+    own = jax.random.fold_in(jax.random.fold_in(key, zlib.crc32(b"steps")), epoch)
+    return np.asarray(jax.random.key_data(jax.random.split(own, steps)))
 
 
 class _Places(NamedTuple):
@@ -213,7 +236,7 @@ class _Places(NamedTuple):
         copy = jnp.copy if self.device is None else lambda leaf: jax.device_put(np.array(leaf), self.device)
         return jax.tree.map(copy, state)
 
-    def first(self, params: NetworkParams) -> Any:
+    def first(self, params: Params) -> Any:
         """One of the devices; where JAX chooses, that of the parameters."""
         if self.device is not None:
             return self.device
@@ -244,7 +267,7 @@ def _check_arguments(loss: Any, config: Any, network: Network, params: Any, vali
     if not isinstance(config, TrainConfig):
         hint = "Make it with train.TrainConfig(...)"
         fail(f"fit: `config` must be a TrainConfig, got {type_words(config)}. {hint}.")
-    check_params("fit", params, network.layers, network.readout)
+    check_params("fit", params, network.nodes, network.in_shapes)
     check_dataset("fit", "validation", validation, network)
 
 
@@ -283,10 +306,10 @@ def _keep(
             "Look for NaN in the inputs, or lower the learning rate."
         )
         warnings.warn(text, RuntimeWarning, stacklevel=4)
-    for layer, share in enumerate(line["silent_share"]):
+    for name, share in zip(spiking_nodes(network), line["silent_share"], strict=True):
         if share == 1.0:
             text = (
-                f"fit: layer {layer + 1} did not spike once in epoch {line['epoch']}: nothing passes through it. "
+                f"fit: `{name}` did not spike once in epoch {line['epoch']}: nothing passes through it. "
                 "Start from larger weights (network.init with sample inputs), or lower the threshold."
             )
             warnings.warn(text, RuntimeWarning, stacklevel=4)

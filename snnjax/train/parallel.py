@@ -5,16 +5,17 @@ gradients of the shared parameters are summed. Devices may belong to several pro
 which reads only its own samples.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from snnjax._network import Network
-from snnjax._network.specs import NetworkOutput
+from snnjax.blocks.norm import BatchNorm
 from snnjax.data import Batch
+from snnjax.graph import Network, NetworkOutput
 
 AXIS = "batch"
 # For arrays whose first axis is the batch, and for arrays with time first.
@@ -33,17 +34,41 @@ def data_mesh(devices: Sequence[Any] | None = None) -> Mesh:
     return Mesh(np.array(devices), (AXIS,), axis_types=(jax.sharding.AxisType.Auto,))
 
 
-def forward(network: Network, mesh: Mesh | None) -> Callable[..., NetworkOutput]:
-    """The network's function from the initial state, ``(params, batch, second_threshold) -> NetworkOutput``."""
+def forward(
+    network: Network, mesh: Mesh | None = None, *, train: bool = False
+) -> Callable[..., NetworkOutput]:
+    """The network from its initial state, ``(params, stats, batch, second_threshold, key=None) -> NetworkOutput``.
 
-    def run(params: Any, inputs: Any, lengths: Any, second_threshold: Any) -> NetworkOutput:
-        return network.apply(params, None, inputs, lengths=lengths, second_threshold=second_threshold)[0]
+    Over a mesh, norms take the statistics of the whole batch, and each share has a key of its own.
+    """
+    if mesh is not None:
+        network = _with_common_statistics(network)
+
+    def run(params: Any, stats: Any, inputs: Any, lengths: Any, second: Any, key: Any) -> NetworkOutput:
+        if key is not None and mesh is not None:
+            key = jax.random.fold_in(key, jax.lax.axis_index(AXIS))
+        given: Any = {"stats": stats, "train": train, "key": key, "lengths": lengths}
+        return network.apply(params, None, inputs, second_threshold=second, **given)[0]
 
     if mesh is not None:
-        shared, out_specs = PartitionSpec(), NetworkOutput(*cast(Any, (_COLUMNS, _ROWS, _ROWS)))
-        in_specs = (shared, _COLUMNS, _ROWS, shared)
+        shared = PartitionSpec()
+        out_specs: Any = NetworkOutput(_COLUMNS, _ROWS, _ROWS, shared, _COLUMNS, _COLUMNS)  # type: ignore[arg-type]
+        in_specs = (shared, shared, _COLUMNS, _ROWS, shared, shared)
         run = jax.shard_map(run, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
-    return lambda params, batch, second_threshold: run(params, batch.inputs, batch.lengths, second_threshold)
+    return lambda params, stats, batch, second_threshold, key=None: run(
+        params, stats, batch.inputs, batch.lengths, second_threshold, key
+    )
+
+
+def _with_common_statistics(network: Network) -> Network:
+    """The network whose norms take their statistics over all shares of a batch."""
+    nodes = (
+        node._replace(block=dataclasses.replace(node.block, axis_name=AXIS))
+        if isinstance(node.block, BatchNorm)
+        else node
+        for node in network.nodes
+    )
+    return dataclasses.replace(network, nodes=tuple(nodes))
 
 
 def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:

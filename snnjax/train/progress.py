@@ -12,11 +12,11 @@ import jax
 from jaxtyping import Array
 
 from snnjax._check import alternatives, fail, short_repr
-from snnjax._network import Network
-from snnjax._network.specs import NetworkParams
 from snnjax._write import remove_partial_files, write_atomically
+from snnjax.graph import Network
+from snnjax.graph.network import Params, Stats
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint
-from snnjax.train.config import TrainConfig, make_optimiser
+from snnjax.train.config import TrainConfig
 from snnjax.train.step import TrainState
 
 CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
@@ -30,22 +30,23 @@ class Progress(NamedTuple):
     """Everything that an epoch changes, and therefore everything that a checkpoint holds."""
 
     state: TrainState
-    key: Array  # for the order of the data, as plain numbers
-    best_params: NetworkParams
+    key: Array  # for the order of the data, and for the network, as plain numbers
+    best_params: Params
+    best_stats: Stats
     best_epoch: int  # counted from 1, 0 before the first
     metrics: list[dict[str, Any]]  # one per epoch
 
 
-def begin(params: NetworkParams, optimiser: Any, config: TrainConfig) -> Progress:
+def begin(params: Params, stats: Stats, optimiser: Any, config: TrainConfig) -> Progress:
     """The progress before the first epoch."""
     key = jax.random.key_data(jax.random.key(config.seed))
-    return Progress(TrainState(params, optimiser.init(params)), key, params, 0, [])
+    return Progress(TrainState(params, optimiser.init(params), stats), key, params, stats, 0, [])
 
 
 def after_epoch(
     progress: Progress, state: TrainState, trained: dict[str, Any], validated: dict[str, Any]
 ) -> Progress:
-    """The progress one epoch later: its metrics, and its parameters if they are the best so far."""
+    """The progress one epoch later: its metrics, and its parameters and stats if they are the best so far."""
     epoch = len(progress.metrics) + 1
     scores = {f"train_{name}": trained[name] for name in ("loss", "accuracy")}
     scores |= {f"validation_{name}": validated[name] for name in ("loss", "accuracy")}
@@ -56,8 +57,8 @@ def after_epoch(
     }
     history = [*progress.metrics, line]
     if all(_score(line) > _score(each) for each in progress.metrics):
-        return Progress(state, progress.key, state.params, epoch, history)
-    return Progress(state, progress.key, progress.best_params, progress.best_epoch, history)
+        return Progress(state, progress.key, state.params, state.stats, epoch, history)
+    return progress._replace(state=state, metrics=history)
 
 
 def _score(line: dict[str, Any]) -> tuple[float, float]:
@@ -107,7 +108,8 @@ def check_room(folder: Path | None, progress: Progress) -> None:
 
 def _arrays(progress: Progress) -> dict[str, Any]:
     """The arrays of a checkpoint."""
-    return {**progress.state._asdict(), "best_params": progress.best_params, "key": progress.key}
+    best = {"best_params": progress.best_params, "best_stats": progress.best_stats}
+    return {**progress.state._asdict(), **best, "key": progress.key}
 
 
 def save(folder: Path, network: Network, progress: Progress, stored: dict[str, Any]) -> None:
@@ -160,9 +162,12 @@ def read_run(path: Path | str) -> dict[str, Any]:
 
 
 def read_progress(
-    folder: Path, network: Network, stored: dict[str, Any], params: NetworkParams, config: TrainConfig
+    folder: Path, network: Network, stored: dict[str, Any], start: Progress, config: TrainConfig
 ) -> Progress:
-    """The progress in the checkpoint of `folder`, if network and settings are the same except for `config.epochs`."""
+    """The progress in the checkpoint of `folder`, if network and settings are the same except for `config.epochs`.
+
+    `start` is the progress before the first epoch.
+    """
     path = folder / CHECKPOINT
     header = read_run(path)
     for kind, values in stored.items():
@@ -173,12 +178,10 @@ def read_progress(
                 hint = "Resume with the settings of the checkpoint, or start a new run in another folder"
                 fail(f"fit: `{name}` must be {old!r} as in the checkpoint, got {new!r}. {hint}.")
     if config.epochs < header["epoch"]:
-        expected = f"be at least {header['epoch']}, as the checkpoint has completed"
+        expected = f"be at least {header['epoch']}, the number that the checkpoint has completed"
         hint = "Resume with more epochs, or start a new run in another folder"
         fail(f"fit: `epochs` must {expected}, got {config.epochs}. {hint}.")
-    # The structure of the optimiser's state does not depend on the number of steps.
-    state = jax.eval_shape(lambda: begin(params, make_optimiser(config, 1), config).state)
-    like = {**state._asdict(), "best_params": params, "key": jax.random.key_data(jax.random.key(0))}
-    arrays, header = load_checkpoint(path, like, network)
-    state = TrainState(arrays["params"], arrays["optimiser"])
-    return Progress(state, arrays["key"], arrays["best_params"], header["best_epoch"], header["metrics"])
+    arrays, header = load_checkpoint(path, _arrays(start), network)
+    best = arrays.pop("best_params"), arrays.pop("best_stats"), header["best_epoch"]
+    key = arrays.pop("key")
+    return Progress(TrainState(**arrays), key, *best, header["metrics"])

@@ -12,10 +12,11 @@ import jax
 
 from snnjax import _dispatch, metrics
 from snnjax._check import alternatives, fail, short_repr
-from snnjax._network import Network
 from snnjax._write import write_atomically
+from snnjax.graph import Network
 from snnjax.train.loop import FitResult
 from snnjax.train.tasks import TaskSettings
+from snnjax.train.totals import spiking_nodes
 
 RUN = "run.json"
 # What the page needs of a record, and of the results on the test data in it.
@@ -96,7 +97,7 @@ def record_run(
         >>> import jax, snnjax
         >>> from snnjax import train
         >>> net = snnjax.network(4, [snnjax.layer(2)], snnjax.leaky_readout(3))
-        >>> result = train.FitResult(net.init(jax.random.key(0)), 1, [{"seconds": 2.0}], False)
+        >>> result = train.FitResult(net.init(jax.random.key(0)), {}, 1, [{"seconds": 2.0}], False)
         >>> tested = {"accuracy": 0.5}
         >>> run = train.record_run(train.TASKS["digits"], net, result, tested, validation_samples=9)
         >>> run["task"], run["parameters"], run["test"]
@@ -236,7 +237,7 @@ def _by_layer(shares: list[list[float]], digits: int) -> str:
 
 
 def _network_in_words(settings: TaskSettings, network: Network) -> str:
-    shapes = [spec.fitted.out_shape for spec in network.layers]
+    shapes = [network.shapes[name] for name in spiking_nodes(network)]
     widths = " - ".join("x".join(map(str, shape)) for shape in shapes)
     kinds = [settings.neuron, "recurrent"] if settings.recurrent else [settings.neuron]
     kinds += [f"delays of up to {settings.max_delay} steps"] if settings.max_delay else []

@@ -11,15 +11,16 @@ from jax.sharding import Mesh
 from jaxtyping import Array
 
 from snnjax._check import fail, type_words
-from snnjax._network import Network
-from snnjax._network.specs import NetworkParams, warn_unless_below
+from snnjax.blocks.spiking import Spiking, warn_unless_below
 from snnjax.data import Batch, batches
+from snnjax.graph import Network, NetworkOutput
+from snnjax.graph.network import Params, Stats
 from snnjax.losses import activity_lower_bound, activity_upper_bound
 from snnjax.metrics.classification import right_answers
 from snnjax.train.config import TrainConfig
 from snnjax.train.online import online_gradients
 from snnjax.train.parallel import forward
-from snnjax.train.totals import Totals, count, summarise
+from snnjax.train.totals import Totals, count, spiking_nodes, summarise
 
 Loss = Callable[..., Array]  # loss(outputs, labels, lengths=lengths) -> [], such as those of `snnjax.losses`
 
@@ -27,8 +28,9 @@ Loss = Callable[..., Array]  # loss(outputs, labels, lengths=lengths) -> [], suc
 class TrainState(NamedTuple):
     """The state that a training step updates."""
 
-    params: NetworkParams
+    params: Params
     optimiser: Any  # the state of the optax optimiser
+    stats: Stats | None = None  # the running statistics of norms; None if the network has none
 
 
 def make_train_step(
@@ -38,12 +40,13 @@ def make_train_step(
     config: TrainConfig,
     decoder: str = "sum",
     mesh: Mesh | None = None,
-) -> Callable[[TrainState, Batch, float | None], tuple[TrainState, Totals]]:
-    """Make a jitted training step, ``train_step(state, batch, second_threshold) -> (state, totals)``.
+) -> Callable[..., tuple[TrainState, Totals]]:
+    """Make a jitted training step, ``train_step(state, batch, second_threshold, key=None) -> (state, totals)``.
 
     The objective is ``loss + activity_strength * penalty``, with the penalty of `activity_upper_bound` above
     `activity_bound` and of `activity_lower_bound` below `activity_floor`, both on each layer's mean activity. The
     second threshold is a traced argument, so a schedule does not recompile. The old state is donated: use the new one.
+    The network runs with ``train=True``: norms use the statistics of the batch, and dropout drops by the `key`.
 
     With an online `rule` the gradient is that of the loss of each step, the mean over the steps of each sample: its
     padding changes nothing. An `activity_strength` adds the gradient of the same penalty, on the activity of the
@@ -70,40 +73,41 @@ def make_train_step(
     import optax
 
     _check_config(network, config, mesh)
-    # A spiking read-out may be as active as its task requires.
-    num_hidden = len(network.layers) - (network.readout is None)
-    run = forward(network, mesh)
+    # Neurons of the read-out may be as active as the task requires.
+    hidden = [name for name in spiking_nodes(network) if name not in dict(network.outputs).values()]
+    run = forward(network, mesh, train=True)
 
-    def penalty(activity: tuple[Array, ...]) -> Array:
-        return config.penalty_weight * _activity_penalty(activity[:num_hidden], config)
+    def penalty(activity: dict[str, Array]) -> Array:
+        return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
 
-    def objective(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Array, Any]:
-        output = run(params, batch, second_threshold)
+    def objective(params: Params, batch: Batch, *others: Any) -> tuple[Array, Any]:
+        output = run(params, *others[:1], batch, *others[1:])
         error = loss(output.output, batch.labels, lengths=batch.lengths)
         return error + penalty(output.activity).astype(error.dtype), (error, output)
 
-    def compute(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Any, NetworkParams]:
+    def compute(params: Params, batch: Batch, *others: Any) -> tuple[Any, Params]:
         if config.rule == "bptt":
-            (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(
-                params, batch, second_threshold
-            )
+            (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(params, batch, *others)
             return shown, gradients
-        shown = objective(params, batch, second_threshold)[1]
+        shown = objective(params, batch, *others)[1]
         pulls = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
         return shown, learn(params, batch, _lengths(batch), pulls)
 
-    def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
-        (error, output), gradients = compute(state.params, batch, second_threshold)
+    def train_step(
+        state: TrainState, batch: Batch, second_threshold: Any, key: Array | None = None
+    ) -> tuple[TrainState, Totals]:
+        (error, output), gradients = compute(state.params, batch, state.stats, second_threshold, key)
         with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
             params = optax.apply_updates(state.params, updates)  # pyright: ignore[reportArgumentType]
         lengths = _lengths(batch)
-        found = right_answers("fit", output.output, batch.labels, batch.lengths, decoder)
+        found = right_answers("fit", _first(network, output), batch.labels, batch.lengths, decoder)
         totals = count(
             network, state.params, output, batch, lengths, jnp.broadcast_to(error, lengths.shape), found
         )
-        return TrainState(cast(NetworkParams, params), optimiser_state), totals
+        stats = None if state.stats is None else output.stats
+        return TrainState(cast(Params, params), optimiser_state, stats), totals
 
     return jax.jit(train_step, donate_argnums=0)
 
@@ -111,14 +115,15 @@ def make_train_step(
 def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> None:
     """Warn of second thresholds without effect, and refuse an online rule on several devices."""
     for second in (config.second_threshold, config.final_second_threshold):
-        for spec in network.layers:
-            if second is not None and spec.capacity is not None:
-                warn_unless_below("TrainConfig", second, spec.neuron)
+        for node in network.nodes:
+            block = node.block
+            if second is not None and isinstance(block, Spiking) and block.capacity is not None:
+                warn_unless_below("TrainConfig", second, block.neuron)
     if config.rule != "bptt" and mesh is not None:
         fail(f"fit: `rule` must be 'bptt' on several devices, got {config.rule!r}. Train on one device.")
 
 
-def _activity_penalty(activity: tuple[Array, ...], config: TrainConfig) -> Array:
+def _activity_penalty(activity: list[Array], config: TrainConfig) -> Array:
     """The penalty that keeps the activity of hidden layers between floor and bound."""
     if not activity:
         return jnp.zeros(())
@@ -129,10 +134,11 @@ def _activity_penalty(activity: tuple[Array, ...], config: TrainConfig) -> Array
 
 def evaluate(
     network: Network,
-    params: NetworkParams,
+    params: Params,
     dataset: Any,
     *,
     loss: Loss,
+    stats: Stats | None = None,
     decoder: str = "sum",
     batch_size: int = 128,
     second_threshold: float | None = None,
@@ -144,7 +150,8 @@ def evaluate(
         network: the network, with its `params`.
         dataset: a data set of `snnjax.data`, with ``len(dataset)`` and ``dataset.take(indices)``.
         loss: a loss of `snnjax.losses`.
-        decoder: the decoder of `snnjax.metrics.predictions`.
+        stats: the running statistics of its norms, such as `FitResult.stats`; None if it has none.
+        decoder: the decoder of `snnjax.metrics.predictions`; of several read-outs, it decodes the first.
         batch_size: samples per batch; the last batch is padded with samples that do not count.
         second_threshold: None keeps those of the layers; it only affects gradients.
         step: the result of `make_evaluation_step`, to compile once for many calls.
@@ -167,7 +174,7 @@ def evaluate(
     for indices in batches(None, len(dataset), size):
         batch = dataset.take(np.resize(indices, size))
         lengths = jnp.where(jnp.arange(size) < len(indices), _lengths(batch), 0)
-        totals.append(run(params, batch._replace(lengths=lengths), second_threshold))
+        totals.append(run(params, stats, batch._replace(lengths=lengths), second_threshold))
     jax.block_until_ready(totals)
     return summarise(totals, time.perf_counter() - start)
 
@@ -189,26 +196,31 @@ def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> Non
 
 
 def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable[..., Totals]:
-    """Make a jitted function for the totals of a batch, ``step(params, batch, second_threshold) -> totals``."""
+    """Make a jitted function for the totals of a batch, ``step(params, stats, batch, second_threshold) -> totals``."""
 
     def one_loss(output: Any, label: Array, length: Array) -> Array:
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
         return loss(one, label[..., None], lengths=length[None])
 
-    run = forward(network, None)
+    run = forward(network)
 
     @jax.jit
-    def step(params: NetworkParams, batch: Batch, second_threshold: Any) -> Totals:
+    def step(params: Params, stats: Stats | None, batch: Batch, second_threshold: Any) -> Totals:
         lengths = _lengths(batch)
-        output = run(params, batch._replace(lengths=lengths), second_threshold)
+        output = run(params, stats, batch._replace(lengths=lengths), second_threshold)
         error = jax.vmap(one_loss, in_axes=(1, -1, 0))(output.output, batch.labels, lengths)
-        found = right_answers("evaluate", output.output, batch.labels, lengths, decoder)
+        found = right_answers("evaluate", _first(network, output), batch.labels, lengths, decoder)
         return count(network, params, output, batch, lengths, error, found)
 
     return step
 
 
+def _first(network: Network, output: NetworkOutput) -> Any:
+    """The output, that of the first read-out if there are several."""
+    return output.output if network.is_single else output.output[network.outputs[0][0]]
+
+
 def _lengths(batch: Batch) -> Array:
     """The number of valid steps of each sample; all steps if the batch has no lengths."""
-    time_steps, size = batch.inputs.shape[0], batch.labels.shape[-1]
+    time_steps, size = jax.tree.leaves(batch.inputs)[0].shape[0], batch.labels.shape[-1]
     return jnp.full(size, time_steps, jnp.int32) if batch.lengths is None else batch.lengths

@@ -12,10 +12,9 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import losses, neurons
 from snnjax._check import check_choice, check_integer, fail, short_repr
-from snnjax._network import Network, network
-from snnjax._network.connections import conv2d, sum_pool
-from snnjax._network.delays import axonal
-from snnjax._network.specs import NetworkParams, layer, leaky_readout, spiking_readout
+from snnjax.blocks import axonal, conv2d, dense, sum_pool
+from snnjax.graph import Network, layer, leaky_readout, network, spiking_readout
+from snnjax.graph.network import Params
 from snnjax.train.config import TrainConfig
 
 NEURONS = {
@@ -296,8 +295,8 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
 
     Example:
         >>> from snnjax.train import TASKS, build_network
-        >>> build_network(TASKS["digits"], 2312, 10).layers[0].capacity
-        52
+        >>> build_network(TASKS["digits"], 2312, 10).out_shape
+        (10,)
     """
     neuron = NEURONS[settings.neuron](**settings.neuron_options)
     options = {"recurrent": settings.recurrent, "capacity": settings.capacity}
@@ -306,22 +305,23 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
         # Image layers have no recurrent weights.
         layers.append(layer(conv2d(channels, kernel), neuron, capacity=settings.capacity))
         layers += [sum_pool(window)] if window > 1 else []
-    delays = axonal(settings.max_delay) if settings.max_delay else None
-    layers += [layer(width, neuron, delays=delays, **options) for width in settings.hidden]
+    for width in settings.hidden:
+        connection = [axonal(settings.max_delay), dense(width)] if settings.max_delay else dense(width)
+        layers.append(layer(connection, neuron, **options))
     is_spiking = LOSSES[settings.loss][2]
     decay = settings.readout_decay
     readout = spiking_readout(num_classes) if is_spiking else leaky_readout(num_classes, decay=decay)
     return network(num_inputs if settings.image is None else settings.image, layers, readout)
 
 
-def init_params(settings: TaskSettings, net: Network, sample: Any) -> NetworkParams:
+def init_params(settings: TaskSettings, net: Network, sample: Any) -> Params:
     """Draw the initial parameters of a task from its seed.
 
     Example:
         >>> from snnjax.train import TASKS, build_network, init_params
         >>> net = build_network(TASKS["vowels"], 12, 9)
         >>> params = init_params(TASKS["vowels"], net, None)
-        >>> params.layers[0].weights.shape
+        >>> params["layer_0/connection"].weights.shape
         (12, 512)
     """
     key = task_key(settings, 0)

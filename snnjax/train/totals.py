@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
-from snnjax._network import Network
-from snnjax._network.specs import NetworkOutput, NetworkParams
+from snnjax.graph import Network, NetworkOutput
+from snnjax.graph.network import Params
+from snnjax.sparse_spikes import SparseSpikes
 
 
 class Totals(NamedTuple):
@@ -21,17 +22,22 @@ class Totals(NamedTuple):
     correct: Array  # []
     answers: Array  # [] number of labels: one per sample, or one for each labelled step
     steps: Array  # [] time steps
-    spikes: tuple[Array, ...]  # per layer [neurons]
-    dropped: tuple[Array, ...]  # per layer []
+    spikes: tuple[Array, ...]  # [neurons] of each of `spiking_nodes`
+    dropped: tuple[Array, ...]  # [] of each of them
     input_events: Array  # []
     effective_macs: Array  # []
     effective_acs: Array  # []
     dense: Array  # [] synaptic operations of dense hardware
 
 
+def spiking_nodes(network: Network) -> list[str]:
+    """The names of the nodes whose neurons spike, in order."""
+    return [node.name for node in network.nodes if node.block.is_spiking]
+
+
 def count(
     network: Network,
-    params: NetworkParams,
+    params: Params,
     output: NetworkOutput,
     batch: Any,
     lengths: Array,
@@ -41,20 +47,15 @@ def count(
     """The totals of a batch from its `loss`, its correct answers and its number of answers, ``[batch]`` each."""
     steps = lengths.astype(jnp.float32)
     real = (steps > 0).astype(jnp.float32)
-    fitted = [spec.fitted for spec in network.layers]
-    weights = [layer.weights for layer in params.layers]
-    if network.readout is not None and params.readout is not None:
-        fitted.append(network.readout.fitted)
-        weights.append(params.readout.weights)
-    counts = metrics.input_counts(batch.inputs, lengths)
+    names = spiking_nodes(network)
+    counts = jax.tree.map(
+        lambda x: metrics.input_counts(x, lengths),
+        batch.inputs,
+        is_leaf=lambda x: isinstance(x, SparseSpikes),
+    )
+    events = _are_events(batch.inputs)
     cost = metrics.synaptic_operations(
-        [own.masked(each) for own, each in zip(fitted, weights, strict=True)],
-        counts,
-        output.activity,
-        lengths,
-        recurrent=[layer.recurrent for layer in params.layers],
-        connections=[own.connection for own in fitted],
-        binary_inputs=_are_events(batch.inputs),
+        network, params, counts, output.activity, lengths, binary_inputs=events
     )
     right, asked = (jnp.sum(each.astype(jnp.float32) * real) for each in answers)
     return Totals(
@@ -63,9 +64,9 @@ def count(
         right,
         asked,
         jnp.sum(steps),
-        tuple(jnp.sum(rates.astype(jnp.float32) * steps[:, None], axis=0) for rates in output.activity),
-        tuple(jnp.sum(lost).astype(jnp.float32) for lost in output.dropped),
-        jnp.sum(counts),
+        tuple(jnp.sum(output.activity[name].astype(jnp.float32) * steps[:, None], axis=0) for name in names),
+        tuple(jnp.sum(output.dropped[name]).astype(jnp.float32) for name in names),
+        jnp.sum(jnp.stack([jnp.sum(each) for each in jax.tree.leaves(counts)])),
         *(each * steps.shape[0] for each in cost),
     )
 
@@ -114,5 +115,8 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
 
 
 def _are_events(inputs: Any) -> bool:
-    """Whether inputs are event lists or boolean flags rather than real numbers."""
-    return not isinstance(inputs, jax.Array) or not jnp.issubdtype(inputs.dtype, jnp.floating)
+    """Whether inputs are event lists or integers and flags rather than real numbers."""
+    leaves = jax.tree.leaves(inputs, is_leaf=lambda x: isinstance(x, SparseSpikes))
+    return not any(
+        isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves
+    )

@@ -163,7 +163,9 @@ def test_series_dataset_takes_labels_of_steps_time_first():
     data = SeriesDataset(np.zeros((2, 3, 1), np.float32), np.array([2, 1]), labels, num_classes=2)
     batch = data.take([1, 0])
     assert batch.labels.tolist() == [[1, 0], [-1, 1], [-1, -1]] and batch.labels.dtype == jnp.int32
-    with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must be in \[0, 1\), got 1\. Number the"):
+    with pytest.raises(
+        ValueError, match=r"^SeriesDataset: `labels` must be between 0 and 0, got 1\. Number the"
+    ):
         replace(data, num_classes=1)
     with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must have shape \[2, 3\]"):
         replace(data, labels=labels[:, :1])

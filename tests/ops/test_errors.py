@@ -329,7 +329,7 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(strides=(1, 2)),
-        "spike_conv: `strides` must be (one for the length,), got (1, 2). Pass a tuple of integers.",
+        "spike_conv: `strides` must be an integer or a tuple of one length, got (1, 2). Pass one integer per axis.",
     ),
     (
         lambda: conv(strides=0),
@@ -430,7 +430,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(DELAYED, state=STATE),
-        f"lif_network: `state.pending` must be (an array), got (None). {OWN}",
+        f"lif_network: `state.pending[0]` must be an array, got None. {OWN}",
     ),
     (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
@@ -492,11 +492,11 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(RECURRENT, state=STATE),
-        f"lif_network: `state.spikes` must be (an array), got (None). {OWN}",
+        f"lif_network: `state.spikes[0]` must be an array, got None. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(v=STATE.v * 2)),
-        f"lif_network: `state.v` must be (an array), got (an array, an array). {OWN}",
+        f"lif_network: `state.v` must hold 1 value, one per layer, got 2. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(v=(jnp.zeros((1, 3)),))),
@@ -578,7 +578,7 @@ def test_parameters_of_another_readout_are_refused() -> None:
     leaky, spiking = (network(4, [layer(3)], last) for last in (leaky_readout(2), spiking_readout(2)))
     params = PARAMS._replace(layers=PARAMS.layers[:1])
     for net, given, expected in (
-        (leaky, params._replace(readout=None), "params.readout` must be LayerParams, got None"),
+        (leaky, params._replace(readout=None), "params.readout` must be a LayerParams, got None"),
         (
             spiking,
             params._replace(layers=2 * params.layers),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import optax
 import pytest
 
-from snnjax import layer, leaky_readout, losses, network, neurons, train
+from snnjax import axonal, blocks, dense, layer, leaky_readout, losses, network, neurons, train
 
 
 def test_layers_keep_their_second_thresholds_by_default() -> None:
@@ -34,7 +34,9 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning(final: bool) -> Non
 
 
 def test_weights_decay_and_nothing_else_does() -> None:
-    net = network(3, [layer(4, neurons.adlif(), recurrent=True)], leaky_readout(2))
+    connection, norm = [axonal(3), dense(4)], blocks.batch_norm()
+    hidden = layer(connection, neurons.adlif(), norm=norm, recurrent=True, name="hidden")
+    net = network(3, [hidden], leaky_readout(2))
     params = jax.tree.map(jnp.ones_like, net.init(jax.random.key(0)))
     optimiser = train.make_optimiser(train.TrainConfig(weight_decay=0.5, warmup_epochs=0.0), 10)
     still = jax.tree.map(jnp.zeros_like, params)
@@ -45,4 +47,8 @@ def test_weights_decay_and_nothing_else_does() -> None:
         for path, update in jax.tree_util.tree_leaves_with_path(updates)
         if jnp.any(update != 0)
     }
-    assert moved == {".layers[0].weights", ".layers[0].recurrent", ".readout.weights"}
+    assert moved == {
+        "['hidden/connection/dense_0'].weights",
+        "['hidden/neuron'].recurrent[0].weights",
+        "['readout/connection'].weights",
+    }

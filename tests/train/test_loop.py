@@ -109,7 +109,7 @@ def test_training_on_another_device_gives_the_same_bits_at_home(whole) -> None:
         step, test = programs(*args)
 
         def run_step(state, *rest):
-            used.update(state.params.layers[0].weights.devices())
+            used.update(state.params["layer_0/connection"].weights.devices())
             return step(state, *rest)
 
         return run_step, test
@@ -138,7 +138,7 @@ def test_finished_run_is_prolonged(tmp_path) -> None:
     assert longer.metrics[0] == short.metrics[0]
     assert train.read_run(tmp_path / "checkpoint.safetensors")["config"]["epochs"] == 3
     text = (
-        "fit: `epochs` must be at least 3, the epochs that the checkpoint has completed, got 2. "
+        "fit: `epochs` must be at least 3, the number that the checkpoint has completed, got 2. "
         "Resume with more epochs, or start a new run in another folder."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
@@ -163,7 +163,7 @@ def test_checkpoint_that_no_run_wrote_is_named(tmp_path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     train.save_checkpoint(path, {}, {"epoch": 1, "metrics": []})
     text = (
-        f"read_run: `path` must be the checkpoint of a training run, got no best_epoch, config, settings in {path}. "
+        f"read_run: `path` must be the checkpoint of a training run, got no best_epoch, config or settings in {path}. "
         "Pass a checkpoint that `fit` or `snnjax train` wrote."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
@@ -175,7 +175,7 @@ def test_checkpoint_that_no_run_wrote_is_named(tmp_path) -> None:
     [
         ({"config": None}, "no config"),
         ({"settings": [1]}, "no settings"),
-        ({"epoch": "2", "metrics": {}}, "no epoch, metrics"),
+        ({"epoch": "2", "metrics": {}}, "no epoch or metrics"),
         ({"metrics": []}, "best epoch 1 of 0"),
         ({"best_epoch": 3}, "best epoch 3 of 2"),
         ({"best_epoch": -1}, "best epoch -1 of 2"),
@@ -246,15 +246,16 @@ def test_errors_of_the_data_thread_reach_the_caller() -> None:
 
 def test_epoch_is_chosen_on_validation_data() -> None:
     params = first_params()
-    reached = begin(params, _NoOptimiser(), CONFIG)
+    reached = begin(params, {}, _NoOptimiser(), CONFIG)
     scores = ((0.5, 1.0), (0.9, 3.0), (0.9, 2.0), (0.9, 2.0), (1.0, math.nan))
     for epoch, (accuracy, loss) in enumerate(scores, start=1):
-        own = params.layers[0]._replace(bias=jnp.full(16, float(epoch)))
-        state = train.TrainState(params._replace(layers=(own,)), ())
+        own = params["layer_0/connection"]._replace(bias=jnp.full(16, float(epoch)))
+        stats = {"norm": jnp.float32(epoch)}
+        state = train.TrainState({**params, "layer_0/connection": own}, (), stats)
         trained = {"loss": 1.0, "accuracy": epoch / 4}
         reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy})
     assert reached.best_epoch == 3  # among equals the smaller loss, then the earliest; never without a loss
-    assert reached.best_params.layers[0].bias[0] == 3
+    assert reached.best_params["layer_0/connection"].bias[0] == reached.best_stats["norm"] == 3
     assert [line["epoch"] for line in reached.metrics] == [1, 2, 3, 4, 5]
 
 
@@ -270,9 +271,9 @@ def test_upper_bound_holds_activity_down(whole) -> None:
 
 def test_silent_layer_is_reported() -> None:
     params = jax.tree.map(jnp.zeros_like, first_params())
-    params = params._replace(layers=(params.layers[0]._replace(neuron=first_params().layers[0].neuron),))
+    params |= {"layer_0/neuron": first_params()["layer_0/neuron"]}
     text = (
-        "fit: layer 1 did not spike once in epoch 1: nothing passes through it. "
+        "fit: `layer_0/neuron` did not spike once in epoch 1: nothing passes through it. "
         "Start from larger weights (network.init with sample inputs), or lower the threshold."
     )
     with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
@@ -307,7 +308,7 @@ def test_second_threshold_moves_without_a_second_trace() -> None:
     for second_threshold in (0.9, 0.1):
         params = jax.tree.map(jnp.copy, first_params())
         state, _ = step(train.TrainState(params, optimiser.init(params)), batch, second_threshold)
-        moved.append(state.params.layers[0].weights)
+        moved.append(state.params["layer_0/connection"].weights)
     assert len(traces) == 1
     assert np.any(moved[0] != moved[1])  # more neurons learn below a lower threshold
 
@@ -326,13 +327,14 @@ def test_evaluate_equals_the_single_metrics() -> None:
     batch = VALIDATION.take(np.arange(20))
     params = first_params()
     output, _ = NET.apply(params, NET.initial_state(params, 20), batch.inputs)
+    activity, dropped = list(output.activity.values()), list(output.dropped.values())
     numbers = train.evaluate(NET, params, VALIDATION, loss=losses.cross_entropy_sum)
     expected = {
         "loss": losses.cross_entropy_sum(output.output, batch.labels),
         "accuracy": snnjax.metrics.accuracy(output.output, batch.labels),
-        "activity": snnjax.metrics.mean_activity(output.activity),
-        "silent_share": snnjax.metrics.silent_layers(output.activity),
-        "dropped_share": snnjax.metrics.dropped_share(output.dropped, output.activity, jnp.full(20, STEPS)),
+        "activity": snnjax.metrics.mean_activity(activity),
+        "silent_share": snnjax.metrics.silent_layers(activity),
+        "dropped_share": snnjax.metrics.dropped_share(dropped, activity, jnp.full(20, STEPS)),
         "dense_operations": STEPS * (INPUTS * 16 + 16 * CLASSES),
     }
     for name, value in expected.items():
@@ -372,25 +374,25 @@ FAILURES = {
     ),
     "learning rate": (
         lambda: replace(CONFIG, learning_rate=0.0),
-        "TrainConfig: `learning_rate` must be a positive number, got 0.0. Leave out learning_rate for its default.",
+        "TrainConfig: `learning_rate` must be a positive number, got 0.0. Leave it out for its default.",
     ),
     "strength": (
         lambda: replace(CONFIG, activity_strength=-1.0),
         "TrainConfig: `activity_strength` must be a finite number of at least 0, got -1.0. "
-        "Leave out activity_strength for its default.",
+        "Leave it out for its default.",
     ),
     "text": (
         lambda: replace(CONFIG, learning_rate="1e-3"),
-        "TrainConfig: `learning_rate` must be a positive number, got '1e-3'. Leave out learning_rate for its default.",
+        "TrainConfig: `learning_rate` must be a positive number, got '1e-3'. Leave it out for its default.",
     ),
     "warm-up": (
         lambda: replace(CONFIG, warmup_epochs=math.inf),
         "TrainConfig: `warmup_epochs` must be a finite number of at least 0, got inf. "
-        "Leave out warmup_epochs for its default.",
+        "Leave it out for its default.",
     ),
     "threshold": (
         lambda: replace(CONFIG, second_threshold=math.nan),
-        "TrainConfig: `second_threshold` must be a number, got nan. Leave out second_threshold for its default.",
+        "TrainConfig: `second_threshold` must be a number, got nan. Leave it out for its default.",
     ),
     "seed": (
         lambda: replace(CONFIG, seed=2**63),
@@ -398,16 +400,16 @@ FAILURES = {
     ),
     "settings": (
         lambda: run(settings={"of": {1, 2}}),
-        "fit: `settings` must be stored as JSON, got {1, 2}. "
+        "fit: `settings` must be what JSON can store, got {1, 2}. "
         "Pass numbers, text, and lists and dictionaries of them.",
     ),
     "no training data": (
         lambda: run(source=events(0).select([])),
-        "fit: `train` must hold at least one sample, got 0. Split off a larger part for it.",
+        "fit: `train` must hold at least one sample, got none. Split off a larger part for it.",
     ),
     "no validation data": (
         lambda: run(validation=VALIDATION.select([])),
-        "fit: `validation` must hold at least one sample, got 0. Split off a larger part for it.",
+        "fit: `validation` must hold at least one sample, got none. Split off a larger part for it.",
     ),
     "validation left out": (
         lambda: run(validation=None),
@@ -415,11 +417,11 @@ FAILURES = {
     ),
     "batch for data": (
         lambda: run(source=events(0).take(range(8))),
-        "fit: `train` must be a data set, got Batch. Make one with snnjax.data, such as an EventDataset.",
+        "fit: `train` must be a data set, got a Batch. Make one with snnjax.data, such as an EventDataset.",
     ),
     "nothing to evaluate": (
         lambda: train.evaluate(NET, first_params(), VALIDATION.select([]), loss=losses.cross_entropy_sum),
-        "evaluate: `dataset` must hold at least one sample, got 0. Split off a larger part for it.",
+        "evaluate: `dataset` must hold at least one sample, got none. Split off a larger part for it.",
     ),
     "classes to evaluate": (
         lambda: train.evaluate(
@@ -486,5 +488,7 @@ def test_resuming_another_network_is_refused(whole, case: str) -> None:
     options = {"loss": losses.cross_entropy_sum, "config": CONFIG, "settings": {"hidden": (16,)}}
     path = whole[1] / "checkpoint.safetensors"
     text = f"{name}` must be {old} as in {path}, got {new}. Build the network with the settings"
-    with pytest.raises(ValueError, match=rf"^load_checkpoint: `network\.layers\[0\]\..*{re.escape(text)}"):
+    with pytest.raises(
+        ValueError, match=rf"^load_checkpoint: `network\.nodes\.layer_0/neuron\.block\..*{re.escape(text)}"
+    ):
         train.fit(other, first_params(), None, VALIDATION, folder=whole[1], resume=True, **options)

@@ -95,7 +95,7 @@ def spiking(params, spikes):
 
 def listed(params, spikes):
     """A layer that passes its lists on."""
-    return LISTED.apply(params, None, spikes, record="spikes")[0].spikes[0]
+    return LISTED.apply(params, None, spikes, record="spikes")[0].recorded["layer_0/neuron"]
 
 
 def spikes_and_layers(network, layers):
@@ -110,7 +110,7 @@ def test_spiking_layers_learn_what_they_learn_on_one_device(rounds, stage) -> No
     weights = jax.random.normal(jax.random.key(2), spikes.shape)
     value, gradients = value_and_gradients(pipelined(stage, 4, 8), layers, spikes, weights)
     expected, others = value_and_gradients(one_device(stage), layers, spikes, weights)
-    assert np.any(others[0][0].layers[0].weights)  # the first layer learns
+    assert np.any(others[0][0]["readout/connection"].weights)  # the first layer learns
     assert_close(value, expected, **ROUNDING)
     assert_close(gradients, others, **ROUNDING)
 
@@ -145,7 +145,7 @@ def test_lists_go_through_and_the_layers_around_work_on_shares() -> None:
     arguments = (first, stages, last)
     value, gradients = jax.jit(jax.value_and_grad(ours, argnums=(0, 1, 2)))(*arguments)
     expected, others = jax.jit(jax.value_and_grad(theirs, argnums=(0, 1, 2)))(*arguments)
-    assert np.any(others[0].layers[0].weights)
+    assert np.any(others[0]["layer_0/connection"].weights)
     assert_close(value, expected, **ROUNDING)
     assert_close(gradients, others, **ROUNDING)
 
@@ -196,7 +196,7 @@ def double(params, x):
             [2.0] * 2,
             ONES,
             3,
-            "pipeline: `pieces` must divide the batch, got 3 pieces of 4 samples. Choose a number that divides it.",
+            "pipeline: `pieces` must divide the 4 samples of a batch, got 3. Choose a divisor of them.",
         ),
         (
             double,
@@ -256,16 +256,16 @@ def test_parameters_that_do_not_fit() -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "stack_stages: `stages` must be a multiple of 2 devices, got 3. "
-            "Merge layers into fewer stages, or split them."
+            "stack_stages: `stages` must hold a multiple of 2, the number of devices, got 3. "
+            "Merge stages, or split them."
         ),
     ):
         train.stack_stages([1.0] * 3, devices=2)
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "unstack_stages: `params` must have a leading axis that is a multiple of 2 devices, got [3]. Make it with "
-            "stack_stages."
+            "unstack_stages: `params` must have leaves whose leading axis is a multiple of 2, the number of devices, "
+            "got 3. Make them with stack_stages."
         ),
     ):
         train.unstack_stages(jnp.ones(3), devices=2)

@@ -95,7 +95,7 @@ NET = snnjax.network(16, [snnjax.layer(16, capacity=6)], snnjax.leaky_readout(3)
 
 def listed(params, spikes):
     """A layer that passes its lists on, with ids and counts, which are integers."""
-    return NET.apply(params, None, spikes, record="spikes")[0].spikes[0]
+    return NET.apply(params, None, spikes, record="spikes")[0].recorded["layer_0/neuron"]
 
 
 def readout_loss(params, spikes, labels):
@@ -132,7 +132,7 @@ def test_lists_go_through_and_every_layer_learns_what_it_learns_on_one_device() 
     value, gradients = value_and_gradients(ours, first, stages, last)
     expected, others = value_and_gradients(theirs, first, stages, last)
     for each in (others[0], others[1][0], others[2]):
-        assert np.any(each.layers[0].weights)
+        assert np.any(each["layer_0/connection"].weights)
     assert_close(value, expected, **ROUNDING)
     assert_close(gradients, others, **ROUNDING)
 
@@ -283,12 +283,11 @@ def mean(_, y, targets):
         (multiply, mean, SCALED, ONES, 0, "`pieces` must be an integer of at least 1, got 0."),
         (
             *(multiply, mean, SCALED, ONES, 4),
-            "`pieces` must divide a device's share of the batch, got 4 pieces of 2 samples. Choose a number that "
-            "divides it.",
+            "`pieces` must divide the 2 samples of a device, got 4. Choose a divisor of them.",
         ),
         (
             *(multiply, mean, SCALED * 2, ONES, 2),
-            "`params` must have leaves with a leading axis of one stage, got [2]. Make one stage of a device's layers, "
+            "`params` must have leaves with a leading axis of one stage, got 2. Make one stage of a device's layers, "
             "stack the stages and shard them over the mesh axis.",
         ),
         (
@@ -303,11 +302,11 @@ def mean(_, y, targets):
         ),
         (
             *(lambda params, x: x, lambda _, y, targets: y[0, 0], SCALED, ONES, 2),
-            "`loss` must return a scalar of floating point, got float32[4]. Take the mean over the samples of a piece.",
+            "`loss` must return a floating-point scalar, got float32[4]. Take the mean over the samples of a piece.",
         ),
         (
             *(lambda params, x: x, lambda _, y, targets: (y[0, 0, 0], y.size), SCALED, ONES, 2),
-            "`loss` must return a scalar of floating point, got float32[], int32[]. Take the mean over the samples of "
+            "`loss` must return a floating-point scalar, got float32[], int32[]. Take the mean over the samples of "
             "a piece.",
         ),
     ],

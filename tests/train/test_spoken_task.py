@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from snnjax import data, metrics
+from snnjax.blocks.delay import DelayParams
 from snnjax.data import EventDataset
 from snnjax.train import build_network, load_task, task_data, task_settings
 
@@ -54,4 +55,4 @@ def test_networks_have_fewer_than_40_thousand_parameters() -> None:
         net = build_network(task_settings("spoken", model), 140, 20)
         params = jax.eval_shape(net.init, jax.random.key(0))
         assert 30_000 < metrics.parameter_count(params) < 40_000
-        assert all((layer.delays is not None) == delayed for layer in params.layers)
+        assert sum(isinstance(own, DelayParams) for own in params.values()) == 2 * delayed

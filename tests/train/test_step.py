@@ -1,4 +1,4 @@
-"""Steps of training and evaluation: what they count of every connection."""
+"""Steps of training and evaluation: what they count of every connection, and what norms and dropout do in them."""
 
 from typing import Any
 
@@ -10,7 +10,9 @@ import optax
 import pytest
 
 import snnjax
-from snnjax import losses, train
+from snnjax import blocks, losses, train
+from snnjax.blocks.linear import Linear
+from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch
 
 TIME, BATCH = 6, 3
@@ -18,64 +20,179 @@ MASK = np.arange(36 * 5).reshape(36, 5) % 3 > 0
 NETWORKS = {
     "dense": [snnjax.layer(7), snnjax.layer(5, recurrent=True)],
     "convolution": [
-        snnjax.conv2d(3, 3),
+        snnjax.layer(snnjax.conv2d(3, 3)),
         snnjax.mean_pool(2),
-        snnjax.conv2d(4, 3, strides=2, padding="valid"),
+        snnjax.layer(snnjax.conv2d(4, 3, strides=2, padding="valid")),
     ],
     "pools and capacity": [
         snnjax.layer(snnjax.conv2d(3, 3), capacity=0.5),
         snnjax.sum_pool(2),
         snnjax.layer(snnjax.conv2d(2, 2), capacity=0.5),
     ],
-    "mask behind a pool": [snnjax.sum_pool(2), snnjax.dense(5, mask=MASK[:18])],
+    "mask behind a pool": [snnjax.sum_pool(2), snnjax.layer(snnjax.dense(5, mask=MASK[:18]))],
     "delays": [
-        snnjax.layer(snnjax.conv2d(2, 3), delays=snnjax.axonal(max_delay=2, learn=False)),
-        snnjax.layer(5, recurrent=True, delays=snnjax.axonal(max_delay=2, initial=1.0)),
+        snnjax.layer([snnjax.axonal(max_delay=2, learn=False), snnjax.conv2d(2, 3)]),
+        snnjax.layer([snnjax.axonal(max_delay=2, initial=1.0), snnjax.dense(5)], recurrent=True),
+    ],
+    "branches": [
+        snnjax.parallel(left=snnjax.layer(5, capacity=0.5), right=snnjax.layer(4, capacity=2)),
+        snnjax.layer(6),
+    ],
+    "residual with a norm": [
+        snnjax.layer(snnjax.conv2d(2, 3)),
+        snnjax.residual([snnjax.layer(snnjax.conv2d(2, 3), norm=blocks.batch_norm())]),
+    ],
+    "a product of normalised currents": [
+        snnjax.conv2d(3, 3),
+        blocks.layer_norm(),
+        snnjax.layer(snnjax.conv2d(4, 1, bias=False)),
+    ],
+    "recurrent convolution": [
+        snnjax.layer(snnjax.conv2d(2, 3), recurrent=snnjax.conv2d(2, 3, bias=False)),
     ],
 }
 
 
-def setting(layers: Any) -> tuple[Any, Any, Batch]:
+def setting(layers: Any, **options: Any) -> tuple[Any, Any, Any, Batch]:
     net = snnjax.network((6, 6, 2), layers, snnjax.leaky_readout(3))
     rows = jax.random.bernoulli(jax.random.key(1), 0.2, (TIME, BATCH, net.num_inputs))
     events = snnjax.SparseSpikes.from_dense(rows.astype(jnp.float32), capacity=40)
     batch = Batch(events, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
-    params = net.init(jax.random.key(0), events, lengths=batch.lengths, target_activity=0.2)
-    return net, params, batch
+    params = net.init(jax.random.key(0), events, lengths=batch.lengths, target_activity=0.2, **options)
+    return net, params, net.init_stats(jax.random.key(0)), batch
+
+
+def operations(net: Any, params: Any, stats: Any, batch: Batch, is_training: bool) -> tuple[float, float]:
+    """The accumulates and multiply-accumulates of a batch: products of what there is and the weights that there are."""
+    by_name = {node.name: node for node in net.nodes}
+    pools = {name: node.block for name, node in by_name.items() if node.block.kind == "mean_pool"}
+
+    def sender(name: str) -> str:
+        """Delayed spikes are counted where they are sent."""
+        return (
+            sender(by_name[name].sources[0])
+            if name in by_name and by_name[name].block.kind == "axonal"
+            else name
+        )
+
+    wanted = {sender(source) for node in net.nodes for source in node.sources}
+    options = {"stats": stats, "lengths": batch.lengths, "train": is_training, "record": tuple(wanted)}
+    output, _ = net.apply(params, None, batch.inputs, **options)
+    valid = np.arange(TIME)[:, None] < np.asarray(batch.lengths)
+
+    def met(block: Any, weights: Any, name: str) -> tuple[float, bool]:
+        x, shape = output.recorded[name], net.shapes[name]
+        x = x.to_dense() if isinstance(x, snnjax.SparseSpikes) else x
+        x = x.reshape(TIME, BATCH, *shape) * valid.reshape(TIME, BATCH, *(1 for _ in shape))
+        x = x / pools[name].pooling(net.in_shapes[list(by_name).index(name)][0]).scale if name in pools else x
+        is_real = name in by_name and by_name[name].block.kind == "layer_norm"
+        there = (block.used(weights.weights) != 0).astype(jnp.float32)
+        x = (x != 0).astype(jnp.float32) if is_real else x
+        return float(jnp.sum(block.product(there, x, shape, None))), is_real
+
+    found = []
+    for node in net.nodes:
+        if isinstance(node.block, Linear):
+            found.append(met(node.block, params[node.name], sender(node.sources[0])))
+        if isinstance(node.block, Spiking) and node.block.feedback:
+            found.append(met(node.block.feedback[0], params[node.name].recurrent[0], node.name))
+    return sum(own for own, real in found if not real), sum(own for own, real in found if real)
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_step_counts_the_weights_that_spikes_meet(name: str) -> None:
-    net, params, batch = setting(NETWORKS[name])
-    output, _ = net.apply(params, None, batch.inputs, lengths=batch.lengths, record="spikes")
-    assert output.spikes is not None and batch.lengths is not None
-    valid = np.arange(TIME)[:, None, None] < np.asarray(batch.lengths)[:, None]
-    sources = [np.asarray(jnp.asarray(batch.inputs.to_dense())) * valid]
-    sources += [own.to_dense() if isinstance(own, snnjax.SparseSpikes) else own for own in output.spikes]
-    assert net.readout is not None and params.readout is not None
-    specs = [*net.layers, net.readout]
-    expected = 0.0
-    for spec, own, rows in zip(specs, [*params.layers, params.readout], sources, strict=True):
-        there = (spec.fitted.masked(own.weights) != 0).astype(jnp.float32)
-        pooling = spec.fitted.connection.pooling
-        share = 1.0 if pooling is None else pooling.scale
-        flat = jnp.asarray(rows, jnp.float32).reshape(TIME * BATCH, -1)
-        expected += float(jnp.sum(spec.fitted.connection.current(flat, there))) / share
-    for own, rows in zip(params.layers, sources[1:], strict=True):
-        if own.recurrent is not None:
-            expected += float(
-                jnp.sum(jnp.asarray(rows, jnp.float32) @ (own.recurrent != 0).astype(jnp.float32))
-            )
+    net, params, stats, batch = setting(NETWORKS[name])
+    accumulates, products = operations(net, params, stats, batch, False)
+    options = {"loss": losses.cross_entropy_sum, "stats": stats, "batch_size": BATCH}
+    tested = train.evaluate(net, params, One(batch), **options)
     # The activities that the spikes are counted from are rounded quotients.
-    evaluation = train.evaluate(net, params, One(batch), loss=losses.cross_entropy_sum, batch_size=BATCH)
-    np.testing.assert_allclose(evaluation["effective_acs"] * BATCH, expected, rtol=1e-6)
-    config = train.TrainConfig()
+    np.testing.assert_allclose(tested["effective_acs"] * BATCH, accumulates, rtol=1e-6)
+    np.testing.assert_allclose(tested["effective_macs"] * BATCH, products, rtol=1e-6)
+    assert (products > 0) == (name == "a product of normalised currents")
+    accumulates, products = operations(net, params, stats, batch, True)
     optimiser = optax.sgd(0.1)
-    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, config)
-    state, totals = step(train.TrainState(params, optimiser.init(params)), batch, None)
-    np.testing.assert_allclose(totals.effective_acs, expected, rtol=1e-6)
-    assert expected < totals.dense
+    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
+    state, totals = step(train.TrainState(params, optimiser.init(params), stats), batch, None)
+    np.testing.assert_allclose(totals.effective_acs, accumulates, rtol=1e-6)
+    assert accumulates + products < totals.dense
     chex.assert_tree_all_finite(state.params)
+
+
+def test_norms_use_the_batch_in_training_and_their_running_statistics_elsewhere() -> None:
+    net, params, stats, batch = setting(NETWORKS["residual with a norm"])
+    (name,) = stats
+    optimiser = optax.sgd(0.0)
+    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
+    state = train.TrainState(params, optimiser.init(params), stats)
+    ran, _ = net.apply(params, None, batch.inputs, stats=stats, lengths=batch.lengths, train=True)
+    state, totals = step(state, batch, None)
+    chex.assert_trees_all_close(state.stats, ran.stats, rtol=1e-6, strict=True)
+    assert not np.allclose(state.stats[name].mean, 0)
+    expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
+    np.testing.assert_allclose(totals.loss / BATCH, expected, rtol=1e-6)
+    for own in (stats, state.stats):
+        ran, _ = net.apply(params, None, batch.inputs, stats=own, lengths=batch.lengths)
+        options = {"loss": losses.cross_entropy_sum, "stats": own, "batch_size": BATCH}
+        expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
+        np.testing.assert_allclose(
+            train.evaluate(net, params, One(batch), **options)["loss"], expected, rtol=1e-6
+        )
+    with pytest.raises(ValueError, match=r"^network.apply: `stats` must hold the statistics of "):
+        train.evaluate(net, params, One(batch), loss=losses.cross_entropy_sum, batch_size=BATCH)
+
+
+def test_dropout_drops_by_the_key_in_training_alone() -> None:
+    net, params, _, batch = setting([snnjax.layer(20, dropout=blocks.dropout(0.5))])
+    optimiser = optax.sgd(0.1)
+    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
+
+    def loss(key: Any) -> float:
+        own = jax.tree.map(jnp.copy, params)
+        return float(step(train.TrainState(own, optimiser.init(own)), batch, None, key)[1].loss) / BATCH
+
+    first, again, other = (loss(jax.random.key(seed)) for seed in (0, 0, 1))
+    assert first == again != other
+    ran, _ = net.apply(params, None, batch.inputs, lengths=batch.lengths)
+    tested = train.evaluate(net, params, One(batch), loss=losses.cross_entropy_sum, batch_size=BATCH)
+    expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
+    np.testing.assert_allclose(tested["loss"], expected, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"^dropout: `key` must be a PRNG key in training, got None"):
+        step(train.TrainState(params, optimiser.init(params)), batch, None)
+
+
+def test_several_inputs_and_readouts_are_trained() -> None:
+    """The loss sees all read-outs; answers are those of the first one."""
+    net = snnjax.network(
+        {"sound": 5, "picture": (4, 4, 1)},
+        [
+            snnjax.layer(8, name="ear", source="sound"),
+            snnjax.layer(snnjax.conv2d(2, 3), name="eye", source="picture"),
+            snnjax.layer(6, source="ear"),
+        ],
+        {"word": snnjax.leaky_readout(3), "colour": snnjax.leaky_readout(2, source="eye")},
+    )
+    keys = jax.random.split(jax.random.key(0), 2)
+    inputs = {
+        "sound": jax.random.bernoulli(keys[0], 0.3, (TIME, BATCH, 5)).astype(jnp.float32),
+        "picture": jax.random.bernoulli(keys[1], 0.3, (TIME, BATCH, 4, 4, 1)).astype(jnp.float32),
+    }
+    batch = Batch(inputs, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
+    params = net.init(jax.random.key(1), inputs, target_activity=0.2)
+
+    def loss(outputs: Any, labels: Any, *, lengths: Any) -> Any:
+        word = losses.cross_entropy_sum(outputs["word"], labels, lengths=lengths)
+        return word + losses.cross_entropy_sum(outputs["colour"], labels % 2, lengths=lengths)
+
+    optimiser = optax.adam(0.05)
+    step = train.make_train_step(net, loss, optimiser, train.TrainConfig(activity_strength=0.0))
+    state, found = train.TrainState(params, optimiser.init(params)), []
+    for _ in range(30):
+        state, totals = step(state, batch, None)
+        found.append(float(totals.loss))
+    assert found[-1] < 0.5 * found[0]
+    assert totals.correct == totals.answers == BATCH
+    tested = train.evaluate(net, state.params, One(batch), loss=loss, batch_size=BATCH)
+    assert tested["accuracy"] == 1.0 and len(tested["activity"]) == 3
 
 
 class One:

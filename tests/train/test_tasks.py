@@ -24,6 +24,7 @@ from snnjax.train import (
     task_settings,
     tasks,
 )
+from snnjax.train.totals import spiking_nodes
 from tests.data.test_aedat import HEADER, packet
 from tests.data.test_nmnist import encode
 
@@ -182,7 +183,7 @@ def test_recordings_of_cameras_are_images_in_front_of_convolutions(
     net = build_network(settings, parts.num_inputs, parts.num_classes)
     output, _ = net.apply(tasks.init_params(settings, net, None), None, batch.inputs)
     assert output.output.shape == (settings.num_steps, 1, parts.num_classes)
-    assert [len(spec.fitted.out_shape) for spec in net.layers[:2]] == [3, 3]
+    assert [len(net.shapes[name]) for name in spiking_nodes(net)[:2]] == [3, 3]
 
 
 def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
@@ -221,7 +222,7 @@ def test_settings_come_back_from_a_checkpoint(task: str, model: str) -> None:
 def test_decoder_and_readout_fit_the_loss(loss: str, decoder: str, spikes: bool) -> None:
     settings = replace(DIGITS, loss=loss, hidden=(4,))
     assert loss_of(settings)[1] == decoder
-    assert (build_network(settings, 8, 3).readout is None) == spikes
+    assert build_network(settings, 8, 3).nodes[-1].block.is_spiking == spikes
 
 
 def header_of(settings: TaskSettings) -> dict[str, Any]:
@@ -234,12 +235,12 @@ FAILURES = {
         lambda: TaskSettings.from_header(
             header_of(DIGITS) | {"config": {**asdict(TrainConfig()), "momentum": 0.9}}
         ),
-        "TaskSettings: `header` must hold the settings of this version, got momentum. "
+        "TaskSettings.from_header: `header` must hold the settings of this version, got momentum. "
         "Use the version of snnjax that trained it.",
     ),
     "setting that an older one had not": (
         lambda: TaskSettings.from_header({"settings": {"task": "digits"}, "config": asdict(TrainConfig())}),
-        "TaskSettings: `header` must hold the settings of this version, got "
+        "TaskSettings.from_header: `header` must hold the settings of this version, got "
         + ", ".join(f"no {name}" for name in sorted(DIGITS.as_dict().keys() - {"task"}))
         + ". Use the version of snnjax that trained it.",
     ),
@@ -250,12 +251,12 @@ FAILURES = {
     ),
     "task": (
         lambda: replace(DIGITS, task="letters"),
-        "TaskSettings: `task` must be one of 'digits', 'vowels', 'qtdb', 'spar', 'spoken', 'fashion', "
-        "'nmnist', 'shd', 'ssc', 'dvs-gesture', got 'letters'. Choose one of these.",
+        "TaskSettings: `task` must be 'digits', 'vowels', 'qtdb', 'spar', 'spoken', 'fashion', "
+        "'nmnist', 'shd', 'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.",
     ),
     "hidden": (
         lambda: replace(DIGITS, hidden=()),
-        "TaskSettings: `hidden` must hold at least one width, got (). Try (512, 256).",
+        "TaskSettings: `hidden` must hold at least one width, got none. Try (512, 256).",
     ),
     "convolutions": (
         lambda: replace(TASKS["vowels"], convolutions=((4, 3, 2),)),
@@ -268,7 +269,7 @@ FAILURES = {
     ),
     "header": (
         lambda: TaskSettings.from_header({"settings": {}, "config": {}}),
-        "TaskSettings: `header` must name a task, got {}. Train with `snnjax train`.",
+        "TaskSettings.from_header: `header` must name a task, got {}. Train with `snnjax train`.",
     ),
     "folder": (
         lambda: load_task(TASKS["ssc"]),

@@ -16,6 +16,7 @@ from snnjax._check import (
     fail,
     plural,
     short_repr,
+    type_words,
 )
 from snnjax._quantised import Quantised, check_weights
 from snnjax._types import RESETS, sum_dtype
@@ -181,13 +182,14 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
 
 def _check_given(argument: str, values: Sequence[Any], wanted: Sequence[bool]) -> None:
     """Check that a part of the state has one entry per layer, None for layers without such a state."""
-
-    def words(given: Sequence[bool]) -> str:
-        return f"({', '.join('an array' if each else 'None' for each in given)})"
-
-    given = [value is not None for value in values]
-    if given != wanted:
-        fail(f"{_OP}: `{argument}` must be {words(wanted)}, got {words(given)}. {_OWN_STATE}.")
+    if len(values) != len(wanted):
+        expected = f"hold {plural(len(wanted), 'value')}, one per layer"
+        fail(f"{_OP}: `{argument}` must {expected}, got {len(values)}. {_OWN_STATE}.")
+    for index, (value, is_wanted) in enumerate(zip(values, wanted, strict=True)):
+        if (value is not None) != is_wanted:
+            expected = "an array" if is_wanted else "None"
+            actual = type_words(value)
+            fail(f"{_OP}: `{argument}[{index}]` must be {expected}, got {actual}. {_OWN_STATE}.")
 
 
 def _check_pending(pending: Any, batch: int, layers: tuple[Any, ...]) -> None:
