@@ -127,7 +127,7 @@ def test_penalty_equals_back_propagation_from_spikes_weighted_by_its_derivative(
                 state, rates, number = carry
                 x, target = xs
                 output, state = net.apply(params, state, x[None])
-                spikes = output.activity[0]
+                spikes = output.activity["layer_0/neuron"]
                 rates = rates + (spikes - rates) / jnp.minimum(number + 1, window)
                 pulled = jnp.sum(pull_of(rates, target) * spikes)
                 return (state, rates, number + 1), squared(output.output[0], target) + pulled
@@ -146,7 +146,7 @@ def test_penalty_equals_back_propagation_from_spikes_weighted_by_its_derivative(
         gradients, expected = weights_alone(gradients), weights_alone(expected)
         plain = weights_alone(plain)
     chex.assert_trees_all_close(gradients, expected, rtol=1e-8, atol=1e-8, strict=True)
-    chex.assert_trees_all_close(estimated.means[0], rates, rtol=1e-12, atol=1e-12, strict=True)
+    chex.assert_trees_all_close(estimated.means["layer_0/neuron"], rates, rtol=1e-12, atol=1e-12, strict=True)
     assert int(estimated.steps) == window
     assert (
         max(np.abs(a - b).max() for a, b in zip(*map(jax.tree.leaves, (gradients, plain)), strict=True)) > 1
@@ -193,7 +193,7 @@ def test_only_a_penalty_keeps_rates() -> None:
     params = net.init(jax.random.key(0))
     assert online.eprop(net, squared).init(params, BATCH).rates is None
     rates = online.eprop(net, squared, penalty=penalty).init(params, BATCH).rates
-    assert [each.shape for each in rates.means] == [(BATCH, 5), (BATCH, 4)]
+    assert [each.shape for each in rates.means.values()] == [(BATCH, 5), (BATCH, 4)]
 
 
 def test_recurrent_layers_learn_by_random_feedback() -> None:

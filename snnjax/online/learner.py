@@ -9,8 +9,8 @@ from snnjax.graph.network import Params
 
 # (output[batch, outputs], targets) -> scalar
 StepLoss = Callable[[Array, Any], Array]
-# (rates, targets) -> scalar, with one array [batch, neurons] of rates in spikes per step for each layer
-RatePenalty = Callable[[tuple[Array, ...], Any], Array]
+# (rates, targets) -> scalar, with rates [batch, neurons] of each layer by name, in spikes per step
+RatePenalty = Callable[[dict[str, Array], Any], Array]
 
 
 class Learner(NamedTuple):

@@ -53,8 +53,8 @@ def eprop(
         loss: ``loss(output, targets)``, a scalar; the output of one step is ``[batch, outputs]``.
         feedback: None back-propagates through the weights (symmetric feedback); otherwise one matrix ``[outputs,
             neurons]`` per layer, as from `random_feedback`, which projects the error of the output to that layer.
-        penalty: ``penalty(rates, targets)``, a scalar of the running estimates of the neurons' rates, one array
-            ``[batch, neurons]`` per layer in spikes per step, such as `snnjax.losses.activity_upper_bound`.
+        penalty: ``penalty(rates, targets)``, a scalar of the running estimates of the neurons' rates, like the activity
+            of a network: ``[batch, neurons]`` of each layer, in spikes per step.
         rate_window: an estimate is the mean over all steps so far, and from this number of steps on an exponential mean
             over about as many.
 
@@ -220,7 +220,7 @@ def _learner(
 ) -> Learner:
     """A trace-based rule."""
     filtered = [is_filtered and not layer.is_readout for layer in layers]
-    hidden = [layer for layer in layers if not layer.is_readout]
+    hidden = {layer.neuron.name: layer for layer in layers if not layer.is_readout}
 
     def init(params: Params, batch: int) -> OnlineCarry:
         refuse_gradient("online", params)
@@ -228,7 +228,11 @@ def _learner(
         states = [_neuron_state(state, layer) for layer in layers]
         each = zip(owns, states, filtered, strict=True)
         traces = tuple(no_traces(*own, is_presynaptic) for own in each)
-        rates = None if penalty is None else no_rates(tuple(states[: len(hidden)]))
+        rates = (
+            None
+            if penalty is None
+            else no_rates({name: _neuron_state(state, own) for name, own in hidden.items()})
+        )
         return OnlineCarry(state, traces, rates)
 
     def step(
@@ -248,9 +252,11 @@ def _learner(
             x, rans = ran.fired.listed, [*rans, ran]
             state[layer.neuron.name] = _next_state(before, after, x)
         output = x.astype(params_dtype(params))
-        fired = [ran.fired.counted for ran in rans[: len(hidden)]]
+        fired = {name: ran.fired.counted for name, ran in zip(hidden, rans, strict=False)}
         rates, pulls = pulled(penalty, carry.rates, fired, rate_window, targets)
-        gradients = _gradients(owns, rans, jax.grad(loss)(output, targets), pulls, feedback)
+        gradients = _gradients(
+            owns, rans, jax.grad(loss)(output, targets), list(map(pulls.get, hidden)), feedback
+        )
         return OnlineCarry(state, tuple(ran.traces for ran in rans), rates), pull_back(gradients)[0], output
 
     return Learner(init, step)
@@ -272,10 +278,10 @@ def _gradients(
     owns: list[LayerArrays],
     rans: list[Ran],
     signal: Array,
-    pulls: list[Array],
+    pulls: list[Array | None],
     feedback: tuple[Array, ...] | None,
 ) -> list[LayerArrays]:
-    """The gradients, from the last layer to the first; `pulls` are those of the layers, or empty."""
+    """The gradients, from the last layer to the first; `pulls` are those of the penalty."""
     gradients: list[LayerArrays] = []
     error = reaching = wide(signal)
     for index in reversed(range(len(owns))):
