@@ -267,9 +267,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "axonal: `max_delay` must be at most 4194304, up to which float32 is exact, got 4194305. Use longer steps.",
     ),
 ]
-        "layer: `delays` must be None or axonal delays, got 5. Make them with snnjax.axonal(max_delay=...).",
-    ),
-]
 
 
 @pytest.mark.parametrize("call, text", ERRORS, ids=[text[:40] for _, text in ERRORS])
