@@ -185,7 +185,7 @@ def _operations(
         return []
     (signal,), weights = received, block.operands(params, None, shapes[0]).weights
     fan_out = op.connection.fan_out(weights)
-    effective = jnp.mean(jnp.sum(signal.counts * fan_out, axis=1))
+    effective = jnp.mean(jnp.sum(signal.counts * fan_out[None, :], axis=1))
     return [_Operations(effective, signal.most * op.connection.num_pairs(weights.shape), signal.is_binary)]
 
 
