@@ -9,7 +9,7 @@ the loss NaN, and with it the gradients, so that it never trains silently. Lengt
 inside `jit` they count as all steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 from snnjax._check import check_choice, check_float_array, check_shape, fail
 from snnjax._types import wide
 from snnjax.metrics import class_maxima, class_sums, decode, first_spike_times
+from snnjax.metrics.activity import Activity
 from snnjax.metrics.decode import Outputs
 
 
@@ -236,9 +237,7 @@ def time_to_first_spike(
     return _cross_entropy("time_to_first_spike", -times / time_scale, labels, label_smoothing)
 
 
-def activity_upper_bound(
-    activity: Sequence[Float[Array, "batch _"]], bound: float, *, over: str = "population"
-) -> Float[Array, ""]:
+def activity_upper_bound(activity: Activity, bound: float, *, over: str = "population") -> Float[Array, ""]:
     """Penalise layers more active than `bound`, the regulariser that keeps sparse training sparse.
 
     ``penalty = sum_layers mean_b max(0, mean_n activity[b, n] / bound - 1)^2`` over the "population": this bounds every
@@ -248,7 +247,7 @@ def activity_upper_bound(
     The rate is measured in units of the bound, so one strength serves all bounds: 0 below, 1 at twice the bound.
 
     Args:
-        activity: one array per layer of mean rates in spikes per step, as returned by networks: true, uncapped rates,
+        activity: mean rates of each layer in spikes per step, as returned by networks: true, uncapped rates,
             with a gradient for every neuron above the second threshold.
         bound: in spikes per neuron and step, positive, for instance 0.04.
         over: "population" or "neurons".
@@ -270,9 +269,7 @@ def activity_upper_bound(
     return _total([jnp.mean(jnp.square(jax.nn.relu(rate / bound - 1))) for rate in rates])
 
 
-def activity_lower_bound(
-    activity: Sequence[Float[Array, "batch _"]], bound: float, *, over: str = "neurons"
-) -> Float[Array, ""]:
+def activity_lower_bound(activity: Activity, bound: float, *, over: str = "neurons") -> Float[Array, ""]:
     """Penalise neurons or layers less active than `bound`, which revives silent ones.
 
     ``penalty = sum_layers mean_n max(0, 1 - mean_b activity[b, n] / bound)^2`` over "neurons", and
@@ -296,12 +293,13 @@ def activity_lower_bound(
     return _total([jnp.mean(jnp.square(jax.nn.relu(1 - rate / bound))) for rate in rates])
 
 
-def _pooled(op: str, activity: Sequence[Array], bound: float, over: str) -> list[Array]:
+def _pooled(op: str, activity: Activity, bound: float, over: str) -> list[Array]:
     """Each layer's mean rates over the population, ``[batch]``, or over the batch, ``[neurons]``."""
     if not bound > 0:
         fail(f"{op}: `bound` must be positive, got {bound}. Try 0.04, four spikes in a hundred steps.")
     check_choice(op, "over", over, ("population", "neurons"))
     hint = "Pass the activity that a network returns, one array per layer"
+    activity = list(activity.values()) if isinstance(activity, Mapping) else activity
     if len(activity) == 0:
         fail(f"{op}: `activity` must hold at least one layer, got none. {hint}.")
     for layer, rate in enumerate(activity):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from snnjax import conv1d, layer, leaky_readout, losses, network, neurons, online, spiking_readout
+from snnjax.blocks.spiking import SpikingParams
 from tests.ops.common import jit
 
 STEPS, BATCH, INPUTS, OUTPUTS = 12, 3, 6, 2
@@ -60,8 +61,12 @@ def summed(learner: online.Learner, params: Any, inputs: Any, targets: Any) -> t
 
 
 def weights_alone(params: Any) -> Any:
-    owns = [*params.layers, params.readout]
-    return [(own.weights, own.bias, own.recurrent) for own in owns]
+    """Those of connections, recurrent ones included."""
+    return {
+        name: own.recurrent if isinstance(own, SpikingParams) else own
+        for name, own in params.items()
+        if not hasattr(own, "raw_decay")
+    }
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -80,10 +85,12 @@ def test_rule_equals_back_propagation_through_time(name: str) -> None:
 
         expected, (outputs, activity) = jit(jax.grad(loss, has_aux=True))(params)
         _, gradients, online_outputs = jit(lambda p: summed(make(net, squared), p, inputs, targets))(params)
-        results = jax.tree.map(np.asarray, (gradients, expected, online_outputs, outputs, activity[0]))
+        results = jax.tree.map(
+            np.asarray, (gradients, expected, online_outputs, outputs, activity["layer_0/neuron"])
+        )
     gradients, expected, online_outputs, outputs, activity = results
     assert 0.05 < np.mean(activity) < 0.6
-    assert np.any(gradients.layers[0].weights)
+    assert np.any(gradients["layer_0/connection"].weights)
     chex.assert_trees_all_close(online_outputs, outputs, rtol=1e-12, atol=1e-12, strict=True)
     if name == "ottt":  # which has no gradient of neurons
         gradients, expected = weights_alone(gradients), weights_alone(expected)
@@ -120,7 +127,7 @@ def test_penalty_equals_back_propagation_from_spikes_weighted_by_its_derivative(
                 state, rates, number = carry
                 x, target = xs
                 output, state = net.apply(params, state, x[None])
-                spikes = output.activity[0]
+                spikes = output.activity["layer_0/neuron"]
                 rates = rates + (spikes - rates) / jnp.minimum(number + 1, window)
                 pulled = jnp.sum(pull_of(rates, target) * spikes)
                 return (state, rates, number + 1), squared(output.output[0], target) + pulled
@@ -139,7 +146,7 @@ def test_penalty_equals_back_propagation_from_spikes_weighted_by_its_derivative(
         gradients, expected = weights_alone(gradients), weights_alone(expected)
         plain = weights_alone(plain)
     chex.assert_trees_all_close(gradients, expected, rtol=1e-8, atol=1e-8, strict=True)
-    chex.assert_trees_all_close(estimated.means[0], rates, rtol=1e-12, atol=1e-12, strict=True)
+    chex.assert_trees_all_close(estimated.means["layer_0/neuron"], rates, rtol=1e-12, atol=1e-12, strict=True)
     assert int(estimated.steps) == window
     assert (
         max(np.abs(a - b).max() for a, b in zip(*map(jax.tree.leaves, (gradients, plain)), strict=True)) > 1
@@ -186,7 +193,7 @@ def test_only_a_penalty_keeps_rates() -> None:
     params = net.init(jax.random.key(0))
     assert online.eprop(net, squared).init(params, BATCH).rates is None
     rates = online.eprop(net, squared, penalty=penalty).init(params, BATCH).rates
-    assert [each.shape for each in rates.means] == [(BATCH, 5), (BATCH, 4)]
+    assert [each.shape for each in rates.means.values()] == [(BATCH, 5), (BATCH, 4)]
 
 
 def test_recurrent_layers_learn_by_random_feedback() -> None:
@@ -203,7 +210,9 @@ def test_recurrent_layers_learn_by_random_feedback() -> None:
     start = net.init(jax.random.key(0))
     end, curve = jit(lambda p: jax.lax.scan(descend, p, length=40))(start)
     assert float(curve[-1]) < 0.5 * float(curve[0])
-    assert bool(jnp.any(end.layers[0].recurrent != start.layers[0].recurrent))
+    assert bool(
+        jnp.any(end["layer_0/neuron"].recurrent[0].weights != start["layer_0/neuron"].recurrent[0].weights)
+    )
 
 
 def test_a_window_that_is_full_moves_on() -> None:
@@ -225,11 +234,11 @@ def test_a_window_that_is_full_moves_on() -> None:
     [
         (
             lambda: online.eprop(network((6, 1), [layer(conv1d(2, 3))], leaky_readout(2)), squared),
-            "online.eprop: `network.layers[0]` must be a dense layer without delays, got ",
+            "online.eprop: `layer_0/connection` must be dense, without delays, pools and norms, got conv1d. ",
         ),
         (
             lambda: online.ottt(network(6, [layer(5, neurons.izhikevich())], leaky_readout(2)), squared),
-            "online.ottt: `network.layers[0]` must be of generalised LIF neurons, got izhikevich. "
+            "online.ottt: `layer_0/neuron` must be of generalised LIF neurons, got izhikevich. "
             "Use online.truncated for this network.",
         ),
         (

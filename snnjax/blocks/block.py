@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import sum_dtype
+from snnjax._types import sum_dtype, wide
 from snnjax.sparse_spikes import SparseSpikes
 
 Shape = tuple[
@@ -26,7 +26,11 @@ class Context:
 
     lengths: Array | None = None  # int32 [batch], the number of steps of each sequence
     key: Array | None = None  # of this block alone
-    second_threshold: Any = None  # of the neurons that list their spikes, in place of their own
+    # Of neurons that list their spikes, in place of their own: of this block, or of all by name for a network.
+    second_threshold: Any = None
+    # Added to the distances from the threshold at which neurons spike, [time, batch, neurons]: of this block, or
+    # of all by name. Then these distances are recorded in place of membranes.
+    offsets: Any = None
     train: bool = dataclasses.field(default=False, metadata={"static": True})
     record: tuple[str, ...] = dataclasses.field(default=(), metadata={"static": True})  # see `Network.apply`
     implementation: str | None = dataclasses.field(default=None, metadata={"static": True})  # of the ops
@@ -133,6 +137,15 @@ class Block:
         return None
 
     @property
+    def lists_spikes(self) -> bool:
+        """Whether its signal are lists of spikes, which have a second threshold."""
+        return False
+
+    def check_second_threshold(self, op: str, params: Any, second: Any) -> None:
+        """Warn about a second threshold in place of its own that does not serve."""
+        del op, params, second
+
+    @property
     def obstacle(self) -> str | None:
         """Why `op` is None, if more can be said than that the fused op does not know such blocks."""
         return None
@@ -149,6 +162,13 @@ class Block:
 
 class Op:
     """How `snnjax.lif_network` computes a block: a part of a layer, in the order in which the parts may follow."""
+
+
+def times(params: Any, factor: Array) -> Any:
+    """All arrays times a factor, in their own dtypes."""
+    return jax.tree.map(
+        lambda own: (wide(own) * factor.astype(sum_dtype(own.dtype))).astype(own.dtype), params
+    )
 
 
 def flat(signal: Signal) -> Signal:

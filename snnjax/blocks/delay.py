@@ -156,7 +156,7 @@ def axonal(
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
     if not 0 <= low <= high <= max_delay:
         fail(
-            f"axonal: `initial` must be between 0 and {max_delay}, got {initial}. "
+            f"axonal: `initial` must be a number or a range (low, high) from 0 to {max_delay}, got {initial}. "
             "Pass delays in steps, or a longer max_delay."
         )
     return Axonal(max_delay, (float(low), float(high)), learn, per, name=name, source=source)

@@ -50,8 +50,8 @@ class Dense(Linear):
         (shape,) = shapes
         if self.mask is not None and self.mask.entries.shape[0] != math.prod(shape):
             fail(
-                f"dense: `mask` must have one row for each of {math.prod(shape)} inputs, "
-                f"got {list(self.mask.entries.shape)}. Make it fit the inputs."
+                f"dense: `mask` must have {math.prod(shape)} rows, one per input, "
+                f"got {self.mask.entries.shape[0]}. Make it for the block before."
             )
         return (self.num_neurons,)
 

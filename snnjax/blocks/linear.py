@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._types import wide
-from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron
+from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
 from snnjax.neurons._drive import EXPECTED_RATE
 from snnjax.ops._connection import Connection
 
@@ -91,7 +91,7 @@ class Linear(Block):
 
     def scaled(self, params: LinearParams, factor: Array) -> LinearParams:
         """The params with all weights, and biases, times `factor`."""
-        return jax.tree.map(lambda array: (wide(array) * factor).astype(array.dtype), params)
+        return times(params, factor)
 
     def operands(self, params: LinearParams, stats: Any, shape: Shape) -> LinearParams:
         """The weights as they are multiplied, and one bias per neuron."""

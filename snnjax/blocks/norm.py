@@ -19,6 +19,7 @@ from snnjax.blocks.block import (
     Signal,
     aligned_mask,
     dense_signal,
+    times,
 )
 
 
@@ -64,7 +65,7 @@ class BatchNorm(Block):
 
     def scaled(self, params: NormParams, factor: Array) -> NormParams:
         """The params with scale and bias times `factor`."""
-        return jax.tree.map(lambda array: (wide(array) * factor).astype(array.dtype), params)
+        return times(params, factor)
 
     def initial_stats(self, key: Array, *shapes: Shape) -> NormStats:
         """Mean 0 and variance 1."""
@@ -148,7 +149,7 @@ class LayerNorm(Block):
 
     def scaled(self, params: NormParams, factor: Array) -> NormParams:
         """The params with scale and bias times `factor`."""
-        return jax.tree.map(lambda array: (wide(array) * factor).astype(array.dtype), params)
+        return times(params, factor)
 
     def apply(
         self,

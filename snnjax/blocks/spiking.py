@@ -173,6 +173,15 @@ class Spiking(Block):
         spikes = jnp.zeros((batch, math.prod(shape)), jax.tree.leaves(neuron)[0].dtype)
         return SpikingState(neuron, spikes, tuple(states))
 
+    @property
+    def lists_spikes(self) -> bool:
+        """With a capacity."""
+        return self.capacity is not None
+
+    def check_second_threshold(self, op: str, params: SpikingParams, second: Any) -> None:
+        """Warn about one that is not below the threshold."""
+        warn_unless_below(op, second, self.neuron, self.neuron.threshold(params.neuron))
+
     def without_capacity(self) -> "Spiking":
         """The same neurons with all spikes passed on."""
         return dataclasses.replace(self, capacity=None)
@@ -265,56 +274,62 @@ def _scan(
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     slots = block.slots(shape)
 
-    def step(carry: SpikingState, xs: tuple[Array, Array | None]) -> tuple[SpikingState, _Steps]:
-        current, inside = xs
+    def step(carry: SpikingState, xs: tuple[Array, Any, Any]) -> tuple[SpikingState, _Steps]:
+        current, inside, offset = xs
         fed_back, recurrent = _fed_back(block, params, carry, inside, shape, context)
         current = current if fed_back is None else current + fed_back
         membrane, threshold, after = model.advance(own, carry.neuron, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
         threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        threshold = threshold if offset is None else threshold - offset
         spikes = spike(membrane - threshold, model.surrogate)
         after = model.finish(after, spikes)
         _check_kept(model, carry.neuron, after)
         after = choose(inside, after, carry.neuron)
-        counted, lowest = spikes, None
-        if slots is not None:
-            resting = jnp.broadcast_to(wide(model.threshold(own)), threshold.shape)
-            lowest = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
-            lowest = jax.lax.stop_gradient(lowest + (threshold - resting))  # at a fixed distance
-            counted = jnp.where(membrane > lowest, spikes, jax.lax.stop_gradient(spikes))
-        listed = _listed(block, slots, membrane, threshold, lowest, spikes, inside, context)
+        listed, counted = fire(block, own, slots, (membrane, threshold, spikes), second, inside, context)
         sent = carry.spikes
         if sent is not None:
             sent = choose(inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, sent)
-        counted = choose(inside, counted, jnp.zeros_like(counted))
         shown = None
         if "membranes" in context.record:
-            shown = choose(inside, membrane, jnp.zeros_like(membrane))
+            shown = membrane if offset is None else membrane - threshold
+            shown = choose(inside, shown, jnp.zeros_like(shown))
         return SpikingState(after, sent, recurrent), _Steps(listed, counted, shown)
 
     leaves, form = jax.tree.flatten(state)
-    others = jax.tree.leaves((params, currents, second, valid))
+    others = jax.tree.leaves((params, currents, second, valid, context.offsets))
     state = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
-    return jax.lax.scan(step, state, (currents, valid))
+    return jax.lax.scan(step, state, (currents, valid, context.offsets))
 
 
-def _listed(
+def fire(
     block: Spiking,
+    own: Any,
     slots: int | None,
-    membrane: Array,
-    threshold: Array,
+    fired: tuple[Array, Array, Array],
     second: Any,
-    spikes: Array,
-    inside: Any,
+    inside: Array | None,
     context: Context,
-) -> Any:
-    """The spikes of a step that reach other neurons; none after the end of a sequence."""
+) -> tuple[Any, Array]:
+    """The spikes of a step that reach other neurons, and the true ones as the activity counts them.
+
+    `own` are the neuron's parameters, `fired` the membrane, the threshold and the true spikes, all ``[batch,
+    neurons]`` in the accumulation dtype. Counted spikes have a gradient only above the second threshold.
+    """
+    membrane, threshold, spikes = fired
     if slots is None:
-        return choose(inside, spikes, jnp.zeros_like(spikes))
-    shown = choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
+        spikes = choose(inside, spikes, jnp.zeros_like(spikes))
+        return spikes, spikes
+    # The second threshold keeps its distance from an adaptive one.
+    resting = jnp.broadcast_to(wide(block.neuron.threshold(own)), threshold.shape)
+    second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
+    second = jax.lax.stop_gradient(second + (threshold - resting))
+    counted = jnp.where(membrane > second, spikes, jax.lax.stop_gradient(spikes))
+    shown = choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))  # nothing is listed after the end
     options: Any = {"surrogate": block.neuron.surrogate, "implementation": context.implementation}
-    return select_spikes(shown, threshold, second, capacity=slots, **options)
+    listed = select_spikes(shown, threshold, second, capacity=slots, **options)
+    return listed, choose(inside, counted, jnp.zeros_like(counted))
 
 
 def _fed_back(
@@ -325,7 +340,7 @@ def _fed_back(
         return None, carry.recurrent
     signal, place, states = carry.spikes.reshape(1, -1, *shape), shape, []
     lengths = None if inside is None else inside.astype(jnp.int32)
-    own = Context(lengths, context.key, None, context.train, (), context.implementation)
+    own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
     for part, weights, before in zip(block.feedback, params.recurrent, carry.recurrent, strict=True):
         result = part.apply(weights, before, None, signal, shapes=(place,), context=own)
         signal, place = result.signal, part.out_shape(place)

@@ -94,11 +94,9 @@ def run_fused(
         [jnp.bfloat16 if op.rounds_record else None for op in ops],
         context.implementation,
     )
-    override = context.second_threshold
-    given = tuple(
-        second if override is None or op.capacity is None else override
-        for op, second in zip(ops, seconds, strict=True)
-    )
+    others = context.second_threshold
+    names = (nodes[layer.neuron].name for layer in chain.layers)
+    given = tuple(others.get(name, second) for name, second in zip(names, seconds, strict=True))
     state = _op_state(own, chain, layers, first_readout)
     out, end = count_network(flat(x), layers, readout, state, context.lengths, given, switches)
     results = _layer_results(own, chain, out, end)

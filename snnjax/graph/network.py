@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from snnjax._check import (
     MAX_SIZE,
+    alternatives,
     as_lengths,
     check_choice,
     check_integer,
@@ -20,6 +21,7 @@ from snnjax._check import (
     check_real_array,
     check_shape,
     check_size,
+    check_switches,
     concrete,
     fail,
     short_repr,
@@ -95,7 +97,7 @@ class Network:
     @property
     def out_shape(self) -> Shape:
         """The shape of the output, of the only one or the first one."""
-        return self.shapes[self.outputs[0][1]]
+        return self.shapes[next(node for _, node in self.outputs)]
 
     @property
     def num_inputs(self) -> int:
@@ -241,7 +243,8 @@ class Network:
             train: whether norms use the statistics of the call, and dropout drops.
             key: of the call's random numbers; each block receives its own.
             lengths: number of steps of each sequence.
-            second_threshold: overrides those of all neurons that list their spikes; it may be traced.
+            second_threshold: overrides that of all neurons that list their spikes, or of those in a dict by name; it
+                may be traced.
             record: what to add to the output: "spikes" of all neurons, "membranes" of all neurons (they are scanned
                 then), or names of blocks, whose signals are recorded.
             chunk: recompute the forward pass in chunks of this many steps to save memory, wherever no block needs
@@ -258,19 +261,44 @@ class Network:
         check_choice(op, "implementation", implementation, IMPLEMENTATIONS)
         if chunk is not None:
             check_integer(op, "chunk", chunk, 1)
-        record = self._checked_record(record)
+        record = self._checked_record(record, implementation)
+        if key is not None:
+            check_key(op, key)
+        check_switches(op, train=train)
+        arrays, signals, lengths = self.checked(params, state, stats, inputs, lengths, is_whole=chunk is None)
+        second = self._second_thresholds(params, second_threshold)
+        context = Context(lengths, key, second, None, bool(train), record, implementation)
+        return self.run(arrays, signals, context, chunk)
+
+    def checked(
+        self,
+        params: Params,
+        state: State | None,
+        stats: Stats | None,
+        inputs: Any,
+        lengths: Any,
+        is_whole: bool = True,
+    ) -> tuple[Arrays, dict[str, Signal], Array | None]:
+        """The arguments of `apply`, checked, with a state; `is_whole` where no scan over chunks carries it."""
         check_params("network", params, self.nodes, self.in_shapes)
         params, state, inputs, lengths = gathered((params, state, inputs, lengths))
-        signals = self._signals(op, inputs)
+        signals = self._signals("network.apply", inputs)
         steps, batch = next(iter(signals.values())).shape[:2]
         stats = self._checked_stats(stats)
-        state = self._checked_state(params, state, stats, batch, chunk)
-        lengths = None if lengths is None else as_lengths(op, lengths, steps, batch)
-        context = Context(lengths, key, second_threshold, bool(train), record, implementation)
-        segments, read = self.plan(bool(train), record, implementation), self._read(record)
-        running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(params))
-        results = run(running, Arrays(params, state, stats), signals, context, chunk)
-        return self._output(results, running, steps, lengths), results.state
+        state = self._checked_state(params, state, stats, batch, is_whole)
+        lengths = None if lengths is None else as_lengths("network.apply", lengths, steps, batch)
+        return Arrays(params, state, stats), signals, lengths
+
+    def run(
+        self, arrays: Arrays, signals: Mapping[str, Signal], context: Context, chunk: int | None = None
+    ) -> tuple[NetworkOutput, State]:
+        """`apply` for checked arguments."""
+        segments = self.plan(context.train, context.record, context.implementation)
+        read = self._read(context.record)
+        running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))
+        results = run(running, arrays, signals, context, chunk)
+        steps = next(iter(signals.values())).shape[0]
+        return self._output(results, running, steps, context.lengths), results.state
 
     def _output(self, results: Any, running: Running, steps: int, lengths: Array | None) -> NetworkOutput:
         def shown(name: str) -> Signal:
@@ -302,16 +330,40 @@ class Network:
                 found.append(names.get(own, own))
         return found
 
-    def _checked_record(self, record: str | Sequence[str]) -> tuple[str, ...]:
-        given = (record,) if isinstance(record, str) else tuple(record)
+    def _checked_record(self, record: Any, implementation: str | None) -> tuple[str, ...]:
+        given = (record,) if isinstance(record, str) else record
         known = {*_RECORDS, *self.shapes, *dict(self.results)}
-        for own in given:
-            if own not in known:
+        wrong = [own for own in given if own not in known] if isinstance(given, Sequence) else [given]
+        if wrong:
+            fail(
+                "network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, "
+                f"got {short_repr(wrong[0])}. Print [node.name for node in network.nodes]."
+            )
+        if "membranes" in given and implementation == "cpu":
+            fail(
+                "network.apply: `implementation` must be None or 'reference' where membranes are recorded, "
+                "got 'cpu'. Leave it None."
+            )
+        return tuple(given)
+
+    def _second_thresholds(self, params: Params, given: Any) -> dict[str, Any]:
+        """The second threshold of each node whose own one is overridden."""
+        lists = {node.name: node.block for node in self.nodes if node.block.lists_spikes}
+        if given is None:
+            return {}
+        if not isinstance(given, Mapping):
+            given = dict.fromkeys(lists, given)
+        names, found = dict(self.results), {}
+        for name, second in given.items():
+            node = names.get(name, name)
+            if node not in lists:
                 fail(
-                    "network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, "
-                    f"got {short_repr(own)}. Print [node.name for node in network.nodes]."
+                    f"network.apply: `second_threshold` must be for layers with a capacity, got one for {name!r}. "
+                    f"Choose {alternatives(list(lists)) or 'a capacity for a layer first'}."
                 )
-        return given
+            found[node] = second
+            lists[node].check_second_threshold("network.apply", params[node], second)
+        return found
 
     def _signals(self, op: str, inputs: Any) -> dict[str, Signal]:
         """The inputs by name, checked."""
@@ -352,19 +404,19 @@ class Network:
         return stats
 
     def _checked_state(
-        self, params: Params, state: State | None, stats: Stats, batch: int, chunk: int | None
+        self, params: Params, state: State | None, stats: Stats, batch: int, is_whole: bool
     ) -> State:
         if state is not None:
             check_state("network.apply", "state", state, self.initial_state, params, batch)
             return state
         found = self.initial_state(params, batch, stats)
-        if chunk is None:  # no rows stand for rows of zeros
+        if is_whole:  # no rows stand for rows of zeros
             rows = (name for name, own in found.items() if isinstance(own, DelayState))
             found |= {name: DelayState(found[name].pending[:0]) for name in rows}
         return found
 
 
-def params_dtype(params: Params) -> Any:
+def params_dtype(params: Mapping[str, Any]) -> Any:
     """The dtype of the results of a network: that of its weights."""
     leaves = [leaf for leaf in jax.tree.leaves(params) if jnp.issubdtype(leaf.dtype, jnp.floating)]
     weights = [leaf for leaf in leaves if leaf.ndim > 1]

@@ -130,7 +130,12 @@ def _run_segment(
     received = [
         widened(within(_flat_or_shaped(x, own), valid)) for x, own in zip(received, shapes, strict=True)
     ]
-    context = dataclasses.replace(context, key=block_key(context.key, node.name))
+    context = dataclasses.replace(
+        context,
+        key=block_key(context.key, node.name),
+        second_threshold=context.second_threshold.get(node.name),
+        offsets=None if context.offsets is None else context.offsets.get(node.name),
+    )
     held = (arrays.params.get(node.name), arrays.state.get(node.name), arrays.stats.get(node.name))
     return {index: node.block.apply(*held, *received, shapes=shapes, context=context)}
 

@@ -3,7 +3,7 @@
 `activity` is an output of a network: one array ``[batch, neurons]`` per layer, true mean rates in spikes per step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -12,7 +12,7 @@ from snnjax._check import check_shape, fail, plural
 from snnjax._types import wide
 from snnjax.metrics.decode import check_lengths
 
-Activity = Sequence[Float[Array, "batch _"]]
+Activity = Mapping[str, Float[Array, "batch _"]] | Sequence[Float[Array, "batch _"]]
 
 
 def mean_activity(activity: Activity) -> Float[Array, " layers"]:

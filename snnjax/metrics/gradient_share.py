@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,10 +11,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import concrete, fail, short_repr
-from snnjax._network import Network
-from snnjax._network.run import Call, run
-from snnjax._network.specs import LayerSpec, NetworkParams, NetworkState
 from snnjax._types import steps_within, sum_dtype, wide
+from snnjax.blocks.block import Context, Signal, flat
+from snnjax.blocks.spiking import Spiking
+from snnjax.graph import Network, Node
+from snnjax.graph.fused import Arrays
+from snnjax.graph.network import Params, State, Stats, params_dtype
 from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "gradient_share"
@@ -28,12 +31,12 @@ class GradientShare(NamedTuple):
 
     bands: Array  # [bands] candidates
     second_thresholds: Array  # [thresholds] candidates
-    neurons_within: Array  # [layers, bands] share of the neurons with |v - threshold| < band
-    gradient_within: Array  # [layers, bands] their share of the gradient; a cutoff discards the rest
-    cutoffs: Array  # [layers, bands] that end there: the derivative as a fraction of its peak
-    neurons_above: Array  # [layers, thresholds] share that spikes or is above the second threshold
-    gradient_above: Array  # [layers, thresholds] their share of the gradient; lists discard the rest
-    capacities: Array  # [layers, thresholds] int32, slots that the longest list of the batch needs
+    neurons_within: Array  # [neurons, bands] share of the neurons with |v - threshold| < band
+    gradient_within: Array  # [neurons, bands] their share of the gradient; a cutoff discards the rest
+    cutoffs: Array  # [neurons, bands] that end there: the derivative as a fraction of its peak
+    neurons_above: Array  # [neurons, thresholds] share that spikes or is above the second threshold
+    gradient_above: Array  # [neurons, thresholds] their share of the gradient; lists discard the rest
+    capacities: Array  # [neurons, thresholds] int32, slots that the longest list of the batch needs
     # Of the candidates that keep enough of the gradient, the one with the fewest neurons.
     cutoff: Array  # [layers], 0 if no band keeps enough
     second_threshold: Array  # [layers], -inf if no second threshold does
@@ -42,18 +45,19 @@ class GradientShare(NamedTuple):
 
 def gradient_share(
     network: Network,
-    params: NetworkParams,
+    params: Params,
     inputs: Float[Array, "time batch inputs"] | SparseSpikes,
     labels: Int[Array, "..."],
     *,
     loss: Callable[..., Array],
     lengths: Int[Array, " batch"] | None = None,
-    state: NetworkState | None = None,
+    state: State | None = None,
+    stats: Stats | None = None,
     bands: Sequence[float] | Float[Array, " bands"] = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0),
     second_thresholds: Sequence[float] | Float[Array, " thresholds"] = (0.95, 0.9, 0.8, 0.7, 0.5, 0.0),
     keep: float = 0.99,
 ) -> GradientShare:
-    """Measure how much of the gradient reaches neurons near the threshold, layer by layer.
+    """Measure how much of the gradient reaches neurons near the threshold, block by block of neurons that spike.
 
     The gradient is the one that reaches a membrane through its spike in a step, ``g = surrogate.derivative(v -
     threshold) * dloss/dspike``, and the share of it within a band is ``sum [|v - threshold| < band] g^2 / sum g^2``.
@@ -66,7 +70,7 @@ def gradient_share(
     Args:
         network: any network; to compare slopes, pass networks whose surrogates have other slopes, trained alike.
         params: its parameters, best after some training.
-        inputs: this, `labels`, `lengths` and `state` are a batch, as for training.
+        inputs: this, `labels`, `lengths`, `state` and `stats` are a batch, as for training.
         labels: what `loss` takes.
         loss: one of `snnjax.losses`, called with the outputs, the labels and `lengths`.
         bands: distances from the threshold, in the unit of the membrane. The default suits thresholds of about 1.
@@ -103,53 +107,62 @@ def gradient_share(
         fail(f"gradient_share: `keep` must be a number in (0, 1], got {short_repr(keep)}. Try 0.99.")
     if not callable(loss):
         fail(f"gradient_share: `loss` must be a function, got {short_repr(loss)}. Pass one of snnjax.losses.")
-    full = dataclasses.replace(network, layers=tuple(in_full(*each) for each in enumerate(network.layers)))
-    params, state, inputs, lengths = full.checked(params, state, inputs, lengths)
-    steps, batch = inputs.shape[:2]
+    full = dataclasses.replace(network, nodes=tuple(map(in_full, network.nodes)))
+    arrays, signals, lengths = full.checked(params, state, stats, inputs, lengths)
+    steps, batch = next(iter(signals.values())).shape[:2]
     valid = steps_within(steps, jnp.full(batch, steps) if lengths is None else lengths)
-    measured = zip(*spike_gradients(full, params, state, inputs, lengths, loss, labels), strict=True)
-    each = zip(full.layers, params.layers, measured, strict=True)
-    rows = [_of_layer(spec, own.neuron, arrays, valid, sets, keep) for spec, own, arrays in each]
+    measured = spike_gradients(full, arrays, signals, lengths, loss, labels)
+    rows = []
+    for node in spiking_nodes(full):
+        block: Any = node.block
+        constants = block.neuron_params(params[node.name], full.shapes[node.name])
+        rows.append(_of_layer(block, constants, measured[node.name], valid, sets, keep))
     return GradientShare(*sets, *(jnp.stack(column) for column in zip(*rows, strict=True)))
+
+
+def spiking_nodes(network: Network) -> list[Node]:
+    """The nodes whose neurons spike, in order."""
+    return [node for node in network.nodes if isinstance(node.block, Spiking)]
 
 
 def spike_gradients(
     network: Network,
-    params: NetworkParams,
-    state: NetworkState,
-    inputs: Any,
+    arrays: Arrays,
+    signals: dict[str, Signal],
     lengths: Array | None,
     loss: Callable[..., Array],
     labels: Array,
-) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Each layer's distances from the threshold and their gradients through the spikes, ``[time, batch, neurons]``.
+) -> dict[str, tuple[Array, Array]]:
+    """The distances of neurons from the threshold and their gradients through the spikes, ``[time, batch, neurons]``.
 
     The arguments are those that `Network.checked` returns.
     """
-    dtype = sum_dtype(params.layers[0].weights.dtype)
-    offsets = [jnp.zeros((*inputs.shape[:2], spec.fitted.num_neurons), dtype) for spec in network.layers]
-    scan = functools.partial(_scan, network, params, state, inputs, lengths)
+    dtype, sizes = sum_dtype(params_dtype(arrays.params)), next(iter(signals.values())).shape[:2]
+    offsets = {
+        node.name: jnp.zeros((*sizes, math.prod(network.shapes[node.name])), dtype)
+        for node in spiking_nodes(network)
+    }
+    scan = functools.partial(_scan, network, arrays, signals, lengths)
     output, pull_back, distances = jax.vjp(scan, offsets, has_aux=True)
     (gradients,) = pull_back(jax.grad(lambda output: loss(output, labels, lengths=lengths))(output))
     # Infinite in a refractory period, which no gradient passes.
-    kept = (jnp.where(jnp.isinf(x), 0, g) for x, g in zip(distances, gradients, strict=True))
-    return distances, tuple(kept)
+    return {
+        name: (x, jnp.where(jnp.isinf(x), 0, gradients[name]))
+        for name, x in ((name, flat(x)) for name, x in distances.items())
+    }
 
 
 @functools.partial(jax.jit, static_argnames="network")  # compiled once, not in each call outside jit
 def _scan(
     network: Network,
-    params: NetworkParams,
-    state: NetworkState,
-    inputs: Any,
+    arrays: Arrays,
+    signals: dict[str, Signal],
     lengths: Array | None,
-    offsets: Sequence[Array],
-) -> tuple[Array, tuple[Array, ...]]:
-    """The output of a network without lists, and each layer's distances from the threshold."""
-    nothing = (None,) * len(offsets)
-    call = Call(network.layers, network.readout, params, nothing, ("membranes",), None, offsets)
-    output, _ = run(call, inputs, state, lengths, None)
-    assert output.membranes is not None
+    offsets: dict[str, Array],
+) -> tuple[Array, dict[str, Array]]:
+    """The output of a network without lists, and the distances of its neurons from the threshold."""
+    context = Context(lengths, None, {}, offsets, record=("membranes",))
+    output, _ = network.run(arrays, signals, context)
     return output.output, output.membranes
 
 
@@ -161,24 +174,27 @@ def _candidates(argument: str, values: Any) -> Array:
     return array.astype(jnp.float32)
 
 
-def in_full(index: int, spec: LayerSpec) -> LayerSpec:
-    """The layer without capacity and cutoff."""
-    neuron, surrogate = spec.neuron, spec.neuron.surrogate
+def in_full(node: Node) -> Node:
+    """The node without capacity and cutoff."""
+    block = node.block
+    if not isinstance(block, Spiking):
+        return node
+    neuron, surrogate = block.neuron, block.neuron.surrogate
     if surrogate.cutoff > 0:
         has_own = neuron.inner_surrogate is not None
         if neuron.integrate is not None and has_own:
-            argument, hint = f"network.layers[{index}].neuron", "Make it without: the same parameters fit"
             fail(
-                f"gradient_share: `{argument}` must have a surrogate without cutoff, got {neuron.name}. {hint}."
+                f"gradient_share: `{node.name}` must have a surrogate without cutoff, got {neuron.name}. "
+                "Make it without: the same parameters fit."
             )
         surrogate = dataclasses.replace(surrogate, cutoff=0.0)
         neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)
-    return dataclasses.replace(spec, neuron=neuron, capacity=None)
+    return node._replace(block=dataclasses.replace(block, neuron=neuron, capacity=None))
 
 
-@functools.partial(jax.jit, static_argnames=("spec", "keep"))
+@functools.partial(jax.jit, static_argnames=("block", "keep"))
 def _of_layer(
-    spec: LayerSpec,
+    block: Spiking,
     constants: Any,
     measured: tuple[Array, Array],
     valid: Array,
@@ -189,9 +205,9 @@ def _of_layer(
     (distances, gradients), (bands, second_thresholds) = measured, candidates
     largest = jnp.max(jnp.abs(gradients))
     squares = (gradients / jnp.where(largest == 0, 1, largest)) ** 2  # those of tiny gradients would be 0
-    dtype, num_neurons = squares.dtype, spec.fitted.num_neurons
+    dtype, num_neurons = squares.dtype, squares.shape[-1]
     num_steps = jnp.maximum(jnp.sum(valid, dtype=jnp.int32), 1).astype(dtype)
-    resting = jnp.broadcast_to(wide(spec.neuron.threshold(constants)), (1, 1, num_neurons))
+    resting = jnp.broadcast_to(wide(block.neuron.threshold(constants)), (1, 1, num_neurons))
 
     def shares(near: Array) -> tuple[Array, Array, Array]:
         near = near & valid[:, :, None]
@@ -206,7 +222,7 @@ def _of_layer(
 
     within, kept_within, _ = jax.lax.map(lambda band: shares(jnp.abs(distances) < band), bands.astype(dtype))
     listed, kept_above, capacities = jax.lax.map(above, second_thresholds.astype(dtype))
-    slope = spec.neuron.surrogate.derivative
+    slope = block.neuron.surrogate.derivative
     cutoffs = slope(bands) / slope(jnp.zeros_like(bands))
     table = (within, kept_within, cutoffs, listed, kept_above, capacities)
     best = functools.partial(_fewest, listed, kept_above, keep)

@@ -13,25 +13,26 @@ from snnjax.online.learner import RatePenalty
 class Rates(NamedTuple):
     """The running estimates of rates: means over all steps so far, and later over about the last `rate_window`."""
 
-    means: tuple[Array, ...]  # one [batch, neurons] per layer, in spikes per step, in the accumulation dtype
+    means: dict[str, Array]  # [batch, neurons] of each layer, in spikes per step, in the accumulation dtype
     steps: Int[Array, ""]  # int32, the steps that the means count, at most `rate_window`
 
 
-def no_rates(neurons: tuple[Any, ...]) -> Rates:
+def no_rates(neurons: dict[str, Any]) -> Rates:
     """The estimates before the first step, for the layers' neuron states."""
-    return Rates(tuple(jnp.zeros_like(state.v) for state in neurons), jnp.int32(0))
+    return Rates({name: jnp.zeros_like(state.v) for name, state in neurons.items()}, jnp.int32(0))
 
 
 def pulled(
-    penalty: RatePenalty | None, rates: Rates | None, spikes: list[Array], window: int, targets: Any
-) -> tuple[Rates | None, list[Array]]:
+    penalty: RatePenalty | None, rates: Rates | None, spikes: dict[str, Array], window: int, targets: Any
+) -> tuple[Rates | None, dict[str, Array]]:
     """The estimates with one more step, and the derivative of the penalty with respect to each, ``[batch, neurons]``.
 
     ``r += (s - r) / n`` with ``n = min(steps + 1, window)``. Without a penalty there is nothing to keep.
     """
     if penalty is None or rates is None:
-        return rates, []
+        return rates, {}
     steps = jnp.minimum(rates.steps + 1, window)
-    each = zip(rates.means, spikes, strict=True)
-    means = tuple(mean + (now - mean) / steps.astype(mean.dtype) for mean, now in each)
-    return Rates(means, steps), [wide(each) for each in jax.grad(penalty)(means, targets)]
+    means = jax.tree.map(
+        lambda mean, now: mean + (now - mean) / steps.astype(mean.dtype), rates.means, spikes
+    )
+    return Rates(means, steps), jax.tree.map(wide, jax.grad(penalty)(means, targets))

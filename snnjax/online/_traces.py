@@ -6,11 +6,28 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._network import Network
-from snnjax._network.scan import counted, fire
-from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState, ReadoutSpec
 from snnjax._types import wide
+from snnjax.blocks.block import Context
+from snnjax.blocks.spiking import Spiking, fire
+from snnjax.graph.chain import ChainLayer
+from snnjax.neurons import Neuron
+from snnjax.ops import spike
 from snnjax.sparse_spikes import SparseSpikes
+
+
+class LayerArrays(NamedTuple):
+    """The parameters of a layer as its neurons use them."""
+
+    weights: Array  # [inputs, neurons], with masked ones at 0
+    bias: Array | None
+    recurrent: Array | None  # [neurons, neurons]
+    neuron: Any
+
+
+def neuron_of(layer: ChainLayer) -> Neuron:
+    """The neuron model of a layer or read-out."""
+    block: Any = layer.neuron.block
+    return block.neuron
 
 
 class Traces(NamedTuple):
@@ -48,20 +65,19 @@ class Ran(NamedTuple):
     fired: Fired
 
 
-def readout_decay(network: Network, params: NetworkParams, state: NetworkState) -> Array:
+def readout_decay(layer: ChainLayer, own: LayerArrays, state: Any) -> Array:
     """The decay of the read-out's membrane, the mean over the outputs; 0 without a leaky read-out."""
-    spec, own = network.readout, params.readout
-    if spec is None or own is None:
+    if not layer.is_readout:
         return jnp.float32(0)
-    nothing = jnp.zeros_like(state.readout.v)
+    nothing = jnp.zeros_like(state.v)
 
     def kept(v: Array) -> Array:
-        return spec.neuron.advance(own.neuron, state.readout._replace(v=v), nothing)[0]
+        return neuron_of(layer).advance(own.neuron, state._replace(v=v), nothing)[0]
 
     return jnp.mean(jax.jvp(kept, (nothing,), (jnp.ones_like(nothing),))[1])
 
 
-def sources_of(own: LayerParams, x: Array, before: Array | None) -> Array:
+def sources_of(own: LayerArrays, x: Array, before: Array | None) -> Array:
     """Everything that a neuron sums, in the accumulation dtype: inputs, recurrent spikes, and 1 for a bias."""
     parts = [wide(x.astype(own.weights.dtype))]
     if before is not None:
@@ -71,13 +87,13 @@ def sources_of(own: LayerParams, x: Array, before: Array | None) -> Array:
     return jnp.concatenate(parts, axis=-1)
 
 
-def _weights(own: LayerParams) -> Array:
+def _weights(own: LayerArrays) -> Array:
     """The weights of all sources, ``[sources, neurons]``."""
     parts = [own.weights, own.recurrent, None if own.bias is None else own.bias[None, :]]
     return jnp.concatenate([wide(part) for part in parts if part is not None])
 
 
-def no_traces(own: LayerParams, state: Any, filtered: bool, is_presynaptic: bool) -> Traces:
+def no_traces(own: LayerArrays, state: Any, filtered: bool, is_presynaptic: bool) -> Traces:
     components, batch, neurons = len(state), *state.v.shape
     sources, constants = _weights(own).shape[0], len(jax.tree.leaves(own.neuron))
     dtype = state.v.dtype
@@ -98,8 +114,8 @@ def no_traces(own: LayerParams, state: Any, filtered: bool, is_presynaptic: bool
 
 
 def advance(
-    spec: LayerSpec | ReadoutSpec,
-    own: LayerParams,
+    layer: ChainLayer,
+    own: LayerArrays,
     state: Any,
     sources: Array,
     traces: Traces,
@@ -108,21 +124,22 @@ def advance(
     is_presynaptic: bool,
 ) -> tuple[Any, Ran]:
     """Advance a layer by one step: its new state, and everything that its gradient needs."""
+    model = neuron_of(layer)
 
     def move(constants: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
         before = type(state)(*components)
-        membrane, threshold, after = spec.neuron.advance(constants, before, current)
-        after = spec.neuron.finish(after, jnp.zeros_like(membrane))
+        membrane, threshold, after = model.advance(constants, before, current)
+        after = model.finish(after, jnp.zeros_like(membrane))
         threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
         return tuple(after), membrane, threshold
 
     def distance(*arguments: Any) -> tuple[tuple[Array, ...], Array]:
         after, membrane, threshold = move(*arguments)
-        return after, membrane - threshold if isinstance(spec, LayerSpec) else membrane
+        return after, membrane if layer.is_readout else membrane - threshold
 
     at = (own.neuron, tuple(state), sources @ _weights(own))
     after, membrane, threshold = move(*at)
-    fired = _fired(spec, own, membrane, threshold, second)
+    fired = _fired(layer, own, membrane, threshold, second)
     unit = jnp.ones_like(membrane)
     by_current = jax.jvp(lambda current: distance(*at[:2], current), (at[2],), (unit,))[1]
     if is_presynaptic:
@@ -143,18 +160,19 @@ def advance(
     return type(state)(*after), ran
 
 
-def _fired(
-    spec: LayerSpec | ReadoutSpec, own: LayerParams, membrane: Array, threshold: Array, second: Any
-) -> Fired:
+def _fired(layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Array, second: Any) -> Fired:
     """The spikes of one step and their slopes; the slope of the listed ones is 0 for neurons that are not listed."""
-    if isinstance(spec, ReadoutSpec):
-        unit = jnp.ones_like(membrane)
+    block, unit = layer.neuron.block, jnp.ones_like(membrane)
+    if not isinstance(block, Spiking):
         return Fired(membrane, unit, membrane, unit)
 
     def both(membrane: Array) -> tuple[Array, Array]:
-        listed, true_spikes = fire(spec, own, membrane, threshold, second, None, "composed")
-        listed = listed.to_dense() if isinstance(listed, SparseSpikes) else listed
-        return wide(listed), wide(counted(spec, true_spikes, membrane, threshold, second, own, None))
+        spikes = spike(membrane - threshold, block.neuron.surrogate)
+        fired, context = (membrane, threshold, spikes), Context(implementation="composed")
+        listed, true_spikes = fire(
+            block, own.neuron, block.slots(layer.out_shape), fired, second, None, context
+        )
+        return wide(listed.to_dense() if isinstance(listed, SparseSpikes) else listed), wide(true_spikes)
 
     (listed, true_spikes), pull_back = jax.vjp(both, membrane)
     unit, zero = jnp.ones_like(listed), jnp.zeros_like(listed)

@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
-from snnjax._network.specs import NetworkParams
+from snnjax.graph.network import Params
 
 # (output[batch, outputs], targets) -> scalar
 StepLoss = Callable[[Array, Any], Array]
-# (rates, targets) -> scalar, with one array [batch, neurons] of rates in spikes per step for each layer
-RatePenalty = Callable[[tuple[Array, ...], Any], Array]
+# (rates, targets) -> scalar, with rates [batch, neurons] of each layer by name, in spikes per step
+RatePenalty = Callable[[dict[str, Array], Any], Array]
 
 
 class Learner(NamedTuple):
     """An online rule: pure functions, made by `eprop`, `ostl`, `ottt` or `truncated`."""
 
     init: Callable[..., Any]  # (params, batch) -> carry
-    step: Callable[..., tuple[Any, NetworkParams, Array]]  # (params, carry, inputs, targets)
+    step: Callable[..., tuple[Any, Params, Array]]  # (params, carry, inputs, targets)

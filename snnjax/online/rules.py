@@ -7,13 +7,23 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_integer, fail
-from snnjax._network import Network
-from snnjax._network.compare import check_state
-from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
 from snnjax._quantised import refuse_gradient
 from snnjax._types import wide
+from snnjax.blocks.spiking import Spiking, SpikingState
+from snnjax.graph import Network
+from snnjax.graph.chain import ChainLayer, layers_of
+from snnjax.graph.compare import check_state
+from snnjax.graph.network import Params, State, params_dtype
 from snnjax.online._rates import Rates, no_rates, pulled
-from snnjax.online._traces import Ran, advance, no_traces, readout_decay, sources_of
+from snnjax.online._traces import (
+    LayerArrays,
+    Ran,
+    advance,
+    neuron_of,
+    no_traces,
+    readout_decay,
+    sources_of,
+)
 from snnjax.online.learner import Learner, RatePenalty, StepLoss
 
 # Steps after which an estimate of a rate forgets the oldest: at a rate of 0.04, four spikes of a neuron.
@@ -23,7 +33,7 @@ _RATE_WINDOW = 100
 class OnlineCarry(NamedTuple):
     """What a trace-based rule carries from step to step."""
 
-    state: NetworkState
+    state: State
     traces: tuple[Any, ...]  # one per layer, and one for the read-out
     rates: Rates | None = None  # with a penalty on rates
 
@@ -43,8 +53,8 @@ def eprop(
         loss: ``loss(output, targets)``, a scalar; the output of one step is ``[batch, outputs]``.
         feedback: None back-propagates through the weights (symmetric feedback); otherwise one matrix ``[outputs,
             neurons]`` per layer, as from `random_feedback`, which projects the error of the output to that layer.
-        penalty: ``penalty(rates, targets)``, a scalar of the running estimates of the neurons' rates, one array
-            ``[batch, neurons]`` per layer in spikes per step, such as `snnjax.losses.activity_upper_bound`.
+        penalty: ``penalty(rates, targets)``, a scalar of the running estimates of the neurons' rates, like the activity
+            of a network: ``[batch, neurons]`` of each layer, in spikes per step.
         rate_window: an estimate is the mean over all steps so far, and from this number of steps on an exponential mean
             over about as many.
 
@@ -61,21 +71,21 @@ def eprop(
         >>> learner = online.eprop(net, lambda output, target: jnp.mean((output - target) ** 2))
         >>> carry = learner.init(params, batch=3)
         >>> carry, gradients, output = learner.step(params, carry, jnp.ones((3, 4)), jnp.zeros((3, 2)))
-        >>> output.shape, gradients.layers[0].weights.shape
+        >>> output.shape, gradients["layer_0/connection"].weights.shape
         ((3, 2), (4, 8))
 
     Reference:
         Bellec et al. 2020, doi:10.1038/s41467-020-17236-y.
     """
-    _check("online.eprop", network, rate_window)
+    layers = _checked("online.eprop", network, rate_window)
     if feedback is not None:
-        shapes = [(network.num_outputs, spec.num_neurons) for spec in network.layers]
+        shapes = [(network.num_outputs, width) for width in _widths(layers)]
         given = [matrix.shape for matrix in feedback]
         if given != shapes:
             hint = "Make them with online.random_feedback(key, network)"
             fail(f"online.eprop: `feedback` must have shapes {shapes}, got {given}. {hint}.")
-    is_filtered = network.readout is not None
-    return _learner(network, loss, penalty, rate_window, feedback=feedback, is_filtered=is_filtered)
+    is_filtered = layers[-1].is_readout
+    return _learner(network, layers, loss, penalty, rate_window, feedback=feedback, is_filtered=is_filtered)
 
 
 def ostl(
@@ -101,8 +111,8 @@ def ostl(
     Reference:
         Bohnstingl et al. 2023, doi:10.1109/TNNLS.2022.3153985.
     """
-    _check("online.ostl", network, rate_window)
-    return _learner(network, loss, penalty, rate_window)
+    layers = _checked("online.ostl", network, rate_window)
+    return _learner(network, layers, loss, penalty, rate_window)
 
 
 def ottt(
@@ -129,8 +139,8 @@ def ottt(
     Reference:
         Xiao et al. 2022, arXiv:2210.04195.
     """
-    _check("online.ottt", network, rate_window)
-    return _learner(network, loss, penalty, rate_window, is_presynaptic=True)
+    layers = _checked("online.ottt", network, rate_window)
+    return _learner(network, layers, loss, penalty, rate_window, is_presynaptic=True)
 
 
 def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
@@ -149,28 +159,57 @@ def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
     Reference:
         Lillicrap et al. 2016, doi:10.1038/ncomms13276.
     """
-    keys = jax.random.split(key, len(network.layers))
+    widths = _widths(layers_of("online.random_feedback", network))
+    keys = jax.random.split(key, len(widths))
     return tuple(
-        jax.random.normal(own, (network.num_outputs, spec.num_neurons), jnp.float32) / spec.num_neurons**0.5
-        for own, spec in zip(keys, network.layers, strict=True)
+        jax.random.normal(own, (network.num_outputs, width), jnp.float32) / width**0.5
+        for own, width in zip(keys, widths, strict=True)
     )
 
 
-def _check(op: str, network: Network, rate_window: int) -> None:
-    """Check that every layer is a dense product followed by generalised LIF neurons, the only ones with traces."""
+def _widths(layers: tuple[ChainLayer, ...]) -> list[int]:
+    """The numbers of neurons of the layers that spike."""
+    return [layer.out_shape[-1] for layer in layers if not layer.is_readout]
+
+
+def _checked(op: str, network: Network, rate_window: int) -> tuple[ChainLayer, ...]:
+    """The layers, each a dense product followed by generalised LIF neurons, the only ones with traces."""
     check_integer(op, "rate_window", rate_window, 1)
-    for index, spec in enumerate(network.layers):
-        form = spec.fitted.connection
-        layer, hint = f"network.layers[{index}]", "Use online.truncated for this network"
-        if form.parts or spec.delays is not None:
-            actual = " and ".join(part.words for part in form.parts) or "one with delays"
-            fail(f"{op}: `{layer}` must be a dense layer without delays, got {actual}. {hint}.")
-        if spec.neuron.fused is None:
-            fail(f"{op}: `{layer}` must be of generalised LIF neurons, got {spec.neuron.name}. {hint}.")
+    layers = layers_of(op, network)
+    hint = "Use online.truncated for this network"
+    for layer in layers:
+        others = [node.block.kind for node in (*layer.before, layer.connection, *layer.between)]
+        others.remove(layer.connection.block.kind)
+        if layer.connection.block.kind != "dense" or others:
+            name, got = layer.connection.name, others[0] if others else layer.connection.block.kind
+            fail(f"{op}: `{name}` must be dense, without delays, pools and norms, got {got}. {hint}.")
+        block, model = layer.neuron.block, neuron_of(layer)
+        is_dense = not isinstance(block, Spiking) or [own.kind for own in block.feedback] in ([], ["dense"])
+        if not layer.is_readout and (model.fused is None or not is_dense):
+            got = model.name if is_dense else "a recurrent connection that is not dense"
+            fail(f"{op}: `{layer.neuron.name}` must be of generalised LIF neurons, got {got}. {hint}.")
+    return layers
+
+
+def _arrays(layers: tuple[ChainLayer, ...], params: Params) -> list[LayerArrays]:
+    """The parameters of all layers as their neurons use them."""
+    found = []
+    for layer in layers:
+        linear: Any = layer.connection.block
+        weights, bias = linear.operands(params[layer.connection.name], None, layer.connection_shape)
+        own, recurrent = params[layer.neuron.name], None
+        if isinstance(layer.neuron.block, Spiking):
+            if own.recurrent is not None:
+                (block,), (given,) = layer.neuron.block.feedback, own.recurrent
+                recurrent = block.operands(given, None, layer.out_shape).weights
+            own = own.neuron
+        found.append(LayerArrays(weights, bias, recurrent, own))
+    return found
 
 
 def _learner(
     network: Network,
+    layers: tuple[ChainLayer, ...],
     loss: StepLoss,
     penalty: RatePenalty | None,
     rate_window: int,
@@ -180,75 +219,77 @@ def _learner(
     is_presynaptic: bool = False,
 ) -> Learner:
     """A trace-based rule."""
-    specs = [*network.layers, *([] if network.readout is None else [network.readout])]
-    filtered = [is_filtered and isinstance(spec, LayerSpec) for spec in specs]
+    filtered = [is_filtered and not layer.is_readout for layer in layers]
+    hidden = {layer.neuron.name: layer for layer in layers if not layer.is_readout}
 
-    def init(params: NetworkParams, batch: int) -> OnlineCarry:
+    def init(params: Params, batch: int) -> OnlineCarry:
         refuse_gradient("online", params)
-        state, owns = network.initial_state(params, batch), _all(network.spread(params))
-        each = zip(owns, _states(state), filtered, strict=True)
+        state, owns = network.initial_state(params, batch), _arrays(layers, params)
+        states = [_neuron_state(state, layer) for layer in layers]
+        each = zip(owns, states, filtered, strict=True)
         traces = tuple(no_traces(*own, is_presynaptic) for own in each)
-        return OnlineCarry(state, traces, None if penalty is None else no_rates(state.neurons))
+        rates = (
+            None
+            if penalty is None
+            else no_rates({name: _neuron_state(state, own) for name, own in hidden.items()})
+        )
+        return OnlineCarry(state, traces, rates)
 
     def step(
-        params: NetworkParams, carry: OnlineCarry, inputs: Array, targets: Any
-    ) -> tuple[OnlineCarry, NetworkParams, Array]:
+        params: Params, carry: OnlineCarry, inputs: Array, targets: Any
+    ) -> tuple[OnlineCarry, Params, Array]:
         check_state("online", "carry", carry, init, params, inputs.shape[0])
-        # Masks and shared constants act on parameters linearly, so gradients are pulled back through them.
-        spread, pull_back = jax.vjp(network.spread, params)
-        owns, kappa = _all(spread), readout_decay(network, spread, carry.state)
-        second, x, rans, states = network.second_thresholds(spread), inputs, [], []
-        for index, (spec, own) in enumerate(zip(specs, owns, strict=True)):
-            before = None if index == len(network.layers) else carry.state.spikes[index]
-            sources = sources_of(own, x, before)
-            given = (spec, own, _states(carry.state)[index], sources, carry.traces[index])
-            after, ran = advance(*given, (*second, None)[index], kappa, is_presynaptic)
-            x, rans, states = ran.fired.listed, [*rans, ran], [*states, after]
-        output = x.astype(params.layers[0].weights.dtype)
-        spikes = [ran.fired.counted for ran in rans[: len(network.layers)]]
-        rates, pulls = pulled(penalty, carry.rates, spikes, rate_window, targets)
-        gradients = _gradients(owns, rans, jax.grad(loss)(output, targets), pulls, feedback)
-        has_readout = network.readout is not None
-        tree = NetworkParams(tuple(gradients[: len(network.layers)]), gradients[-1] if has_readout else None)
-        state = _next_state(carry.state, states, [ran.fired.listed for ran in rans])
-        return OnlineCarry(state, tuple(ran.traces for ran in rans), rates), pull_back(tree)[0], output
+        # Masks act on parameters linearly, so gradients are pulled back through them.
+        owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)
+        kappa = readout_decay(layers[-1], owns[-1], _neuron_state(carry.state, layers[-1]))
+        x, rans, state = inputs, [], dict(carry.state)
+        for layer, own, traces in zip(layers, owns, carry.traces, strict=True):
+            before, block = state[layer.neuron.name], layer.neuron.block
+            spikes = before.spikes if isinstance(before, SpikingState) else None
+            second = block.second(own.neuron) if isinstance(block, Spiking) else None
+            given = (layer, own, _neuron_state(state, layer), sources_of(own, x, spikes), traces)
+            after, ran = advance(*given, second, kappa, is_presynaptic)
+            x, rans = ran.fired.listed, [*rans, ran]
+            state[layer.neuron.name] = _next_state(before, after, x)
+        output = x.astype(params_dtype(params))
+        fired = {name: ran.fired.counted for name, ran in zip(hidden, rans, strict=False)}
+        rates, pulls = pulled(penalty, carry.rates, fired, rate_window, targets)
+        gradients = _gradients(
+            owns, rans, jax.grad(loss)(output, targets), list(map(pulls.get, hidden)), feedback
+        )
+        return OnlineCarry(state, tuple(ran.traces for ran in rans), rates), pull_back(gradients)[0], output
 
     return Learner(init, step)
 
 
-def _all(params: NetworkParams) -> list[LayerParams]:
-    """The parameters of the layers and of the read-out."""
-    return [*params.layers, *([] if params.readout is None else [params.readout])]
+def _neuron_state(state: State, layer: ChainLayer) -> Any:
+    own = state[layer.neuron.name]
+    return own.neuron if isinstance(own, SpikingState) else own
 
 
-def _states(state: NetworkState) -> list[Any]:
-    return [*state.neurons, *([] if state.readout is None else [state.readout])]
-
-
-def _next_state(state: NetworkState, states: list[Any], fired: list[Array]) -> NetworkState:
-    layers = len(state.neurons)
-    each = zip(state.spikes, fired[:layers], strict=True)
-    spikes = tuple(None if before is None else now.astype(before.dtype) for before, now in each)
-    readout = None if state.readout is None else states[-1]
-    return NetworkState(tuple(states[:layers]), spikes, readout, state.pending)
+def _next_state(before: Any, neuron: Any, fired: Array) -> Any:
+    if not isinstance(before, SpikingState):
+        return neuron
+    spikes = None if before.spikes is None else fired.astype(before.spikes.dtype)
+    return before._replace(neuron=neuron, spikes=spikes)
 
 
 def _gradients(
-    owns: list[LayerParams],
+    owns: list[LayerArrays],
     rans: list[Ran],
     signal: Array,
-    pulls: list[Array],
+    pulls: list[Array | None],
     feedback: tuple[Array, ...] | None,
-) -> list[LayerParams]:
-    """The gradients, from the last layer to the first; `pulls` are those of the layers, or empty."""
-    gradients: list[LayerParams] = []
+) -> list[LayerArrays]:
+    """The gradients, from the last layer to the first; `pulls` are those of the penalty."""
+    gradients: list[LayerArrays] = []
     error = reaching = wide(signal)
     for index in reversed(range(len(owns))):
         own, ran = owns[index], rans[index]
         if feedback is not None and index < len(feedback):
             reaching = error @ wide(feedback[index])
         pull = pulls[index] if index < len(pulls) else None
-        gradients.insert(0, _as_params(own, *_times_traces(ran, reaching, pull)))
+        gradients.insert(0, _as_arrays(own, *_times_traces(ran, reaching, pull)))
         reaching = (reaching * ran.fired.slope * ran.by_current) @ wide(own.weights).T
     return gradients
 
@@ -281,7 +322,7 @@ def _product(ran: Ran, through: Array) -> tuple[Array, Array]:
     return by_weights, jnp.sum(through[None] * ran.by_constants, axis=1)
 
 
-def _as_params(own: LayerParams, by_weights: Array, by_constants: Array) -> LayerParams:
+def _as_arrays(own: LayerArrays, by_weights: Array, by_constants: Array) -> LayerArrays:
     """The gradients in the structure of the parameters."""
     inputs = own.weights.shape[0]
     recurrent = None
@@ -296,4 +337,4 @@ def _as_params(own: LayerParams, by_weights: Array, by_constants: Array) -> Laye
         for place, leaf in enumerate(leaves)
     ]
     weights = by_weights[:inputs].astype(own.weights.dtype)
-    return LayerParams(weights, bias, recurrent, jax.tree.unflatten(tree, filled), own.delays)
+    return LayerArrays(weights, bias, recurrent, jax.tree.unflatten(tree, filled))

@@ -7,16 +7,16 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_integer
-from snnjax._network import Network
-from snnjax._network.compare import check_state
-from snnjax._network.specs import NetworkParams, NetworkState
+from snnjax.graph import Network
+from snnjax.graph.compare import check_state
+from snnjax.graph.network import Params, State, params_dtype
 from snnjax.online.learner import Learner, StepLoss
 
 
 class Window(NamedTuple):
     """What truncated back-propagation carries from step to step."""
 
-    state: NetworkState  # state before the oldest step of the window
+    state: State  # state before the oldest step of the window
     inputs: Array  # [window, batch, inputs], inputs of the last steps, oldest first
     steps: Array  # int32 [], how many steps are filled
 
@@ -43,18 +43,16 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
     """
     check_integer("online.truncated", "window", window, 1)
 
-    def init(params: NetworkParams, batch: int) -> Window:
-        nothing = jnp.zeros((window, batch, network.num_inputs), params.layers[0].weights.dtype)
+    def init(params: Params, batch: int) -> Window:
+        nothing = jnp.zeros((window, batch, network.num_inputs), params_dtype(params))
         return Window(network.initial_state(params, batch), nothing, jnp.int32(0))
 
-    def step(
-        params: NetworkParams, carry: Window, inputs: Array, targets: Any
-    ) -> tuple[Window, NetworkParams, Array]:
+    def step(params: Params, carry: Window, inputs: Array, targets: Any) -> tuple[Window, Params, Array]:
         check_state("online", "carry", carry, init, params, inputs.shape[0])
         carry = _shifted(network, params, carry, inputs, window)
         lengths = jnp.full(inputs.shape[:1], carry.steps)
 
-        def last_loss(params: NetworkParams) -> tuple[Array, Array]:
+        def last_loss(params: Params) -> tuple[Array, Array]:
             outputs = network.apply(params, carry.state, carry.inputs, lengths=lengths)[0].output
             output = outputs[carry.steps - 1]
             return loss(output, targets), output
@@ -65,11 +63,11 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
     return Learner(init, step)
 
 
-def _shifted(network: Network, params: NetworkParams, carry: Window, inputs: Array, window: int) -> Window:
+def _shifted(network: Network, params: Params, carry: Window, inputs: Array, window: int) -> Window:
     """The window with one more step; if it was full, its oldest step advances the state before it."""
     is_full = carry.steps == window
 
-    def advanced() -> NetworkState:
+    def advanced() -> State:
         return network.apply(params, carry.state, carry.inputs[:1])[1]
 
     state = jax.lax.stop_gradient(jax.lax.cond(is_full, advanced, lambda: carry.state))

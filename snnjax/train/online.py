@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax import online
-from snnjax._network import Network
-from snnjax._network.scan import within
-from snnjax._network.specs import NetworkParams
 from snnjax._types import steps_within, wide
+from snnjax.blocks.block import within
 from snnjax.data import Batch
+from snnjax.graph import Network
+from snnjax.graph.network import Params
 from snnjax.metrics.decode import has_label
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -20,12 +20,12 @@ from snnjax.sparse_spikes import SparseSpikes
 RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 
 
-def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., NetworkParams]:
+def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., Params]:
     """Make ``(params, batch, lengths, pulls=None) -> gradients`` for the loss of each step, averaged over the steps.
 
     The loss of a step is `loss` for a sequence of only that step. The average is over each sample's own steps, those
     before its end, or for labels of steps those that have a label: padding changes nothing. `pulls` are the derivatives
-    of a penalty on activity with respect to the activity, ``[batch, neurons]`` per layer; the gradients then include
+    of a penalty on activity with respect to the activity, ``[batch, neurons]`` of each layer; the gradients then include
     that of the penalty. The activity is known here: the forward pass that measures the loss has it.
     """
 
@@ -34,8 +34,8 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
         return loss(_weighted(output, share)[None], labels, lengths=inside)
 
     def gradients(
-        params: NetworkParams, batch: Batch, lengths: Array, pulls: tuple[Array, ...] | None = None
-    ) -> NetworkParams:
+        params: Params, batch: Batch, lengths: Array, pulls: dict[str, Array] | None = None
+    ) -> Params:
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
         learner = RULES[rule](network, loss_of_step, penalty=None if pulls is None else _linear(pulls))
@@ -67,12 +67,12 @@ def _weighted(output: Array, weights: Array) -> Array:
     return fixed + weights[:, None].astype(output.dtype) * (output - fixed)
 
 
-def _linear(pulls: tuple[Array, ...]) -> Callable[..., Array]:
+def _linear(pulls: dict[str, Array]) -> Callable[..., Array]:
     """A penalty on rates with these derivatives, whatever the rates, averaged over the steps of each sample."""
 
-    def penalty(rates: tuple[Array, ...], targets: tuple[Array, ...]) -> Array:
-        each = zip(pulls, rates, strict=True)
-        terms = [jnp.sum(pull * targets[-1][:, None].astype(rate.dtype) * rate) for pull, rate in each]
+    def penalty(rates: dict[str, Array], targets: tuple[Array, ...]) -> Array:
+        weights = targets[-1][:, None]
+        terms = [jnp.sum(pulls[name] * weights.astype(rate.dtype) * rate) for name, rate in rates.items()]
         return jnp.sum(jnp.stack(terms))
 
     return penalty

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import axonal, layer, leaky_readout, network, neurons
+from snnjax import axonal, dense, layer, leaky_readout, network, neurons
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -25,7 +25,7 @@ MODELS = {
 def activities(net: Any, params: Any, *inputs: Any) -> list[list[float]]:
     """Mean activity of each layer, of each of the inputs."""
     run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x)[0].activity)
-    return [[float(jnp.mean(each)) for each in run(x)] for x in inputs]
+    return [[float(jnp.mean(each)) for each in run(x).values()] for x in inputs]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -54,7 +54,7 @@ def test_padded_samples_count_nowhere() -> None:
     inputs = random_spikes(0.02, STEPS, BATCH, INPUTS)
     params = initial(net, jnp.where(padded, jnp.nan, inputs), lengths=lengths, target_activity=0.1)
     output, _ = jit(lambda x: net.apply(params, None, x, lengths=lengths))(inputs)
-    np.testing.assert_allclose([jnp.mean(each) for each in output.activity], 0.1, rtol=0.1)
+    np.testing.assert_allclose([jnp.mean(each) for each in output.activity.values()], 0.1, rtol=0.1)
     chex.assert_trees_all_close(
         params, initial(net, inputs[: STEPS // 4], target_activity=0.1), rtol=1e-6, strict=True
     )
@@ -67,15 +67,23 @@ def test_init_is_a_pure_function_of_its_key() -> None:
     chex.assert_trees_all_equal(init(jax.random.key(3)), first, strict=True)
     chex.assert_trees_all_equal(jit(net.init)(jax.random.PRNGKey(3)), first, strict=True)
     other = init(jax.random.key(4))
-    assert np.any(first.layers[0].weights != other.layers[0].weights)
-    assert np.any(first.layers[0].neuron.raw_decay != other.layers[0].neuron.raw_decay)
+    connection, neuron = "layer_0/connection", "layer_0/neuron"
+    assert np.any(first[connection].weights != other[connection].weights)
+    assert np.any(first[neuron].neuron.raw_decay != other[neuron].neuron.raw_decay)
     ensemble = jit(jax.vmap(net.init))(jax.random.split(jax.random.key(3), 2))
-    assert ensemble.layers[0].recurrent.shape == (2, 8, 8)
+    assert ensemble[neuron].recurrent[0].weights.shape == (2, 8, 8)
+
+
+def test_a_named_block_draws_the_same_wherever_it_stands() -> None:
+    named = layer(8, neurons.adlif((0.5, 0.9)), recurrent=True, name="hidden")
+    alone, behind = (network(6, blocks, leaky_readout(3)) for blocks in ([named], [layer(6), named]))
+    first, second = (jit(net.init)(jax.random.key(0)) for net in (alone, behind))
+    chex.assert_trees_all_equal(first, {name: second[name] for name in first}, strict=True)
 
 
 def test_parameters_in_float64_are_the_same_numbers() -> None:
     """Weights are drawn in float32 whatever their dtype, with and without a target."""
-    specs = [layer(8, neurons.adlif(), recurrent=True, delays=axonal(4)), layer(5)]
+    specs = [axonal(4), layer(8, neurons.adlif(), recurrent=[axonal(4), dense(8)]), layer(5)]
     net = network(6, specs, leaky_readout(3))
     inputs = jnp.ones((9, 2, 6), jnp.float32)
     for given in ((), (inputs,)):

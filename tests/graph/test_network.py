@@ -212,7 +212,10 @@ def test_a_batch_over_explicit_axes_of_a_mesh_is_gathered(name: str) -> None:
 @pytest.mark.parametrize("implementation", [None, "reference"])
 @pytest.mark.parametrize(
     "first",
-    [layer(7, neurons.izhikevich(), capacity=2), layer([axonal(3), dense(7)], capacity=2, recurrent=[axonal(3), dense(7)])],
+    [
+        layer(7, neurons.izhikevich(), capacity=2),
+        layer([axonal(3), dense(7)], capacity=2, recurrent=[axonal(3), dense(7)]),
+    ],
     ids=["izhikevich", "recurrent delays"],
 )
 def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(

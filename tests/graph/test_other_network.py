@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from snnjax._network.describe import describe, first_difference
 
 import snnjax
 import snnjax.nir
@@ -29,7 +30,6 @@ from snnjax import (
     sum_pool,
     train,
 )
-from snnjax._network.describe import describe, first_difference
 from snnjax._network.specs import NetworkOutput
 from snnjax.quantisation import Quantised, quantise_network
 from snnjax.train import load_checkpoint, save_checkpoint

@@ -9,32 +9,34 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import SparseSpikes, layer, leaky_readout, metrics, network, neurons, spiking_readout
+from snnjax import SparseSpikes, dense, layer, leaky_readout, metrics, network, neurons, spiking_readout
+from snnjax.blocks.linear import LinearParams
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes
 from tests.ops.common import jit
 
 LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
 HALF = neurons.lif(0.5, normalize=False)
-ONE = network(1, [layer(1, HALF, bias=False)], leaky_readout(1))
+NEURON = "layer_0/neuron"
+ONE = network(1, [layer(dense(1, bias=False), HALF)], leaky_readout(1))
 
 
 def test_membranes_are_those_before_the_reset_of_the_next_step() -> None:
     params = initial(ONE)
-    params = params._replace(layers=(params.layers[0]._replace(weights=jnp.ones((1, 1))),))
+    params["layer_0/connection"] = LinearParams(jnp.ones((1, 1)))
     inputs = jnp.array([0.75, 1.0, 0.5]).reshape(3, 1, 1)
     output, _ = ONE.apply(params, None, inputs, record=("spikes", "membranes"))
     # No spike at 0.75; half of it and 1; half of what the spike leaves of 1.375, and 0.5.
-    assert output.membranes[0].reshape(3).tolist() == [0.75, 1.375, 0.6875]
-    assert output.spikes[0].reshape(3).tolist() == [0.0, 1.0, 0.0]
+    assert output.membranes[NEURON].reshape(3).tolist() == [0.75, 1.375, 0.6875]
+    assert output.recorded[NEURON].reshape(3).tolist() == [0.0, 1.0, 0.0]
 
 
 def test_membranes_carry_a_gradient() -> None:
     params = initial(ONE)
 
     def last(inputs: jax.Array) -> jax.Array:
-        return ONE.apply(params, None, inputs, record="membranes")[0].membranes[0][-1, 0, 0]
+        return ONE.apply(params, None, inputs, record="membranes")[0].membranes[NEURON][-1, 0, 0]
 
-    weight = float(params.layers[0].weights[0, 0])
+    weight = float(params["layer_0/connection"].weights[0, 0])
     gradient = jax.grad(last)(jnp.full((3, 1, 1), 0.125))
     np.testing.assert_allclose(gradient[:, 0, 0], weight * np.array([0.25, 0.5, 1.0]), rtol=1e-6)
 
@@ -48,22 +50,25 @@ def test_recorded_spikes_are_membranes_above_the_threshold(chunk: int | None) ->
     output, state = jit(functools.partial(run, record=("membranes", "spikes")))(params, None, inputs)
     plain, _ = jit(functools.partial(run, record="spikes"))(params, None, inputs)
     inside = np.arange(STEPS)[:, None, None] < np.asarray(LENGTHS)[None, :, None]
-    for own, v, spikes in zip(params.layers, output.membranes, output.spikes, strict=True):
+    assert output.membranes.keys() == {NEURON, "readout/neuron"} == {NEURON, *output.recorded}
+    for name, v in output.membranes.items():
+        own = params[name].neuron
+        spikes = output.recorded.get(name, output.output)
         assert v.shape[:2] == (STEPS, BATCH) and np.any(v)
         dense = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
-        np.testing.assert_array_equal(dense, (np.asarray(v) > np.asarray(own.neuron.threshold)) & inside)
+        np.testing.assert_array_equal(dense, (np.asarray(v) > np.asarray(own.threshold)) & inside)
         assert not np.any(np.where(inside, 0, v))
-    np.testing.assert_array_equal(output.membranes[0][-1, 0], state.neurons[0].v[0])
+    np.testing.assert_array_equal(output.membranes[NEURON][-1, 0], state[NEURON].neuron.v[0])
     # Layer by layer for the membranes, as one op without them.
-    chex.assert_trees_all_close(output._replace(membranes=None), plain, rtol=2e-5, atol=2e-5, strict=True)
+    chex.assert_trees_all_close(output._replace(membranes={}), plain, rtol=2e-5, atol=2e-5, strict=True)
 
 
 @pytest.mark.parametrize("record", [(), "spikes", "membranes", ("spikes", "membranes")])
 def test_nothing_is_recorded_that_was_not_asked_for(record: Any) -> None:
     params = initial(ONE)
     output, _ = jax.eval_shape(lambda: ONE.apply(params, None, jnp.ones((2, 1, 1)), record=record))
-    assert (output.spikes is not None) == ("spikes" in record)
-    assert (output.membranes is not None) == ("membranes" in record)
+    assert (NEURON in output.recorded) == ("spikes" in record)
+    assert (NEURON in output.membranes) == ("membranes" in record)
 
 
 @pytest.mark.parametrize("neuron", [neurons.lif(), neurons.adlif()], ids=["fused", "layers"])
@@ -76,7 +81,7 @@ def test_a_diverged_run_shows_in_the_state_alone(neuron: Any) -> None:
     assert metrics.diverged(state).tolist() == [False, True, False]
     assert jax.jit(lambda x: metrics.diverged(run(params, x)[1]))(random_spikes(0.3)).tolist() == [False] * 3
     recorded, _ = jit(functools.partial(net.apply, record="membranes"))(params, None, inputs)
-    assert np.argwhere(np.isnan(recorded.membranes[0]).any(-1))[0].tolist() == [4, 1]
+    assert np.argwhere(np.isnan(recorded.membranes[NEURON]).any(-1))[0].tolist() == [4, 1]
     with jax.debug_nans(True):
         jax.jit(lambda x: net.apply(params, None, x)[0])(inputs)
         with pytest.raises(FloatingPointError, match="nan"):

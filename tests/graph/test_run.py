@@ -135,7 +135,9 @@ def somewhere(state: Any) -> Any:
         """Spikes of 0 and 1, also those in transit."""
         spikes = lambda leaf: (draw(leaf) > 1).astype(leaf.dtype)  # noqa: E731
         if isinstance(own, SpikingState):
-            return own._replace(spikes=jax.tree.map(spikes, own.spikes), recurrent=jax.tree.map(spikes, own.recurrent))
+            return own._replace(
+                spikes=jax.tree.map(spikes, own.spikes), recurrent=jax.tree.map(spikes, own.recurrent)
+            )
         return jax.tree.map(spikes, own) if isinstance(own, DelayState) else own
 
     return {name: fired(jax.tree.map(draw, own)) for name, own in state.items()}
@@ -179,7 +181,9 @@ def test_a_path_names_the_conventions_of_other_libraries(make: Any) -> None:
     neuron = make(reset_time="after_decay", spike_from="old", inclusive=True)
     paths = network(INPUTS, [layer(2, neuron)], leaky_readout(1)).paths.splitlines()
     switches = "reset_time='after_decay' and spike_from='old' and inclusive=True"
-    assert paths[1] == f"alone: layer_0/neuron ({neuron.name} with {switches}, conventions of other libraries)"
+    assert (
+        paths[1] == f"alone: layer_0/neuron ({neuron.name} with {switches}, conventions of other libraries)"
+    )
 
 
 @pytest.mark.parametrize("capacity", [None, 3])
@@ -227,7 +231,9 @@ def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) 
     output, end = clean[0]
     # Frozen at the end: the read-out keeps its last value, hidden layers are silent.
     last = np.asarray(output.output)[np.maximum(np.asarray(LENGTHS) - 1, 0), np.arange(BATCH)]
-    np.testing.assert_array_equal(np.where(np.asarray(LENGTHS)[:, None] > 0, last, 0), end["readout/neuron"].v)
+    np.testing.assert_array_equal(
+        np.where(np.asarray(LENGTHS)[:, None] > 0, last, 0), end["readout/neuron"].v
+    )
     assert not np.any(np.asarray(output.recorded["layer_0/neuron"].num_listed)[np.asarray(padded)])
 
 
