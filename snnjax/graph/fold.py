@@ -46,4 +46,5 @@ def _times(params: LinearParams, factor: Any, term: Any) -> LinearParams:
     weights, bias = params
     dtype = weights.dtype
     bias = term if bias is None else wide(bias) * factor + term
-    return LinearParams((wide(weights) * factor).astype(dtype), bias.astype(dtype))
+    scaled = wide(weights) * factor.reshape((1,) * (weights.ndim - 1) + (-1,))
+    return LinearParams(scaled.astype(dtype), bias.astype(dtype))

@@ -52,7 +52,7 @@ class _Chain(NamedTuple):
         if layer.norm is None:
             return weights, bias
         factor, term = self.operands(layer.norm)
-        folded = (wide(weights) * factor).astype(weights.dtype)
+        folded = (wide(weights) * factor.reshape((1,) * (weights.ndim - 1) + (-1,))).astype(weights.dtype)
         repeats = math.prod(self.shapes[layer.neuron][0][:-1])
         factor, term = jnp.tile(factor, repeats), jnp.tile(term, repeats)
         return folded, (term if bias is None else wide(bias) * factor + term).astype(weights.dtype)

@@ -49,7 +49,7 @@ class FitResult(NamedTuple):
     """The result of training."""
 
     params: Params  # of the epoch with the best validation accuracy
-    stats: Stats  # of the same epoch: the running statistics of norms
+    stats: Stats | None  # of the same epoch: the running statistics of norms
     best_epoch: int  # counted from 1
     metrics: list[dict[str, Any]]  # one per epoch
     interrupted: bool  # stopped before the last epoch

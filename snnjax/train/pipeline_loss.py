@@ -87,7 +87,7 @@ def pipeline_loss(
         >>> from jax.sharding import PartitionSpec as P
         >>> import snnjax
         >>> from snnjax import losses, train
-        >>> net = snnjax.network(8, [], snnjax.spiking_readout(8))  # one layer, which passes its spikes on
+        >>> net = snnjax.network(8, [snnjax.layer(8)])  # one layer, which passes its spikes on
         >>> layers = [net.init(key) for key in jax.random.split(jax.random.key(0), 4)]
         >>> mesh = jax.make_mesh((4,), ("stage",), (jax.sharding.AxisType.Auto,))
         >>> def step(params, readout, spikes, labels):

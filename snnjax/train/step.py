@@ -100,7 +100,7 @@ def make_train_step(
         (error, output), gradients = compute(state.params, batch, state.stats, second_threshold, key)
         with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
-            params = optax.apply_updates(state.params, updates)  # pyright: ignore[reportArgumentType]
+            params = optax.apply_updates(state.params, updates)
         lengths = _lengths(batch)
         found = right_answers("fit", _first(network, output), batch.labels, batch.lengths, decoder)
         totals = count(
