@@ -269,7 +269,9 @@ def _scan(
 ) -> tuple[SpikingState, _Steps]:
     """The state after all steps, and the results of every step, all in the accumulation dtype."""
     model = block.neuron
-    own = jax.tree.map(_wide_floats, block.neuron_params(params, shape))
+    # In the accumulation dtype, in which a scan adds up cotangents.
+    params = jax.tree.map(_wide_floats, params)
+    own = block.neuron_params(params, shape)
     valid = context.valid(currents.shape[0])
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     slots = block.slots(shape)

@@ -92,6 +92,12 @@ def _first_difference(path: str, like: Any, tree: Any, fits: _Fits) -> tuple[str
         return path, f"be {dtype}{list(like.shape)}", _words(tree)
     if type(like) is not type(tree):
         return path, f"be {_words(like)}", _words(tree)
+    if isinstance(like, Mapping) and like.keys() != tree.keys():
+        missing = [name for name in like if name not in tree]
+        extra = [name for name in tree if name not in like]
+        if missing:
+            return path, f"hold {missing[0]}", "none of it"
+        return path, "hold blocks of this network alone", str(extra[0])
     own, others = _children(like), _children(tree)
     if len(own) != len(others) or [key for key, _ in own] != [key for key, _ in others]:
         return path, f"have {_count(own)}", _count(others)
