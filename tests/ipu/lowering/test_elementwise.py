@@ -81,6 +81,11 @@ def test_functions_of_two_reals_equal_cpu(dtype):
     check_both(all_of(OF_TWO_REALS), *pairs(dtype), rtol=1e-5)
 
 
+def test_functions_that_jax_makes_of_others_equal_cpu():
+    functions = (jnp.hypot, jnp.nextafter, jnp.fmod, jnp.remainder, lambda x, _: (jnp.trunc(x), jnp.isnan(x)))
+    check(lambda x, y: [f(x, y) for f in functions], *pairs(np.float32), rtol=1e-5)
+
+
 @of_integers
 def test_functions_of_two_integers_equal_cpu(dtype):
     check_both(all_of(OF_TWO_INTEGERS), *pairs(dtype))
