@@ -79,16 +79,10 @@ struct Ran {
   std::vector<Row> v, listed, fired;  // membranes, 1 where listed, 1 where a listed neuron spikes
 };
 
-inline std::uint32_t hashOf(std::uint32_t x) {
-  x = (x ^ (x >> 16)) * 0x85EBCA6BU;
-  x = (x ^ (x >> 13)) * 0xC2B2AE35U;
-  return x ^ (x >> 16);
-}
-
 // The candidates of one kind that stay: the largest membranes, ties by hash.
 inline void keepLargest(const float* v, std::vector<unsigned> ids, std::size_t slots, float* listed) {
   std::sort(ids.begin(), ids.end(),
-            [&](unsigned a, unsigned b) { return v[a] != v[b] ? v[a] > v[b] : hashOf(a) < hashOf(b); });
+            [&](unsigned a, unsigned b) { return v[a] != v[b] ? v[a] > v[b] : snnjax::hashOf(a) < snnjax::hashOf(b); });
   for (std::size_t k = 0; k < std::min(slots, ids.size()); ++k) listed[ids[k]] = 1.0F;
 }
 
