@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import check, fail, shown
+from snnjax._check import fail, short_repr, type_words
 from snnjax._network.init import params_like
 from snnjax._network.specs import LayerSpec, NetworkParams, ReadoutSpec
 from snnjax._quantised import Quantised
@@ -21,9 +21,9 @@ _Fits = Callable[[jax.ShapeDtypeStruct, Any], bool]
 
 def check_is_params(op: str, params: Any) -> None:
     """Check that `params` are those of a network, whichever it is."""
-    good = isinstance(params, NetworkParams)
-    hint = "Make them with network.init(key)"
-    check(good, op, "params", "be NetworkParams", type(params).__name__, hint)
+    if not isinstance(params, NetworkParams):
+        actual = type_words(params)
+        fail(f"{op}: `params` must be NetworkParams, got {actual}. Make them with network.init(key).")
 
 
 def check_params(op: str, params: Any, layers: tuple[LayerSpec, ...], readout: ReadoutSpec | None) -> None:
@@ -80,7 +80,7 @@ def _check_like(op: str, name: str, tree: Any, like: Any, fits: _Fits, hint: str
     if form == actual and all(map(fits, wanted, leaves)):
         return
     path, expected, got = _first_difference(name, like, tree, fits) or (name, f"be like {form}", actual)
-    fail(op, path, expected, got, hint)
+    fail(f"{op}: `{path}` must {expected}, got {got}. {hint}.")
 
 
 def _is_quantised(leaf: Any) -> bool:
@@ -124,4 +124,4 @@ def _words(value: Any) -> str:
         return f"int8{list(value.shape)} of quantised weights"
     if hasattr(value, "dtype"):
         return f"{value.dtype.name}{list(np.shape(value))}"
-    return shown(value) if value is None or isinstance(value, float | int) else type(value).__name__
+    return short_repr(value) if isinstance(value, float | int) else type_words(value)

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _targets
 from snnjax._batching import SHARED
-from snnjax._check import as_lengths, check, check_float, check_integer, check_real_array, check_shape
+from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import sum_dtype, wide
@@ -100,14 +100,9 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     hint = "Add the missing axes, for instance spikes[:, None]"
     check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", hint)
     neurons = spikes.shape[-1]
-    check(
-        delays.shape in ((), (neurons,)),
-        _OP,
-        "delays",
-        f"be a scalar or have shape [neurons] = [{neurons}]",
-        list(delays.shape),
-        "Pass one delay, or one per neuron",
-    )
+    if delays.shape not in ((), (neurons,)):
+        expected, actual = f"be a scalar or have shape [neurons] = [{neurons}]", list(delays.shape)
+        fail(f"delay_spikes: `delays` must {expected}, got {actual}. Pass one delay, or one per neuron.")
     rows = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
     if not jnp.issubdtype(rows.dtype, jnp.floating):
         rows = rows.astype(delays.dtype)
@@ -167,7 +162,7 @@ def _share(share: Array, rows: Array) -> Array:
     return jnp.where((share == 0) & ~jnp.isfinite(rows), 0, share * rows)  # differentiable at a share of 0
 
 
-def _goes_on(ends: Array | None, rows: Array) -> Array:
+def _zero_after(ends: Array | None, rows: Array) -> Array:
     """`rows` ``[time, ...]``, 0 after the end of a sequence."""
     if ends is None:
         return rows
@@ -190,7 +185,7 @@ def arrivals(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
     reach = _reach(max_delay)
     # arriving[t + 1] is what neurons sent `whole` steps before t.
     arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole, reach, later=True))
-    arrived = _goes_on(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
+    arrived = _zero_after(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
     else:
@@ -207,7 +202,7 @@ def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, 
     whole, now, next_step = _split(delays)
     reach = _reach(max_delay)
     # The row of each step starting at -before, and one more, is the cotangent `whole` steps later.
-    g_arriving = _shift(_pad(_goes_on(ends, wide(g)), before, reach + 1), whole, reach, later=False)
+    g_arriving = _shift(_pad(_zero_after(ends, wide(g)), before, reach + 1), whole, reach, later=False)
     soon, later = g_arriving[:-1], g_arriving[1:]
     g_rows = now * soon + _share(next_step, later)
     if ends is None:
