@@ -27,7 +27,7 @@ from snnjax._check import (
     shown,
 )
 from snnjax._dispatch import IMPLEMENTATIONS
-from snnjax._network.compare import check_params, check_state
+from snnjax._network.compare import check_dtypes, check_params, check_state
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import Sample, init_params
@@ -49,7 +49,7 @@ from snnjax._sharding import gathered
 from snnjax._types import steps_within, wide
 from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 # What `apply` can record.
 RECORDS = ("spikes", "membranes")
@@ -217,7 +217,9 @@ class Network:
             _check_batch(state, *inputs.shape[:2])
             check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
         lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
-        return self.spread(params), state, inputs, lengths
+        params = self.spread(params)
+        check_dtypes("network.apply", params)
+        return params, state, inputs, lengths
 
     def second_thresholds(self, params: NetworkParams, override: Any = None) -> Sequence[Any]:
         """The second threshold of each layer that lists its spikes, for `spread` parameters, else None.
@@ -227,7 +229,7 @@ class Network:
         if override is None:
             given = [spec.second_threshold for spec in self.layers]
             return second_thresholds(self.layers, params.layers, given)
-        given = one_per_layer("second_threshold", override, len(self.layers))
+        given = one_per_layer("network.apply", "second_threshold", override, len(self.layers))
         for spec, own, second in zip(self.layers, params.layers, given, strict=True):
             if spec.capacity is not None and second is not None:
                 threshold = spec.neuron.threshold(own.neuron)
@@ -340,7 +342,9 @@ def _check_record(record: str | Sequence[str], implementation: str | None) -> tu
 
 
 def _check_inputs(inputs: Any, num_inputs: int) -> None:
-    if not isinstance(inputs, SparseSpikes):
+    if isinstance(inputs, SparseSpikes):
+        check_spikes("network", "inputs", inputs)
+    else:
         check_real_array("network", "inputs", inputs)
     axes_fit = len(inputs.shape) == 3 and inputs.shape[-1] == num_inputs
     expected = f"have shape [time, batch, inputs] = [any, any, {num_inputs}]"

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, shown
-from snnjax._types import wide
+from snnjax._check import check, check_choice, shown
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, wide
 from snnjax.neurons._glif import GLIF, advance
 from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
@@ -101,6 +101,10 @@ def check_spiking(op: str, neuron: Any) -> None:
     hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
     check(neuron.spikes, op, "neuron", "be a spiking neuron", neuron.name, hint)
     check_surrogates(op, neuron)
+    if neuron.glif is not None:
+        check_choice(op, "neuron.glif.reset", neuron.glif.reset, RESETS)
+        check_choice(op, "neuron.glif.reset_time", neuron.glif.reset_time, RESET_TIMES)
+        check_choice(op, "neuron.glif.spike_from", neuron.glif.spike_from, SPIKE_SOURCES)
 
 
 def check_surrogates(op: str, neuron: Neuron) -> None:

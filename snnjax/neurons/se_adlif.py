@@ -10,8 +10,8 @@ from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
 from snnjax.neurons.adlif import PARAMETERS, AdLIFParams, AdLIFState
-from snnjax.ops import SecondState
 from snnjax.ops._glif_step import GLIFConstants
+from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
 
 # Time constants of 5 to 25 and of 60 to 300 steps, and couplings for oscillations with periods of some 30 steps or

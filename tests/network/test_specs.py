@@ -212,7 +212,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, second_threshold=[0.5, 0.5]),
-        "lif_network: `second_threshold` must be one value or one per layer, 1, got 2 values. "
+        "network.apply: `second_threshold` must be one value or one per layer, 1, got 2 values. "
         "Pass a scalar to use it everywhere.",
     ),
     (

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import (
@@ -15,16 +14,18 @@ from snnjax._check import (
     check_rounding,
     check_shape,
 )
+from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import RESETS, sum_dtype
+from snnjax._types import RESETS
 from snnjax.ops._connection import Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
+from snnjax.surrogates import Surrogate, as_surrogate
 
 _OP = "lif_network"
 _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"
 
 
-def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> int:
+def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int | None) -> int:
     """Check that inputs, layers and read-out match, and return the batch size."""
     check(
         len(layers) > 0, _OP, "layers", "hold at least one layer", "none", "Pass [LIFLayer(weights, decay)]"
@@ -111,13 +112,13 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
     return shape[-1], shape[1]
 
 
-def one_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
+def one_per_layer(op: str, argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
     """A scalar for all layers, or one value per layer in a sequence or in an array ``[layers]``."""
     if not isinstance(value, Sequence) and np.ndim(value) == 0:
         return (value,) * num_layers
     check(
         len(value) == num_layers,
-        _OP,
+        op,
         argument,
         f"be one value or one per layer, {num_layers}",
         f"{len(value)} values",
@@ -126,22 +127,32 @@ def one_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]
     return tuple(value)
 
 
-def check_capacity(capacity: Any, num_layers: int) -> tuple[int | None, ...]:
-    """One capacity per layer, each None or an integer."""
-    each = (None,) * num_layers if capacity is None else one_per_layer("capacity", capacity, num_layers)
+def check_capacity(capacity: Any, num_layers: int, lists_last: bool) -> tuple[int | None, ...]:
+    """One capacity per layer, each None or an integer; None for the last layer unless it `lists_last`.
+
+    Without a read-out its spikes are the output, and a silent class could not learn.
+    """
+    each = one_per_layer(_OP, "capacity", capacity, num_layers)
     for value in each:
         if value is not None:
             check_integer(_OP, "capacity", value, 0)
-    return tuple(None if value is None else int(value) for value in each)
+    slots = tuple(None if value is None else int(value) for value in each)
+    return slots if lists_last else (*slots[:-1], None)
 
 
 def switch_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
     """One switch for all layers, or one per layer in a list or tuple."""
     return (
-        one_per_layer(argument, value, num_layers)
+        one_per_layer(_OP, argument, value, num_layers)
         if isinstance(value, list | tuple)
         else (value,) * num_layers
     )
+
+
+def check_surrogates(surrogate: Any, num_layers: int) -> tuple[Surrogate, ...]:
+    """One surrogate per layer."""
+    each = switch_per_layer("surrogate", surrogate, num_layers)
+    return tuple(as_surrogate(_OP, given) for given in each)
 
 
 def check_resets(reset: Any, num_layers: int) -> tuple[str, ...]:
@@ -158,68 +169,6 @@ def check_record_dtypes(record_dtype: Any, num_layers: int) -> tuple[bool, ...]:
     return tuple(check_rounding(_OP, "record_dtype", own) for own in each)
 
 
-def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:
-    """Check that `state` belongs to this network and batch size."""
-    recurrent = [layer.recurrent is not None for layer in layers]
-    carried = [spikes is not None for spikes in state.spikes]
-    check(
-        carried == recurrent,
-        _OP,
-        "state.spikes",
-        f"be present for the recurrent layers {recurrent}",
-        carried,
-        _OWN_STATE,
-    )
-    check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), _OWN_STATE)
-    second = [layer.second_state is not None for layer in layers]
-    given = [w is not None for w in state.w]
-    expected = f"be present for the layers with a second state {second}"
-    check(given == second, _OP, "state.w", expected, given, _OWN_STATE)
-    _check_pending(state.pending, batch, layers)
-    for layer, v, w, spikes in zip(layers, state.v, state.w, state.spikes, strict=True):
-        shape, dtype = (batch, layer.connection.num_outputs(layer.weights.shape)), layer.weights.dtype
-        _check_state_array("state.v", v, shape, "batch, neurons", sum_dtype(dtype))
-        if w is not None:
-            _check_state_array("state.w", w, shape, "batch, neurons", sum_dtype(dtype))
-        if spikes is not None:
-            _check_state_array("state.spikes", spikes, shape, "batch, neurons", dtype)
-    has_readout = state.readout is not None
-    check(
-        has_readout == (readout is not None),
-        _OP,
-        "state.readout",
-        "match the read-out",
-        has_readout,
-        _OWN_STATE,
-    )
-    if has_readout:
-        shape = (batch, readout.weights.shape[1])
-        dtype = sum_dtype(readout.weights.dtype)
-        _check_state_array("state.readout", state.readout, shape, "batch, outputs", dtype)
-
-
-def _check_pending(pending: Any, batch: int, layers: tuple[Any, ...]) -> None:
-    """Check that the spikes in transit belong to this network; there may be no rows."""
-    pending = (None,) * len(layers) if pending is None else pending
-    delayed = [layer.connection.max_delay is not None for layer in layers]
-    given = [rows is not None for rows in pending]
-    check(
-        given == delayed,
-        _OP,
-        "state.pending",
-        f"be present for the layers with delays {delayed}",
-        given,
-        _OWN_STATE,
-    )
-    for layer, rows in zip(layers, pending, strict=True):
-        if rows is None:
-            continue
-        count = 0 if rows.shape[0] == 0 else layer.connection.max_delay + 1
-        shape = count, batch, layer.connection.num_inputs(layer.weights.shape)
-        _check_state_array("state.pending", rows, shape, "rows, batch, inputs", layer.weights.dtype)
-
-
-def _check_state_array(argument: str, array: Any, shape: tuple[int, ...], axes: str, dtype: Any) -> None:
-    check_shape(_OP, argument, array, shape, axes, _OWN_STATE)
-    name = jnp.dtype(dtype).name
-    check(array.dtype == dtype, _OP, argument, f"have dtype {name}", array.dtype.name, _OWN_STATE)
+def check_state(state: Any, like: Any) -> None:
+    """Check that `state` has the structure, shapes and dtypes of `like`, those of this network and batch size."""
+    check_like(_OP, "state", state, like, same_array, _OWN_STATE)
