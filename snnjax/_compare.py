@@ -60,10 +60,10 @@ def _first_difference(path: str, like: Any, tree: Any, fits: Fits) -> tuple[str,
         return path, f"be {dtype}{list(like.shape)}", _words(tree)
     if type(like) is not type(tree):
         return path, f"be {_words(like)}", _words(tree)
-    own, others = _children(like), _children(tree)
-    if len(own) != len(others) or [key for key, _ in own] != [key for key, _ in others]:
-        return path, f"have {_count(own)}", _count(others)
-    for (key, child), (_, other) in zip(own, others, strict=True):
+    children, others = _children(like), _children(tree)
+    if len(children) != len(others) or [key for key, _ in children] != [key for key, _ in others]:
+        return path, f"have {_count(children)}", _count(others)
+    for (key, child), (_, other) in zip(children, others, strict=True):
         found = _first_difference(path + jax.tree_util.keystr(key), child, other, fits)
         if found is not None:
             return found

@@ -185,12 +185,12 @@ def fire(
         return _choose(inside, true_spikes, jnp.zeros_like(true_spikes)), true_spikes
     # Nothing is listed after the end of a sequence.
     shown = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
-    second = _moved(second, threshold, spec.neuron, own)
+    second = _adapted_second_threshold(second, threshold, spec.neuron, own)
     options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}
     return select_spikes(shown, threshold, second, **options), true_spikes
 
 
-def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
+def _adapted_second_threshold(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
     """The second threshold at its fixed distance from an adaptive threshold, ``[batch, neurons]``."""
     resting = jnp.broadcast_to(wide(neuron.threshold(own.neuron)), threshold.shape)
     second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
@@ -209,7 +209,7 @@ def counted(
     """The true spikes as the activity counts them: with a gradient only above the second threshold."""
     if spec.capacity is not None:
         threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
-        near = membrane > _moved(second, threshold, spec.neuron, own)
+        near = membrane > _adapted_second_threshold(second, threshold, spec.neuron, own)
         true_spikes = jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes))
     return _choose(inside, true_spikes, jnp.zeros_like(true_spikes))
 

@@ -46,25 +46,25 @@ class Model(NamedTuple):
 
 def glif_neuron(model: Model, arguments: Mapping[str, Any]) -> Neuron:
     """Make the neuron of a model from all arguments of the function of its name, after checking them."""
-    own, op = dict(arguments), model.name
-    init = initialiser(op, model.params, model.parameters, own)
+    given, op = dict(arguments), model.name
+    init = initialiser(op, model.params, model.parameters, given)
     choices = {"reset": model.resets, "reset_time": model.reset_times, "spike_from": SPIKE_SOURCES}
     for name, known in choices.items():
-        if name in own:
-            check_choice(op, name, own[name], known)
-    surrogate = as_surrogate(op, own["surrogate"]) if "surrogate" in own else superspike()
-    own |= {"surrogate": surrogate} if "surrogate" in own else {}
+        if name in given:
+            check_choice(op, name, given[name], known)
+    surrogate = as_surrogate(op, given["surrogate"]) if "surrogate" in given else superspike()
+    given |= {"surrogate": surrogate} if "surrogate" in given else {}
     drawn = {parameter.argument for parameter in model.parameters}
-    flags = own.keys() - drawn - choices.keys() - {"surrogate"}
-    check_switches(op, **{name: own[name] for name in own if name in flags})
-    learned = tuple(own[parameter.learn] for parameter in model.parameters)
-    switches = {name: own[name] for name in model.switches}
+    flags = given.keys() - drawn - choices.keys() - {"surrogate"}
+    check_switches(op, **{name: given[name] for name in given if name in flags})
+    learned = tuple(given[parameter.learn] for parameter in model.parameters)
+    switches = {name: given[name] for name in model.switches}
     decays = tuple(parameter.is_decay for parameter in model.parameters)
     constants = Bound(constants_of, function=model.constants, decays=decays, learned=learned, **switches)
-    reset = own.get("reset", model.resets[0])
-    form = GLIF(constants, reset, **{name: own[name] for name in GLIF._fields[2:] if name in own})
+    reset = given.get("reset", model.resets[0])
+    form = GLIF(constants, reset, **{name: given[name] for name in GLIF._fields[2:] if name in given})
     initial_state = Bound(state_at_zero, kind=model.state)
-    return Neuron(op, init, initial_state, surrogate=surrogate, glif=form, arguments=tuple(own.items()))
+    return Neuron(op, init, initial_state, surrogate=surrogate, glif=form, arguments=tuple(given.items()))
 
 
 def initialiser(

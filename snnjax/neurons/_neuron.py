@@ -57,8 +57,8 @@ class Neuron(NamedTuple):
     @property
     def fused(self) -> GLIF | None:
         """The equation by which `snnjax.lif_network` computes this neuron, None if it does not."""
-        own = self.integrate is not None or self.fire is not None
-        return None if own or self.glif is None or self.glif.conventions else self.glif
+        is_replaced = self.integrate is not None or self.fire is not None
+        return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""

@@ -110,7 +110,7 @@ def izhikevich(
     """
     check_choice("izhikevich", "preset", preset, tuple(PRESETS))
     given = (recovery_rate, sensitivity, reset_voltage, reset_recovery)
-    values = (usual if own is None else own for own, usual in zip(given, PRESETS[preset], strict=True))
+    values = (usual if value is None else value for value, usual in zip(given, PRESETS[preset], strict=True))
     initial = dict(zip(IzhikevichParams._fields, values, strict=True))
     check_switches("izhikevich", detach_reset=detach_reset, learn=learn)
     return Neuron(

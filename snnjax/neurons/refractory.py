@@ -53,14 +53,14 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     check_integer("refractory", "steps", steps, 0)
     check_spiking("refractory", neuron)
 
-    own = {"neuron": neuron}
+    bound = {"neuron": neuron}
     return Neuron(
         f"refractory {neuron.name}",
-        Bound(_init, **own),
-        Bound(_initial_state, **own),
-        Bound(_integrate, **own),
-        Bound(_fire, **own, steps=steps),
-        Bound(_threshold, **own),
+        Bound(_init, **bound),
+        Bound(_initial_state, **bound),
+        Bound(_integrate, **bound),
+        Bound(_fire, **bound, steps=steps),
+        Bound(_threshold, **bound),
         neuron.surrogate,
         neuron.rest,
         inner_surrogate=_inner_surrogate(neuron),

@@ -36,7 +36,7 @@ def numbers(name: str, node: Any, field: str) -> np.ndarray:
     return array
 
 
-def whole(name: str, node: Any, field: str, count: int, least: int) -> tuple[int, ...]:
+def integers(name: str, node: Any, field: str, count: int, least: int) -> tuple[int, ...]:
     """A field of integers, one per axis; a single number stands for all axes."""
     array = numbers(name, node, field)
     good = (

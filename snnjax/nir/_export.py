@@ -48,14 +48,14 @@ def graph_of(network: Network, params: NetworkParams, writing: Writing, facts: d
     import nir
 
     graph = _Graph(nir.Input(input_type={"input": _axes(network.input_shape)}))
-    for index, (spec, own) in enumerate(zip(network.layers, params.layers, strict=True)):
-        _add_layer(graph, str(index), spec, own, writing)
+    for index, (spec, layer_params) in enumerate(zip(network.layers, params.layers, strict=True)):
+        _add_layer(graph, str(index), spec, layer_params, writing)
     shape = network.layers[-1].fitted.out_shape
     if network.readout is not None and params.readout is not None:
-        spec, own, where = network.readout, params.readout, "the read-out"
+        spec, layer_params, where = network.readout, params.readout, "the read-out"
         shape = spec.fitted.out_shape
-        _add_connection(graph, "readout", spec, own, writing)
-        for node in nodes_of(where, spec.neuron, own.neuron, shape, writing, {}):
+        _add_connection(graph, "readout", spec, layer_params, writing)
+        for node in nodes_of(where, spec.neuron, layer_params.neuron, shape, writing, {}):
             graph.add("neurons_readout", node)
     graph.add("output", nir.Output(output_type={"output": _axes(shape)}))
     about = {"dt": writing.dt, "method": writing.method, **written(facts)}
@@ -66,7 +66,7 @@ def _axes(shape: Shape) -> np.ndarray:
     return np.array(channels_first(shape))
 
 
-def _add_layer(graph: _Graph, index: str, spec: LayerSpec, own: LayerParams, writing: Writing) -> None:
+def _add_layer(graph: _Graph, index: str, spec: LayerSpec, params: LayerParams, writing: Writing) -> None:
     import nir
 
     where, shape = f"layer {index}", spec.fitted.out_shape
@@ -75,18 +75,18 @@ def _add_layer(graph: _Graph, index: str, spec: LayerSpec, own: LayerParams, wri
         "second_threshold": spec.second_threshold,
         "per_channel": spec.per_channel,
     }
-    if spec.delays is not None and own.delays is not None:
-        graph.add(f"delay_{index}", _delay(spec.delays, own.delays.inputs, spec.fitted.in_shape, writing))
-    _add_connection(graph, index, spec, own, writing)
+    if spec.delays is not None and params.delays is not None:
+        graph.add(f"delay_{index}", _delay(spec.delays, params.delays.inputs, spec.fitted.in_shape, writing))
+    _add_connection(graph, index, spec, params, writing)
     first = f"neurons_{index}"
-    for node in nodes_of(where, spec.neuron, own.neuron, shape, writing, facts):
+    for node in nodes_of(where, spec.neuron, params.neuron, shape, writing, facts):
         graph.add(first if graph.last != first else f"threshold_{index}", node)
-    if own.recurrent is None:
+    if params.recurrent is None:
         return
     way: list[tuple[str, Any]] = []
-    if spec.delays is not None and own.delays is not None and own.delays.recurrent is not None:
-        way.append((f"recurrent_delay_{index}", _delay(spec.delays, own.delays.recurrent, shape, writing)))
-    weights = np.asarray(own.recurrent, writing.dtype)
+    if spec.delays is not None and params.delays is not None and params.delays.recurrent is not None:
+        way.append((f"recurrent_delay_{index}", _delay(spec.delays, params.delays.recurrent, shape, writing)))
+    weights = np.asarray(params.recurrent, writing.dtype)
     graph.add_loop(first, [*way, (f"recurrent_{index}", nir.Linear(weight=weights.T.copy()))])
 
 
@@ -107,7 +107,7 @@ def _delay(spec: Axonal, raw: Any, shape: Shape, writing: Writing) -> Any:
 
 
 def _add_connection(
-    graph: _Graph, index: str, spec: LayerSpec | ReadoutSpec, own: LayerParams, writing: Writing
+    graph: _Graph, index: str, spec: LayerSpec | ReadoutSpec, params: LayerParams, writing: Writing
 ) -> None:
     """Add pooling, and the weights after it."""
     import nir
@@ -123,8 +123,8 @@ def _add_connection(
         window = np.array(pooling.window)
         graph.add(f"pool_{index}", make(kernel_size=window, stride=window, padding=np.zeros(2, int)))
         shape = pooling.out_shape
-    weights = np.asarray(fitted.masked(own.weights), writing.dtype)
-    bias = None if own.bias is None else np.asarray(own.bias, writing.dtype)
+    weights = np.asarray(fitted.masked(params.weights), writing.dtype)
+    bias = None if params.bias is None else np.asarray(params.bias, writing.dtype)
     if fitted.connection.convolution is not None:
         graph.add(f"weights_{index}", _convolution(index, fitted, weights, bias))
         return

@@ -33,9 +33,9 @@ def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, Net
     stages = _with_thresholds(chain.stages)
     for index, (stage, threshold) in enumerate(stages):
         is_last = index + 1 == len(stages)
-        own, spec, signal = _stage(stage, threshold, signal, reading, is_last)
-        items += own[:-1]
-        params.append(own[-1])
+        arrays, spec, signal = _stage(stage, threshold, signal, reading, is_last)
+        items += arrays[:-1]
+        params.append(arrays[-1])
         items.append(spec)
     spikes = [isinstance(spec, LayerSpec) for spec in items]
     hint = "Put LIF neurons before the last ones"

@@ -21,7 +21,7 @@ from snnjax._network.connections import (
 )
 from snnjax._network.delays import LONGEST_DELAY, Axonal, axonal
 from snnjax.nir._chain import Step
-from snnjax.nir._check import MAX_NEURONS, numbers, refuse, require, whole
+from snnjax.nir._check import MAX_NEURONS, integers, numbers, refuse, require
 from snnjax.nir._layout import (
     Shape,
     channels_first,
@@ -128,7 +128,7 @@ class _Builder:
     def _flatten(self, step: Step) -> None:
         axes = 1 if self.signal.is_flat else len(self.signal.shape)
         (start,), (end,) = (
-            whole(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim")
+            integers(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim")
         )
         good = axes == 1 or (start % axes == 0 and end in (-1, axes - 1))
         hint = "NIR counts axes without the batch: write start_dim=0, end_dim=-1"
@@ -139,7 +139,7 @@ class _Builder:
     def _pool(self, step: Step) -> None:
         shape = self._image(step, 3)
         window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
-        padding = whole(step.name, step.node, "padding", 2, 0)
+        padding = integers(step.name, step.node, "padding", 2, 0)
         good = window == strides and padding == (0, 0)
         hint = "Pool adjacent windows, or write a convolution"
         actual = f"kernel_size={window}, stride={strides}, padding={padding}"
@@ -203,14 +203,14 @@ class _Builder:
         shape = self._image(step, space + 1)
         require(self.front is None, f"have neurons before {step.name}", "weights", "Put neurons between them")
         weights = numbers(step.name, step.node, "weight")
-        (groups,) = whole(step.name, step.node, "groups", 1, 1)
+        (groups,) = integers(step.name, step.node, "groups", 1, 1)
         good = weights.ndim == space + 2 and weights.shape[1] * groups == shape[-1]
         good = good and weights.size > 0 and weights.shape[0] % groups == 0
         axes = ", height, width" if space == 2 else ", length"
         expected = f"have weights [outputs, {shape[-1]} / {groups} groups{axes}] in {step.name}"
         require(good, expected, list(weights.shape), "Match the shapes of its neighbours")
-        strides = whole(step.name, step.node, "stride", space, 1)
-        dilation = whole(step.name, step.node, "dilation", space, 1)
+        strides = integers(step.name, step.node, "stride", space, 1)
+        dilation = integers(step.name, step.node, "dilation", space, 1)
         dilated = all(number == 1 for number in dilation)
         require(dilated, f"have a dilation of 1 in {step.name}", dilation, "Write zeros between the weights")
         padding = _padding(step, space, strides)
@@ -232,13 +232,13 @@ class _Builder:
     def _set_convolution(self, step: Step, weights: np.ndarray, geometry: Any, shape: Shape) -> None:
         (kernel, strides, padding, groups), channels = geometry, shape[-1]
         require(math.prod(shape) <= MAX_NEURONS, f"make at most {MAX_NEURONS} neurons", shape, "Pad less")
-        own = np.moveaxis(weights, (0, 1), (-1, -2))
+        kernels = np.moveaxis(weights, (0, 1), (-1, -2))
         if self.factor is not None:
             each = per_channel(self.factor, self.signal.shape)
             if each is None or groups > 1:
                 hint = "Scale after the convolution"
                 refuse(f"scale by channels before {step.name}", "another Scale", hint)
-            own, self.factor = own * each[:, None], None
+            kernels, self.factor = kernels * each[:, None], None
         options = {"padding": padding, "groups": groups}
         if len(kernel) == 1:
             connection = conv1d(channels, kernel[0], strides=strides[0], **options)
@@ -246,7 +246,7 @@ class _Builder:
             connection = conv2d(channels, (kernel[0], kernel[1]), strides=(strides[0], strides[1]), **options)
         bias = _bias(step, channels)
         kept = None if facts_of(step.name, step.node).get("bias") is False and not np.any(bias) else bias
-        self.front = Front(tuple(self.items), connection, own, kept, Signal(shape))
+        self.front = Front(tuple(self.items), connection, kernels, kept, Signal(shape))
 
     def _image(self, step: Step, axes: int) -> Shape:
         """The shape before a node that needs pixels."""
@@ -324,7 +324,7 @@ def _axonal(facts: dict[str, Any]) -> Axonal | None:
 
 
 def _pair(step: Step, field: str) -> tuple[int, int]:
-    first, second = whole(step.name, step.node, field, 2, 1)
+    first, second = integers(step.name, step.node, field, 2, 1)
     return first, second
 
 
@@ -350,7 +350,7 @@ def _padding(step: Step, space: int, strides: tuple[int, ...]) -> Any:
     given = step.node.padding
     given = given.decode() if isinstance(given, bytes) else given
     if not isinstance(given, str):
-        each = whole(step.name, step.node, "padding", space, 0)
+        each = integers(step.name, step.node, "padding", space, 0)
         return tuple((number, number) for number in each)
     good = given == "valid" or (given == "same" and all(number == 1 for number in strides))
     actual = f"{given!r} with strides {strides}"

@@ -22,7 +22,7 @@ def no_rates(neurons: tuple[Any, ...]) -> Rates:
     return Rates(tuple(jnp.zeros_like(state.v) for state in neurons), jnp.int32(0))
 
 
-def pulled(
+def update_rates(
     penalty: RatePenalty | None, rates: Rates | None, spikes: list[Array], window: int, targets: Any
 ) -> tuple[Rates | None, list[Array]]:
     """The estimates with one more step, and the derivative of the penalty with respect to each, ``[batch, neurons]``.

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._quantised import whole
+from snnjax._quantised import unscaled
 from snnjax._types import wide
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling
@@ -56,7 +56,7 @@ class Connection:
 
     def fan_out(self, weights: Any) -> Array:
         """The number of nonzero weights that a spike of each input is multiplied by, float32 ``[inputs]``."""
-        there = (whole(weights) != 0).astype(jnp.float32)
+        there = (unscaled(weights) != 0).astype(jnp.float32)
         if self.convolution is None:
             fan_out = jnp.sum(there, axis=1)
         else:

@@ -157,9 +157,9 @@ def _pad(rows: Array, before: int, behind: int) -> Array:
 def _split(delays: Array) -> tuple[Array, Array, Array]:
     """The integer parts of delays, int32, and the fractions that arrive then and a step later; ``[1, 1, neurons]``."""
     delays = delays[None, None, :]
-    whole = jnp.floor(delays)
-    fraction = delays - whole
-    return whole.astype(jnp.int32), 1 - fraction, fraction
+    whole_steps = jnp.floor(delays)
+    fraction = delays - whole_steps
+    return whole_steps.astype(jnp.int32), 1 - fraction, fraction
 
 
 def _share(share: Array, rows: Array) -> Array:
@@ -167,7 +167,7 @@ def _share(share: Array, rows: Array) -> Array:
     return jnp.where((share == 0) & ~jnp.isfinite(rows), 0, share * rows)  # differentiable at a share of 0
 
 
-def _goes_on(ends: Array | None, rows: Array) -> Array:
+def _before_end(ends: Array | None, rows: Array) -> Array:
     """`rows` ``[time, ...]``, 0 after the end of a sequence."""
     if ends is None:
         return rows
@@ -186,11 +186,11 @@ def arrivals(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
     spikes, pending, delays, ends = operands
     num_steps, before = spikes.shape[0], max_delay + 1
     rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # starting at step -before
-    whole, now, next_step = _split(delays)
+    whole_steps, now, next_step = _split(delays)
     reach = _reach(max_delay)
-    # arriving[t + 1] is what neurons sent `whole` steps before t.
-    arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole, reach, later=True))
-    arrived = _goes_on(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
+    # arriving[t + 1] is what neurons sent `whole_steps` before t.
+    arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole_steps, reach, later=True))
+    arrived = _before_end(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
     else:
@@ -204,10 +204,10 @@ def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, 
     spikes, pending, delays, ends, g, g_left = operands
     num_steps, before = spikes.shape[0], max_delay + 1
     missing = before - pending.shape[0]
-    whole, now, next_step = _split(delays)
+    whole_steps, now, next_step = _split(delays)
     reach = _reach(max_delay)
-    # The row of each step starting at -before, and one more, is the cotangent `whole` steps later.
-    g_arriving = _shift(_pad(_goes_on(ends, wide(g)), before, reach + 1), whole, reach, later=False)
+    # The row of each step starting at -before, and one more, is the cotangent `whole_steps` later.
+    g_arriving = _shift(_pad(_before_end(ends, wide(g)), before, reach + 1), whole_steps, reach, later=False)
     soon, later = g_arriving[:-1], g_arriving[1:]
     g_rows = now * soon + _share(next_step, later)
     if ends is None:

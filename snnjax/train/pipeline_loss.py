@@ -103,12 +103,12 @@ def pipeline_loss(
         (1.099, (8, 3))
     """
     _check(params, inputs, targets, pieces)
-    own = jax.tree.map(lambda leaf: leaf[0], params)
+    stage_params = jax.tree.map(lambda leaf: leaf[0], params)
     parts, target_parts = (
         jax.tree.map(lambda leaf: cut(leaf, pieces, min(leaf.ndim - 1, BATCH)), tree)
         for tree in (inputs, targets)
     )
-    *given, _ = vary_alike((own, loss_params, parts, target_parts, lax.axis_index(axis)))
+    *given, _ = vary_alike((stage_params, loss_params, parts, target_parts, lax.axis_index(axis)))
 
     value, gradients = _Pipeline(stage, loss, pieces, axis, *map(lax.stop_gradient, given)).run()
     # The last device has computed it.
@@ -194,8 +194,8 @@ class _Pipeline:
         sums = jax.tree.map(lambda leaf: leaf / self.pieces, carry.sums)
         like = (_floats(self.params), _floats(self.loss_params))
         of_params, of_loss_params = (
-            [each.astype(leaf.dtype) for each, leaf in zip(own, leaves, strict=True)]
-            for own, leaves in zip(sums[1:], like, strict=True)
+            [each.astype(leaf.dtype) for each, leaf in zip(total, leaves, strict=True)]
+            for total, leaves in zip(sums[1:], like, strict=True)
         )
         # The first piece leaves the first device when the others have taken it there and back.
         return sums.loss, (of_params, of_loss_params, [leaf[-self.pieces :] / self.pieces for leaf in left])

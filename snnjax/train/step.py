@@ -89,9 +89,9 @@ def make_train_step(
             )
             return shown, gradients
         shown = objective(params, batch, second_threshold)[1]
-        pulls = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
+        penalty_gradients = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
-        return shown, learn(params, batch, _lengths(batch), pulls)
+        return shown, learn(params, batch, _lengths(batch), penalty_gradients)
 
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
         (error, output), gradients = compute(state.params, batch, second_threshold)

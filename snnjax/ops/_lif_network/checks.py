@@ -158,15 +158,15 @@ def check_surrogates(surrogate: Any, num_layers: int) -> tuple[Surrogate, ...]:
 def check_resets(reset: Any, num_layers: int) -> tuple[str, ...]:
     """One reset per layer, each one of the op's."""
     each = switch_per_layer("reset", reset, num_layers)
-    for own in each:
-        check_choice(_OP, "reset", own, RESETS)
+    for name in each:
+        check_choice(_OP, "reset", name, RESETS)
     return each
 
 
 def check_record_dtypes(record_dtype: Any, num_layers: int) -> tuple[bool, ...]:
     """Whether each layer rounds its recorded membranes."""
     each = switch_per_layer("record_dtype", record_dtype, num_layers)
-    return tuple(check_rounding(_OP, "record_dtype", own) for own in each)
+    return tuple(check_rounding(_OP, "record_dtype", dtype) for dtype in each)
 
 
 def check_state(state: Any, like: Any) -> None:

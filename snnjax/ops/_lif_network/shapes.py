@@ -51,12 +51,14 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     wide, widths = sum_dtype(operands.dtype), [state.v.shape[-1] for state in operands.first]
     each = list(zip(widths, operands.constants, switches.layers, strict=True))
     last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
-    last = tuple(_left(own, layer) for own, layer in zip(last, switches.layers, strict=True))
+    last = tuple(_left(*layer) for layer in zip(last, switches.layers, strict=True))
     results = Results(
         output=timed(widths[-1] if readout is None else readout.shape[-1]),
         counts=tuple(per_sequence(width, dtype=wide) for width in widths),
         dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
-        spikes=tuple(spikes(n, own.capacity) if own.records_spikes else None for n, _, own in each),
+        spikes=tuple(
+            spikes(width, layer.capacity) if layer.records_spikes else None for width, _, layer in each
+        ),
         last=last,
         last_readout=readout,
     )
@@ -65,7 +67,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     of_inputs: tuple[Any, Any] = (None, None)
     if not isinstance(operands.inputs, SparseSpikes):
         of_inputs = marks(operands.inputs.shape[-1]), timed(dtype=jnp.bool_)
-    return ForwardResults(results, Record(*of_inputs, tuple(record(*own) for own in each)))
+    return ForwardResults(results, Record(*of_inputs, tuple(record(*layer) for layer in each)))
 
 
 def _left(state: Any, layer: LayerSwitches) -> Any:
