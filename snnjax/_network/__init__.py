@@ -40,13 +40,13 @@ from snnjax._network.specs import (
     NetworkParams,
     NetworkState,
     ReadoutSpec,
+    expand,
     fit_layers,
     second_thresholds,
-    spread,
     warn_unless_below,
 )
 from snnjax._sharding import gathered
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
@@ -133,7 +133,7 @@ class Network:
             ValueError: if `batch` is not an integer of at least 0.
         """
         check_size("network.initial_state", "batch", batch)
-        params = self.spread(params)
+        params = self.expand(params)
         last = None
         if self.readout is not None and params.readout is not None:
             last = self.readout.neuron.initial_state(params.readout.neuron, batch)
@@ -151,14 +151,14 @@ class Network:
         each = zip(self.layers, params.layers, strict=True)
         return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
 
-    def spread(self, params: NetworkParams) -> NetworkParams:
+    def expand(self, params: NetworkParams) -> NetworkParams:
         """The parameters as `apply` uses them: one constant per neuron, and masked weights."""
         check_params("network", params, self.layers, self.readout)
         last = None
         if self.readout is not None and params.readout is not None:
-            last = spread(self.readout, params.readout)
+            last = expand(self.readout, params.readout)
         each = zip(self.layers, params.layers, strict=True)
-        return NetworkParams(tuple(spread(*own) for own in each), last)
+        return NetworkParams(tuple(expand(*own) for own in each), last)
 
     def apply(
         self,
@@ -208,7 +208,7 @@ class Network:
     def checked(
         self, params: NetworkParams, state: NetworkState | None, inputs: Any, lengths: Any
     ) -> tuple[NetworkParams, NetworkState, Any, Array | None]:
-        """The arguments of `apply`, checked, in the form in which the layers run: `spread`, and with a state."""
+        """The arguments of `apply`, checked, in the form in which the layers run: by `expand`, and with a state."""
         params, state, inputs, lengths = gathered((params, state, inputs, lengths))
         _check_inputs(inputs, self.num_inputs)
         if state is None:
@@ -217,12 +217,12 @@ class Network:
             _check_batch(state, *inputs.shape[:2])
             check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
         lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
-        params = self.spread(params)
+        params = self.expand(params)
         check_dtypes("network.apply", params)
         return params, state, inputs, lengths
 
     def second_thresholds(self, params: NetworkParams, override: Any = None) -> Sequence[Any]:
-        """The second threshold of each layer that lists its spikes, for `spread` parameters, else None.
+        """The second threshold of each layer that lists its spikes, for parameters of `expand`, else None.
 
         Overriding thresholds are checked.
         """
@@ -293,8 +293,8 @@ def _check_specs(layers: Any, readout: Any) -> None:
 
 def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
     """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
-    own, batch, valid = spread(spec, own), x.shape[1], steps_within(x.shape[0], lengths)
-    before = jax.tree.map(wide, _no_spikes(own, batch))
+    own, batch, valid = expand(spec, own), x.shape[1], steps_within(x.shape[0], lengths)
+    before = jax.tree.map(upcast, _no_spikes(own, batch))
     start = Carry(spec.neuron.initial_state(own.neuron, batch), before, None)
     full = dataclasses.replace(spec, capacity=None)
     x = widened(rounded(within(x, valid), own.weights.dtype))
@@ -304,7 +304,7 @@ def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None)
 
 def _activity(spikes: Array, lengths: Array | None) -> Array:
     """The mean activity of a layer over the sequences with at least one step."""
-    (rates,) = mean_activity([jnp.sum(wide(spikes), axis=0)], spikes.shape[0], lengths)
+    (rates,) = mean_activity([jnp.sum(upcast(spikes), axis=0)], spikes.shape[0], lengths)
     return jnp.mean(rates, where=None if lengths is None else lengths[:, None] > 0)
 
 

@@ -28,7 +28,7 @@ from snnjax._network.specs import (
     NetworkState,
     ReadoutSpec,
 )
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.neurons import GLIF, GLIFConstants
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._chunks import in_chunks
@@ -182,7 +182,7 @@ def _delayed(
     if spec is None or pending is None:
         return x, None
     steps = call.delays(index).inputs
-    x, left = delayed(spec, steps, x, wide(pending.inputs), lengths, call.implementation)
+    x, left = delayed(spec, steps, x, upcast(pending.inputs), lengths, call.implementation)
     return x, pending._replace(inputs=left.astype(pending.inputs.dtype))
 
 
@@ -195,11 +195,11 @@ def _run_scanned(
     if pending is not None and pending.recurrent is not None and spec.delays is not None:
         feedback = call.delays(index).recurrent
     carried = state.spikes[index], None if pending is None else pending.recurrent
-    start = Carry(state.neurons[index], *jax.tree.map(wide, carried))
+    start = Carry(state.neurons[index], *jax.tree.map(upcast, carried))
     offsets = None if call.offsets is None else call.offsets[index]
     options = (valid, call.implementation, "membranes" in call.record, feedback, offsets)
     end, steps = run_layer(spec, own, start, x, second, *options)
-    counts = jnp.sum(wide(steps.counted), axis=0)
+    counts = jnp.sum(upcast(steps.counted), axis=0)
     last, left = jax.tree.map(lambda new, old: new.astype(old.dtype), (end.spikes, end.pending), carried)
     pending = None if pending is None else pending._replace(recurrent=left)
     shown = (counts, overflow(steps.listed), steps.listed, steps.membranes)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_choice, check_integer, check_switches
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, wide
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
 from snnjax.neurons._constants import check_constant, check_decay, draw, draw_raw_decay, raw_to_decay
 from snnjax.neurons._glif import GLIF
 from snnjax.neurons._neuron import Neuron
@@ -37,7 +37,7 @@ class Model(NamedTuple):
     params: type[Any]  # a NamedTuple with a field for each parameter; the last one has a value per neuron
     state: type[Any]  # a NamedTuple of one or two fields
     parameters: tuple[Parameter, ...]
-    # (physical values of the parameters, **switches) -> constants; decays and computations with them are wide
+    # (physical values of the parameters, **switches) -> constants; decays come in the accumulation dtype
     constants: Callable[..., GLIFConstants]
     switches: tuple[str, ...] = ()  # those arguments that `constants` takes
     resets: tuple[str, ...] = RESETS  # the first one if it has no argument for it
@@ -122,9 +122,9 @@ def constants_of(
     learned: tuple[bool, ...],
     **switches: Any,
 ) -> GLIFConstants:
-    """The constants of the generalised LIF equation: decays are between 0 and 1, and wide."""
+    """The constants of the generalised LIF equation: decays are between 0 and 1, in the accumulation dtype."""
     values = zip(learned_alone(params, learned), decays, strict=True)
-    physical = (raw_to_decay(wide(value)) if is_decay else value for value, is_decay in values)
+    physical = (raw_to_decay(upcast(value)) if is_decay else value for value, is_decay in values)
     return function(*physical, **switches)
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check, check_choice, shown
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, wide
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
 from snnjax.neurons._glif import GLIF, advance
 from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
@@ -88,7 +88,7 @@ class Neuron(NamedTuple):
         membrane, threshold, after = self.advance(params, state, inputs)
         if not self.spikes:
             return self.finish(after, jnp.zeros_like(membrane)), membrane.astype(inputs.dtype)
-        distance = wide(membrane) - align(wide(threshold), membrane)
+        distance = upcast(membrane) - align(upcast(threshold), membrane)
         spikes = spike(distance, self.surrogate).astype(inputs.dtype)
         return self.finish(after, spikes), spikes
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check, check_float_array, check_shape, check_size
-from snnjax._types import sum_dtype
+from snnjax._types import accumulation_dtype
 from snnjax.ops._glif_step import align
 
 
@@ -34,7 +34,7 @@ def check_inputs(op: str, params: Any, v: Array, inputs: Array) -> None:
     check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give it the shape of the state")
     hint = "Cast it, or call init with that dtype"
     dtype = jax.tree.leaves(params)[0].dtype
-    fits = inputs.dtype in (dtype, sum_dtype(dtype))
+    fits = inputs.dtype in (dtype, accumulation_dtype(dtype))
     check(fits, op, "inputs", f"have dtype {dtype.name}", inputs.dtype.name, hint)
 
 
@@ -44,7 +44,7 @@ def at_zero(batch: int, like: Array) -> Array:
     Each part of a state needs its own: JAX does not donate one buffer twice.
     """
     check_size("Neuron.initial_state", "batch", batch)
-    return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
+    return jnp.zeros((batch, *like.shape), accumulation_dtype(like.dtype))
 
 
 def aligned(constants: Any, like: Array) -> Any:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.online.learner import RatePenalty
 
 
@@ -34,4 +34,4 @@ def update_rates(
     steps = jnp.minimum(rates.steps + 1, window)
     each = zip(rates.means, spikes, strict=True)
     means = tuple(mean + (now - mean) / steps.astype(mean.dtype) for mean, now in each)
-    return Rates(means, steps), [wide(each) for each in jax.grad(penalty)(means, targets)]
+    return Rates(means, steps), [upcast(each) for each in jax.grad(penalty)(means, targets)]

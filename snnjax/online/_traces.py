@@ -9,7 +9,7 @@ from jaxtyping import Array
 from snnjax._network import Network
 from snnjax._network.scan import counted, fire
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState, ReadoutSpec
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -63,9 +63,9 @@ def readout_decay(network: Network, params: NetworkParams, state: NetworkState) 
 
 def sources_of(params: LayerParams, x: Array, before: Array | None) -> Array:
     """Everything that a neuron sums, in the accumulation dtype: inputs, recurrent spikes, and 1 for a bias."""
-    parts = [wide(x.astype(params.weights.dtype))]
+    parts = [upcast(x.astype(params.weights.dtype))]
     if before is not None:
-        parts.append(wide(before))
+        parts.append(upcast(before))
     if params.bias is not None:
         parts.append(jnp.ones_like(parts[0][:, :1]))
     return jnp.concatenate(parts, axis=-1)
@@ -74,7 +74,7 @@ def sources_of(params: LayerParams, x: Array, before: Array | None) -> Array:
 def _weights(params: LayerParams) -> Array:
     """The weights of all sources, ``[sources, neurons]``."""
     parts = [params.weights, params.recurrent, None if params.bias is None else params.bias[None, :]]
-    return jnp.concatenate([wide(part) for part in parts if part is not None])
+    return jnp.concatenate([upcast(part) for part in parts if part is not None])
 
 
 def no_traces(params: LayerParams, state: Any, filtered: bool, is_presynaptic: bool) -> Traces:
@@ -113,7 +113,7 @@ def advance(
         before = type(state)(*components)
         membrane, threshold, after = spec.neuron.advance(constants, before, current)
         after = spec.neuron.finish(after, jnp.zeros_like(membrane))
-        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
         return tuple(after), membrane, threshold
 
     def distance(*arguments: Any) -> tuple[tuple[Array, ...], Array]:
@@ -154,7 +154,7 @@ def _fired(
     def both(membrane: Array) -> tuple[Array, Array]:
         listed, true_spikes = fire(spec, params, membrane, threshold, second, None, "composed")
         listed = listed.to_dense() if isinstance(listed, SparseSpikes) else listed
-        return wide(listed), wide(counted(spec, true_spikes, membrane, threshold, second, params, None))
+        return upcast(listed), upcast(counted(spec, true_spikes, membrane, threshold, second, params, None))
 
     (listed, true_spikes), pull_back = jax.vjp(both, membrane)
     unit, zero = jnp.ones_like(listed), jnp.zeros_like(listed)

@@ -11,7 +11,7 @@ from snnjax._network import Network
 from snnjax._network.compare import check_state
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
 from snnjax._quantised import refuse_gradient
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.online._rates import Rates, no_rates, update_rates
 from snnjax.online._traces import LayerStep, advance, no_traces, readout_decay, sources_of
 from snnjax.online.learner import Learner, RatePenalty, StepLoss
@@ -191,7 +191,7 @@ def _learner(
 
     def init(params: NetworkParams, batch: int) -> OnlineCarry:
         refuse_gradient("online", params)
-        state, layers = network.initial_state(params, batch), _all(network.spread(params))
+        state, layers = network.initial_state(params, batch), _all(network.expand(params))
         each = zip(layers, _states(state), filtered, strict=True)
         traces = tuple(no_traces(*layer, is_presynaptic) for layer in each)
         return OnlineCarry(state, traces, None if penalty is None else no_rates(state.neurons))
@@ -201,9 +201,9 @@ def _learner(
     ) -> tuple[OnlineCarry, NetworkParams, Array]:
         check_state("online", "carry", carry, init, params, inputs.shape[0])
         # Masks and shared constants act on parameters linearly, so gradients are pulled back through them.
-        spread, pull_back = jax.vjp(network.spread, params)
-        layers, kappa = _all(spread), readout_decay(network, spread, carry.state)
-        second, x, layer_steps, states = network.second_thresholds(spread), inputs, [], []
+        expanded, pull_back = jax.vjp(network.expand, params)
+        layers, kappa = _all(expanded), readout_decay(network, expanded, carry.state)
+        second, x, layer_steps, states = network.second_thresholds(expanded), inputs, [], []
         for index, (spec, layer_params) in enumerate(zip(specs, layers, strict=True)):
             before = None if index == len(network.layers) else carry.state.spikes[index]
             sources = sources_of(layer_params, x, before)
@@ -254,14 +254,16 @@ def _gradients(
 ) -> list[LayerParams]:
     """The gradients, from the last layer to the first; `penalty_gradients` are by the rates of the layers, or empty."""
     gradients: list[LayerParams] = []
-    error = reaching = wide(signal)
+    error = reaching = upcast(signal)
     for index in reversed(range(len(layers))):
         layer_params, layer_step = layers[index], layer_steps[index]
         if feedback is not None and index < len(feedback):
-            reaching = error @ wide(feedback[index])
+            reaching = error @ upcast(feedback[index])
         penalty_gradient = penalty_gradients[index] if index < len(penalty_gradients) else None
         gradients.insert(0, _as_params(layer_params, *_times_traces(layer_step, reaching, penalty_gradient)))
-        reaching = (reaching * layer_step.fired.slope * layer_step.by_current) @ wide(layer_params.weights).T
+        reaching = (reaching * layer_step.fired.slope * layer_step.by_current) @ upcast(
+            layer_params.weights
+        ).T
     return gradients
 
 

@@ -13,7 +13,7 @@ from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check, check_float, check_integer, check_real_array, check_shape
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
@@ -111,7 +111,7 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     rows = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
     if not jnp.issubdtype(rows.dtype, jnp.floating):
         rows = rows.astype(delays.dtype)
-    return rows, bounded(delays, max_delay, neurons, sum_dtype(rows.dtype))
+    return rows, bounded(delays, max_delay, neurons, accumulation_dtype(rows.dtype))
 
 
 def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
@@ -189,7 +189,7 @@ def arrivals(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
     whole_steps, now, next_step = _split(delays)
     reach = _reach(max_delay)
     # arriving[t + 1] is what neurons sent `whole_steps` before t.
-    arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole_steps, reach, later=True))
+    arriving = upcast(_shift(_pad(rows, reach + 1 - before, 0), whole_steps, reach, later=True))
     arrived = _before_end(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
@@ -207,16 +207,18 @@ def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, 
     whole_steps, now, next_step = _split(delays)
     reach = _reach(max_delay)
     # The row of each step starting at -before, and one more, is the cotangent `whole_steps` later.
-    g_arriving = _shift(_pad(_before_end(ends, wide(g)), before, reach + 1), whole_steps, reach, later=False)
+    g_arriving = _shift(
+        _pad(_before_end(ends, upcast(g)), before, reach + 1), whole_steps, reach, later=False
+    )
     soon, later = g_arriving[:-1], g_arriving[1:]
     g_rows = now * soon + _share(next_step, later)
     if ends is None:
-        g_rows = g_rows + _pad(wide(g_left), num_steps, 0)
+        g_rows = g_rows + _pad(upcast(g_left), num_steps, 0)
     else:
         reach = _reach(num_steps)
-        padded = _pad(wide(g_left), reach, num_steps)
+        padded = _pad(upcast(g_left), reach, num_steps)
         g_rows = g_rows + _shift(padded, ends[None, :, None], reach, later=True)
-    rows = wide(jnp.concatenate([_pad(pending, missing, 0), spikes]))
+    rows = upcast(jnp.concatenate([_pad(pending, missing, 0), spikes]))
     g_delays = jnp.sum(jnp.where(rows == 0, 0, rows * (later - soon)), axis=(0, 1))
     g_rows = g_rows[missing:].astype(spikes.dtype)
     return g_rows[pending.shape[0] :], g_rows[: pending.shape[0]], g_delays

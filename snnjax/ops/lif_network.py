@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 from snnjax._check import as_lengths, check_size
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype
+from snnjax._types import accumulation_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network import checks
@@ -214,7 +214,7 @@ def _state_of(
         return make((batch, layer.connection.num_outputs(layer.weights.shape)), dtype)
 
     def membranes(layer: LIFLayer | LeakyReadout) -> Any:
-        return per_output(layer, sum_dtype(layer.weights.dtype))
+        return per_output(layer, accumulation_dtype(layer.weights.dtype))
 
     def pending(layer: LIFLayer, longest: int) -> Any:
         num_inputs = layer.connection.num_inputs(layer.weights.shape)
@@ -283,7 +283,7 @@ def _delays(layer: LIFLayer) -> Array | None:
     if most is None or layer.delays is None:
         return None
     inputs = layer.connection.num_inputs(layer.weights.shape)
-    return bounded(jnp.asarray(layer.delays), most, inputs, sum_dtype(layer.weights.dtype))
+    return bounded(jnp.asarray(layer.delays), most, inputs, accumulation_dtype(layer.weights.dtype))
 
 
 def _second_state(op: str, second: SecondState | None, v: Any) -> SecondState | None:

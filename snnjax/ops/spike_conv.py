@@ -13,7 +13,7 @@ from snnjax._batching import SHARED
 from snnjax._check import check, check_float_array
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.ops.spike_matmul import neurons_of, without_zeros
@@ -156,7 +156,7 @@ def _rows_backward(operands: tuple[Array, Array], geometry: Convolution) -> tupl
 
 def _reference(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
     ids, values, weights = operands
-    return _rows_reference((scatter(ids, wide(values), geometry.num_inputs), weights), geometry)
+    return _rows_reference((scatter(ids, upcast(values), geometry.num_inputs), weights), geometry)
 
 
 # Compiled once, not in each call outside jit.
@@ -171,7 +171,7 @@ def _values_backward(operands: tuple[Array, Array, Array], geometry: Convolution
 
 def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
     ids, values, g = operands
-    return _rows_backward((scatter(ids, wide(values), geometry.num_inputs), g), geometry)
+    return _rows_backward((scatter(ids, upcast(values), geometry.num_inputs), g), geometry)
 
 
 def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from snnjax._check import check, check_real_array
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
 
@@ -132,7 +132,7 @@ def dense_product(dense: Array, weights: Any) -> Array:
     """``dense @ weights`` as in `wide_product`, where an entry of 0 adds nothing whatever its weights."""
     if isinstance(weights, Quantised):
         # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
-        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), wide(weights.scale))
+        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), upcast(weights.scale))
     return without_zeros(wide_product, dense, weights)
 
 
@@ -142,12 +142,14 @@ def wide_product(entries: Array, matrix: Array) -> Array:
     Few sums have more digits than the matrix. If none has, they are multiplied in its dtype: faster on most platforms,
     and the matrix need not be converted.
     """
-    multiply = functools.partial(jnp.matmul, preferred_element_type=sum_dtype(matrix.dtype))
+    multiply = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(matrix.dtype))
     if entries.dtype == matrix.dtype:
         return multiply(entries, matrix)
     narrow = entries.astype(matrix.dtype)
     is_longer = any_group(narrow.astype(entries.dtype) != entries)
-    return jax.lax.cond(is_longer, lambda: multiply(entries, wide(matrix)), lambda: multiply(narrow, matrix))
+    return jax.lax.cond(
+        is_longer, lambda: multiply(entries, upcast(matrix)), lambda: multiply(narrow, matrix)
+    )
 
 
 def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weights: Array) -> Array:
@@ -163,7 +165,7 @@ def _without_zeros_not_finite(
     multiply: Callable[[Array, Array], Array], dense: Array, weights: Array
 ) -> Array:
     """The same for weights with infinities and NaNs: the finite part, and counts of +inf, -inf and NaN."""
-    dtype = sum_dtype(weights.dtype)
+    dtype = accumulation_dtype(weights.dtype)
 
     def count(entries: Array, kind: Array) -> Array:
         return multiply(entries.astype(dtype), kind.astype(dtype))
@@ -179,19 +181,19 @@ def _without_zeros_not_finite(
 
 def _weight_rows(ids: Array, weights: Array) -> Array:
     """``[rows, capacity, outputs]``: the listed rows of the weights, row 0 where an id is out of range."""
-    return wide(weights)[jnp.where(in_range(ids, weights.shape[0]), ids.astype(jnp.int32), 0)]
+    return upcast(weights)[jnp.where(in_range(ids, weights.shape[0]), ids.astype(jnp.int32), 0)]
 
 
 def _reference(operands: tuple[Array, Array, Any], _: tuple[()]) -> tuple[Array]:
     ids, values, weights = operands
     if isinstance(weights, Quantised):
-        numbers = weights.values.astype(sum_dtype(weights.dtype))
-        (sums,) = _reference((ids, wide(values), numbers), ())
-        return (scaled(sums, wide(weights.scale)).astype(weights.dtype),)
+        numbers = weights.values.astype(accumulation_dtype(weights.dtype))
+        (sums,) = _reference((ids, upcast(values), numbers), ())
+        return (scaled(sums, upcast(weights.scale)).astype(weights.dtype),)
     if not prefers_lists(ids, weights.shape[0]):
-        dense = scatter(ids, wide(values), weights.shape[0])
+        dense = scatter(ids, upcast(values), weights.shape[0])
         return (dense_product(dense, weights).astype(weights.dtype),)
-    entries, rows = wide(values)[:, :, None], _weight_rows(ids, weights)
+    entries, rows = upcast(values)[:, :, None], _weight_rows(ids, weights)
     # A value of 0 adds nothing whatever its weights, but has a derivative.
     used = in_range(ids, weights.shape[0])[:, :, None] & ((entries != 0) | jnp.isfinite(rows))
     return (jnp.sum(jnp.where(used, entries * rows, 0), axis=1).astype(weights.dtype),)
@@ -205,10 +207,10 @@ def _values_backward(operands: tuple[Array, Array, Array], _: tuple[()]) -> tupl
     """``dvalues[b, k] = <weights[ids[b, k]], g[b]>``."""
     ids, weights, g = operands
     if prefers_lists(ids, weights.shape[0]):
-        products = jnp.sum(_weight_rows(ids, weights) * wide(g)[:, None, :], axis=-1)
+        products = jnp.sum(_weight_rows(ids, weights) * upcast(g)[:, None, :], axis=-1)
         products = jnp.where(in_range(ids, weights.shape[0]), products, 0)
     else:
-        products = gather(jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)), ids)
+        products = gather(jnp.matmul(g, weights.T, preferred_element_type=accumulation_dtype(g.dtype)), ids)
     return (products.astype(g.dtype),)
 
 
@@ -217,10 +219,10 @@ def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) ->
     ids, values, g = operands
     if prefers_lists(ids, num_neurons):
         rows = jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), num_neurons)
-        updates = wide(values)[:, :, None] * wide(g)[:, None, :]
+        updates = upcast(values)[:, :, None] * upcast(g)[:, None, :]
         d_weights = jnp.zeros((num_neurons, g.shape[-1]), updates.dtype).at[rows].add(updates, mode="drop")
     else:
-        d_weights = wide_product(scatter(ids, wide(values), num_neurons).T, g)
+        d_weights = wide_product(scatter(ids, upcast(values), num_neurons).T, g)
     return (d_weights.astype(g.dtype),)
 
 
@@ -319,7 +321,7 @@ _rows_composed = jax.jit(_rows_reference, static_argnums=1)
 def _rows_backward(operands: tuple[Array, Array], _: tuple[()]) -> tuple[Array]:
     """``dweights[i] += spikes[b, i] * g[b]``."""
     rows, g = operands
-    return (jnp.matmul(rows.T, g, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype),)
+    return (jnp.matmul(rows.T, g, preferred_element_type=accumulation_dtype(g.dtype)).astype(g.dtype),)
 
 
 def _call_rows(operands: tuple[Array, Any], _: tuple[()], results: Any) -> list[Array]:
@@ -361,7 +363,7 @@ def _rows_bwd(implementation: str | None, residuals: tuple[Array, Array], g: Arr
     rows, weights = residuals
     (d_weights,) = evaluate(_ROWS_BACKWARD, (rows, g), (0, 0), (SHARED,), implementation=implementation)
     # Every entry of `rows` has a cotangent, spike or not: a dense product, at which XLA is good.
-    d_rows = jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype)
+    d_rows = jnp.matmul(g, weights.T, preferred_element_type=accumulation_dtype(g.dtype)).astype(g.dtype)
     return d_rows, d_weights
 
 

@@ -11,7 +11,7 @@ from snnjax import online
 from snnjax._network import Network
 from snnjax._network.scan import within
 from snnjax._network.specs import NetworkParams
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.data import Batch
 from snnjax.metrics.decode import has_label
 from snnjax.sparse_spikes import SparseSpikes
@@ -55,10 +55,10 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
             labels = labels[None] if has_labels_of_steps else batch.labels
             targets = labels, inside.astype(jnp.int32), *(jnp.where(inside, weight, 0) for weight in weights)
             state, of_step, _ = learner.step(params, state, x, targets)
-            return (state, jax.tree.map(lambda before, new: before + wide(new), total, of_step)), None
+            return (state, jax.tree.map(lambda before, new: before + upcast(new), total, of_step)), None
 
         each = batch.labels if has_labels_of_steps else jnp.zeros((num_steps, 0), jnp.int32)
-        start = learner.init(params, size), jax.tree.map(lambda leaf: jnp.zeros_like(wide(leaf)), params)
+        start = learner.init(params, size), jax.tree.map(lambda leaf: jnp.zeros_like(upcast(leaf)), params)
         (_, total), _ = jax.lax.scan(step, start, (within(batch.inputs, valid), each, valid))
         return jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), total, params)
 
@@ -67,7 +67,7 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
 
 def _weighted(output: Array, weights: Array) -> Array:
     """The output in the accumulation dtype, whose cotangent is multiplied by a weight for each sample."""
-    output = wide(output)
+    output = upcast(output)
     fixed = jax.lax.stop_gradient(output)
     return fixed + weights[:, None].astype(output.dtype) * (output - fixed)
 

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check, check_integer
 from snnjax._sharding import vary_alike
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, read
 
 _OP = "pipeline_loss"
@@ -206,10 +206,10 @@ class _Pipeline:
         _check_loss(loss)
         slots = max(2 * self.distance, 1)
         of_params, of_loss_params = (
-            [jnp.zeros(leaf.shape, sum_dtype(leaf.dtype)) for leaf in _floats(tree)]
+            [jnp.zeros(leaf.shape, accumulation_dtype(leaf.dtype)) for leaf in _floats(tree)]
             for tree in (self.params, self.loss_params)
         )
-        sums = _Sums(jnp.zeros((), sum_dtype(loss.dtype)), of_params, of_loss_params)
+        sums = _Sums(jnp.zeros((), accumulation_dtype(loss.dtype)), of_params, of_loss_params)
         held = jax.tree.map(lambda leaf: jnp.zeros((slots, *leaf.shape), leaf.dtype), x)
         arrived = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), x)
         return self.alike(_Carry(held, arrived, _floats(arrived), sums))
@@ -266,7 +266,7 @@ class _Pipeline:
                 lambda loss_params, y: self.loss(loss_params, y, target), self.loss_params, y
             )
             of_params, of_y = map(_floats, pull(jnp.ones_like(value)))
-            return sums.loss + wide(value), _added(sums.loss_params, of_params), of_y
+            return sums.loss + upcast(value), _added(sums.loss_params, of_params), of_y
 
         value, of_loss_params, cotangents = lax.cond(
             self.me == self.distance,
@@ -297,7 +297,7 @@ def _with_floats(tree: Any, floats: list[Array], other: Callable[[Any], Any]) ->
 
 
 def _added(sums: list[Array], new: list[Array]) -> list[Array]:
-    return [before + wide(each) for before, each in zip(sums, new, strict=True)]
+    return [before + upcast(each) for before, each in zip(sums, new, strict=True)]
 
 
 def _check(params: Any, inputs: Any, targets: Any, pieces: int) -> None:

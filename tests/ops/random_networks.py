@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network
-from snnjax._types import RESETS, SURROGATES, sum_dtype
+from snnjax._types import RESETS, SURROGATES, accumulation_dtype
 from snnjax.neurons import SecondState
 from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._connection import Connection
@@ -166,7 +166,7 @@ def _delays(form: Form, index: int, layer: LIFLayer, rng: np.random.Generator) -
     steps = rng.integers(0, 8 * most + 1, shape) / 8
     steps = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), np.floor(steps), steps)
     steps = np.where(rng.random(shape) < _BEYOND, rng.choice([-1.0, most + 1.5], shape), steps)
-    return jnp.asarray(steps, sum_dtype(jnp.dtype(form.dtype)))
+    return jnp.asarray(steps, accumulation_dtype(jnp.dtype(form.dtype)))
 
 
 def _pending(form: Form, inputs: list[int], rng: np.random.Generator) -> tuple[Any, ...]:

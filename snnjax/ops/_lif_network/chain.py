@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, wide
+from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, upcast
 from snnjax.ops._connection import Connection
 from snnjax.ops._glif_step import align
 from snnjax.ops._lif_network.layer import (
@@ -58,7 +58,7 @@ def forward(operands: Operands, switches: Switches) -> ForwardResults:
     counts, dropped, spikes = [], [], []
     for neurons, _, run, sent, _ in layers:
         true_spikes = neurons.true_spikes(run, valid, dtype)
-        counts.append(jnp.sum(wide(true_spikes), axis=0))
+        counts.append(jnp.sum(upcast(true_spikes), axis=0))
         dropped.append(_dropped(true_spikes, neurons.switches.capacity))
         spikes.append(
             _as_result(neurons, sent, true_spikes, run) if neurons.switches.records_spikes else None
@@ -138,7 +138,7 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
     if are_lists:
         ids, values = x.ids, x.values
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
-        x = _as_dense(ids, wide(values.astype(operands.dtype)), width)
+        x = _as_dense(ids, upcast(values.astype(operands.dtype)), width)
     return _inside(x if are_lists else x.astype(operands.dtype), _valid(operands))
 
 
@@ -172,7 +172,7 @@ def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     multiply = product if again else Connection.current
     rows: Any = multiply(connection, rows_of(x), linear.weights)
-    rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
+    rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
 
@@ -204,7 +204,7 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, run: LayerRun) ->
 
 def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known: Known) -> Array:
     """A step of the leaky read-out, ``v = decay * v + gain * current``."""
-    decay, gain = (align(wide(constant), v) for constant in constants)
+    decay, gain = (align(upcast(constant), v) for constant in constants)
     new = decay * v + gain * current
     new = new if known.inside is None else jnp.where(known.inside[..., None], new, v)
     return new if known.record is None else recorded(new, known.record)
@@ -258,7 +258,7 @@ def _results_again(
         readout = operands.readout
         current = _apply(readout.linear, output, switches.readout, again=True)
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
-        states = wide(results.output)
+        states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
         replay: Any = replayed(_leaky_step, *given)
         output, last_readout = replay

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
@@ -187,7 +187,7 @@ def layer_again(
     """The same as recorded, in the accumulation dtype: its vjp is that of the steps at the recorded states."""
     spikes, dtype = None, first.v.dtype
     if neurons.constants.recurrent is not None:
-        first = first._replace(spikes=wide(first.spikes))
+        first = first._replace(spikes=upcast(first.spikes))
         spikes = neurons.listed_spikes(run, valid, dtype)
     step = functools.partial(_state_after, neurons.switches)
     states = LayerState(run.v, run.w, spikes)

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from snnjax._types import id_dtype, sum_dtype
+from snnjax._types import accumulation_dtype, id_dtype
 from snnjax.ops._lif_network.recorded import recorded_dtype
 from snnjax.ops._lif_network.records import (
     ForwardResults,
@@ -43,18 +43,18 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
         return LayerRecord(
             v=timed(width, dtype=kept),
             listed_v=timed(layer.capacity or 0, dtype=kept) if layer.records_listed else None,
-            current=timed(width, dtype=wide) if layer.records_current else None,
+            current=timed(width, dtype=sums) if layer.records_current else None,
             spikes=marks(width),
             listed=None if layer.capacity is None else marks(width),
         )
 
-    wide, widths = sum_dtype(operands.dtype), [state.v.shape[-1] for state in operands.first]
+    sums, widths = accumulation_dtype(operands.dtype), [state.v.shape[-1] for state in operands.first]
     each = list(zip(widths, operands.constants, switches.layers, strict=True))
     last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
     last = tuple(_left(*layer) for layer in zip(last, switches.layers, strict=True))
     results = Results(
         output=timed(widths[-1] if readout is None else readout.shape[-1]),
-        counts=tuple(per_sequence(width, dtype=wide) for width in widths),
+        counts=tuple(per_sequence(width, dtype=sums) for width in widths),
         dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
         spikes=tuple(
             spikes(width, layer.capacity) if layer.records_spikes else None for width, _, layer in each
