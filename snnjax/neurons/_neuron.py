@@ -14,7 +14,7 @@ from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
 
 
-def own_threshold(params: Any) -> Array:
+def threshold_of_params(params: Any) -> Array:
     """The resting threshold of parameters that hold it under that name."""
     return params.threshold
 
@@ -44,7 +44,7 @@ class Neuron(NamedTuple):
     integrate: Callable[..., tuple[Array, Array, Any]] | None = None
     # (state after the step, spikes[batch, neurons]) -> new state, of neurons whose state depends on these spikes
     fire: Callable[[Any, Array], Any] | None = None
-    threshold: Callable[[Any], Array] = own_threshold  # (params) -> resting threshold [neurons]
+    threshold: Callable[[Any], Array] = threshold_of_params  # (params) -> resting threshold [neurons]
     surrogate: Surrogate = superspike()  # surrogate of the spikes
     rest: float = 0.0  # the membrane at rest without input, in the unit of the threshold
     spikes: bool = True  # else the output is the membrane

@@ -85,7 +85,7 @@ def delay_spikes(
     operands = vary_alike((rows, pending.astype(rows.dtype), steps, ends))
     if implementation == "composed":
         return delayed(operands, int(max_delay))
-    return _delay_spikes(*operands, int(max_delay), implementation)
+    return _delay_spikes(operands, int(max_delay), implementation)
 
 
 def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
@@ -167,7 +167,7 @@ def _share(share: Array, rows: Array) -> Array:
     return jnp.where((share == 0) & ~jnp.isfinite(rows), 0, share * rows)  # differentiable at a share of 0
 
 
-def _before_end(ends: Array | None, rows: Array) -> Array:
+def _zero_after(ends: Array | None, rows: Array) -> Array:
     """`rows` ``[time, ...]``, 0 after the end of a sequence."""
     if ends is None:
         return rows
@@ -190,7 +190,7 @@ def arrivals(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
     reach = _reach(max_delay)
     # arriving[t + 1] is what neurons sent `whole_steps` before t.
     arriving = upcast(_shift(_pad(rows, reach + 1 - before, 0), whole_steps, reach, later=True))
-    arrived = _before_end(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
+    arrived = _zero_after(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
     else:
@@ -208,7 +208,7 @@ def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, 
     reach = _reach(max_delay)
     # The row of each step starting at -before, and one more, is the cotangent `whole_steps` later.
     g_arriving = _shift(
-        _pad(_before_end(ends, upcast(g)), before, reach + 1), whole_steps, reach, later=False
+        _pad(_zero_after(ends, upcast(g)), before, reach + 1), whole_steps, reach, later=False
     )
     soon, later = g_arriving[:-1], g_arriving[1:]
     g_rows = now * soon + _share(next_step, later)
@@ -253,40 +253,29 @@ def _axes(ends: Array | None) -> tuple[int | None, ...]:
     return 1, 1, SHARED, None if ends is None else 0
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _delay_spikes(
-    spikes: Array,
-    pending: Array,
-    delays: Array,
-    ends: Array | None,
-    max_delay: int,
-    implementation: str | None,
+    operands: tuple[Any, ...], max_delay: int, implementation: str | None
 ) -> tuple[Array, Array]:
-    operands = spikes, pending, delays, ends
-    return evaluate(_FORWARD, operands, _axes(ends), (1, 1), max_delay, implementation=implementation)
+    axes = _axes(operands[3])
+    return evaluate(_FORWARD, operands, axes, (1, 1), max_delay, implementation=implementation)
 
 
 def _fwd(
-    spikes: Array,
-    pending: Array,
-    delays: Array,
-    ends: Array | None,
-    max_delay: int,
-    implementation: str | None,
+    operands: tuple[Any, ...], max_delay: int, implementation: str | None
 ) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
-    operands = spikes, pending, delays, ends
-    results: Any = _delay_spikes(*operands, max_delay, implementation)
+    results: Any = _delay_spikes(operands, max_delay, implementation)
     return results, operands
 
 
 def _bwd(
     max_delay: int, implementation: str | None, operands: tuple[Any, ...], g: tuple[Array, Array]
-) -> tuple[Array, Array, Array, None]:
+) -> tuple[tuple[Array, Array, Array, None]]:
     axes = (*_axes(operands[3]), 1, 1)
     g_spikes, g_pending, g_delays = evaluate(
         _BACKWARD, (*operands, *g), axes, (1, 1, SHARED), max_delay, implementation=implementation
     )
-    return g_spikes, g_pending, g_delays, None
+    return ((g_spikes, g_pending, g_delays, None),)
 
 
 _delay_spikes.defvjp(_fwd, _bwd)

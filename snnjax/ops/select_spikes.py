@@ -212,9 +212,9 @@ def _reference(operands: tuple[Array, ...], selection: Selection) -> tuple[Array
 def _backward(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array]:
     """The cotangents of v and threshold from that of the values."""
     v, threshold, ids, g = operands
-    wide_threshold = upcast(threshold) if threshold.ndim == 2 else upcast(threshold)[None, :]
+    row_thresholds = upcast(threshold) if threshold.ndim == 2 else upcast(threshold)[None, :]
     g_spikes = scatter(ids, upcast(g), v.shape[-1])
-    slope = selection.surrogate.derivative(upcast(v) - wide_threshold)
+    slope = selection.surrogate.derivative(upcast(v) - row_thresholds)
     g_v = jnp.where(g_spikes == 0, 0, g_spikes * slope)  # 0 even if a membrane is NaN
     g_threshold = -g_v if threshold.ndim == 2 else -jnp.sum(g_v, axis=0)
     if threshold.shape == (1,):

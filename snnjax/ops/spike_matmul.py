@@ -70,31 +70,14 @@ def spike_matmul(
     """
     _check_arguments(spikes, weights)
     spikes, weights = gathered((spikes, weights))
-    num_neurons, num_outputs = weights.shape
-    if isinstance(spikes, SparseSpikes):
-        axes = spikes.ids.shape[:-1]
-        rows = math.prod(axes)
-        operands = (
-            spikes.ids.reshape(rows, spikes.capacity),
-            spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
-            weights,
-        )
-        operands = vary_alike(operands)
-        out: Any = (
-            _composed(operands, ())[0]
-            if implementation == "composed"
-            else _multiply_lists(*operands, implementation)
-        )
+    are_lists = isinstance(spikes, SparseSpikes)
+    operands = vary_alike((*as_rows(spikes, weights.dtype), weights))
+    out: Any
+    if implementation == "composed":
+        out = (_composed if are_lists else _rows_composed)(operands, ())[0]
     else:
-        axes = spikes.shape[:-1]
-        operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), num_neurons), weights)
-        operands = vary_alike(operands)
-        out = (
-            _rows_composed(operands, ())[0]
-            if implementation == "composed"
-            else _multiply_rows(*operands, implementation)
-        )
-    return out.reshape(*axes, num_outputs)
+        out = (_multiply_lists if are_lists else _multiply_rows)(*operands, implementation)
+    return out.reshape(*spikes.shape[:-1], weights.shape[1])
 
 
 def neurons_of(op: str, spikes: Any) -> int:
@@ -106,6 +89,13 @@ def neurons_of(op: str, spikes: Any) -> int:
     check_real_array(op, "spikes", spikes)
     check(spikes.ndim > 0, op, "spikes", "have a neuron axis", "a number", hint)
     return spikes.shape[-1]
+
+
+def as_rows(spikes: Any, dtype: Any) -> tuple[Array, ...]:
+    """The ids and values of lists, or dense rows, with one axis for all leading ones, and numbers of `dtype`."""
+    are_lists, rows = isinstance(spikes, SparseSpikes), math.prod(spikes.shape[:-1])
+    arrays = (spikes.ids, spikes.values.astype(dtype)) if are_lists else (spikes.astype(dtype),)
+    return tuple(array.reshape(rows, array.shape[-1]) for array in arrays)
 
 
 def _check_arguments(spikes: Any, weights: Any) -> None:
@@ -129,14 +119,14 @@ def prefers_lists(ids: Array, num_neurons: int) -> bool:
 
 
 def dense_product(dense: Array, weights: Any) -> Array:
-    """``dense @ weights`` as in `wide_product`, where an entry of 0 adds nothing whatever its weights."""
+    """``dense @ weights`` as in `accumulated_product`, where an entry of 0 adds nothing whatever its weights."""
     if isinstance(weights, Quantised):
         # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
         return scaled(dense_product(dense, weights.values.astype(weights.dtype)), upcast(weights.scale))
-    return without_zeros(wide_product, dense, weights)
+    return without_zeros(accumulated_product, dense, weights)
 
 
-def wide_product(entries: Array, matrix: Array) -> Array:
+def accumulated_product(entries: Array, matrix: Array) -> Array:
     """``entries @ matrix`` in the accumulation dtype, which entries that are sums may have already.
 
     Few sums have more digits than the matrix. If none has, they are multiplied in its dtype: faster on most platforms,
@@ -222,7 +212,7 @@ def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) ->
         updates = upcast(values)[:, :, None] * upcast(g)[:, None, :]
         d_weights = jnp.zeros((num_neurons, g.shape[-1]), updates.dtype).at[rows].add(updates, mode="drop")
     else:
-        d_weights = wide_product(scatter(ids, upcast(values), num_neurons).T, g)
+        d_weights = accumulated_product(scatter(ids, upcast(values), num_neurons).T, g)
     return (d_weights.astype(g.dtype),)
 
 
