@@ -107,7 +107,9 @@ def gradient_share(
     valid = steps_within(steps, jnp.full(batch, steps) if lengths is None else lengths)
     measured = zip(*spike_gradients(full, params, state, inputs, lengths, loss, labels), strict=True)
     each = zip(full.layers, params.layers, measured, strict=True)
-    rows = [_of_layer(spec, own.neuron, arrays, valid, sets, keep) for spec, own, arrays in each]
+    rows = [
+        _of_layer(spec, layer_params.neuron, arrays, valid, sets, keep) for spec, layer_params, arrays in each
+    ]
     return GradientShare(*sets, *(jnp.stack(column) for column in zip(*rows, strict=True)))
 
 

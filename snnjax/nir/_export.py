@@ -152,42 +152,47 @@ def _check_parts(fitted: Fitted) -> None:
 def _convolution(index: str, fitted: Fitted, weights: np.ndarray, bias: np.ndarray | None) -> Any:
     import nir
 
-    own = fitted.connection.convolution
-    assert own is not None
-    space = len(own.kernel)
+    convolution = fitted.connection.convolution
+    assert convolution is not None
+    space = len(convolution.kernel)
     kernels = np.ascontiguousarray(np.moveaxis(weights, (-1, -2), (0, 1)))
-    lengths = own.shape[:-1]
+    lengths = convolution.shape[:-1]
     common = {
         "weight": kernels,
-        "groups": own.groups,
-        "bias": np.zeros(own.channels_out, weights.dtype) if bias is None else bias,
+        "groups": convolution.groups,
+        "bias": np.zeros(convolution.channels_out, weights.dtype) if bias is None else bias,
         "metadata": written({"bias": bias is not None}),
     }
-    padding = _padding(index, own)
+    padding = _padding(index, convolution)
     if space == 1:
         single = padding if isinstance(padding, str) else padding[0]
-        node = nir.Conv1d(input_shape=lengths[0], stride=own.strides[0], padding=single, dilation=1, **common)
+        node = nir.Conv1d(
+            input_shape=lengths[0], stride=convolution.strides[0], padding=single, dilation=1, **common
+        )
     else:
         pair = (lengths[0], lengths[1])
         node = nir.Conv2d(
             input_shape=pair,
-            stride=(own.strides[0], own.strides[1]),
+            stride=(convolution.strides[0], convolution.strides[1]),
             padding=padding,
             dilation=(1, 1),
             **common,
         )
     # NIR 1.0.8 assumes square kernels and ungrouped channels.
-    node.input_type, node.output_type = {"input": _axes(own.shape)}, {"output": _axes(own.out_shape)}
+    node.input_type, node.output_type = (
+        {"input": _axes(convolution.shape)},
+        {"output": _axes(convolution.out_shape)},
+    )
     return node
 
 
-def _padding(index: str, own: Any) -> Any:
+def _padding(index: str, convolution: Any) -> Any:
     """Zeros on each side, if symmetric; else "same", if that is equivalent."""
-    if all(low == high for low, high in own.padding):
-        return tuple(low for low, _ in own.padding)
-    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in own.kernel)
-    good = own.padding == same and all(stride == 1 for stride in own.strides)
+    if all(low == high for low, high in convolution.padding):
+        return tuple(low for low, _ in convolution.padding)
+    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in convolution.kernel)
+    good = convolution.padding == same and all(stride == 1 for stride in convolution.strides)
     hint = "Pad symmetrically, or use an odd kernel"
-    actual = f"{own.padding} in layer {index}"
+    actual = f"{convolution.padding} in layer {index}"
     check(good, "to_nir", "network", "pad symmetrically", actual, hint)
     return "same"

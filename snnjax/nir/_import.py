@@ -143,7 +143,7 @@ def _layer(
     weights: Any = front.weights
     if delays is not None and raw is None:
         raw = np.full(1, _RAW_NO_DELAY)
-    own = None if delays is None else Delays(raw, raw_back if recurrent is not None else None)
+    layer_delays = None if delays is None else Delays(raw, raw_back if recurrent is not None else None)
     options = {"recurrent": recurrent is not None, "bias": bias is not None, "per_channel": by_channel}
     try:
         capacity, second = (None if is_last else facts.get(key) for key in ("capacity", "second_threshold"))
@@ -158,7 +158,7 @@ def _layer(
     except (TypeError, ValueError) as error:
         hint = "Remove metadata['snnjax'] of this node"
         refuse(f"hold what to_nir wrote in the metadata of {name}", str(error), hint)
-    return LayerParams(weights, bias, recurrent, neuron, own), spec
+    return LayerParams(weights, bias, recurrent, neuron, layer_delays), spec
 
 
 def _of_channels(array: np.ndarray, shape: Shape) -> np.ndarray | None:
@@ -187,13 +187,13 @@ def _recurrence(stage: Stage, front: Front, cell: Cell, reading: Reading) -> Any
     )
     raw_back = None
     if way and way[0].kind == "Delay":
-        own, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
-        same = delays is None or delays == own
+        delays_back, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
+        same = delays is None or delays == delays_back
         # Both paths share one longest delay.
         require(
             same, f"delay both paths to {name} alike", f"{way[0].name}", "Give both the same longest delay"
         )
-        way, delays = way[1:], own
+        way, delays = way[1:], delays_back
     elif delays is not None:
         raw_back = np.full(1, _RAW_NO_DELAY)
     back = front_of(way, name, front.signal, reading.dt).scaled(name, cell.scale, None)

@@ -302,11 +302,11 @@ def delays_of(step: Step, shape: Shape, dt: float) -> tuple[Axonal, np.ndarray]:
     expected = f"have delays of at most {LONGEST_DELAY} steps in {step.name}"
     require(longest <= LONGEST_DELAY, expected, longest, "Choose a longer dt")
     facts, kept = facts_of(step.name, step.node), array_of(step.node, "raw_delay")
-    own = _axonal(facts)
-    if own is not None and kept is not None and kept.size in (1, shape[-1], steps.size):
-        there = np.asarray(own.steps(jnp.asarray(kept, jnp.float32), shape), np.float64)
+    stored = _axonal(facts)
+    if stored is not None and kept is not None and kept.size in (1, shape[-1], steps.size):
+        there = np.asarray(stored.steps(jnp.asarray(kept, jnp.float32), shape), np.float64)
         if close(there, steps).all():
-            return own, kept
+            return stored, kept
     share = np.clip((steps.round() if is_whole else steps) / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
     # Integer delays stay fixed integers: learnable delays are never exactly 0.
     return axonal(longest, learn=not is_whole), raw_of_leak(1 - share)

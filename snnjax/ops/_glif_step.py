@@ -7,7 +7,7 @@ import jax
 from jaxtyping import Array
 
 from snnjax._types import upcast
-from snnjax.ops._lif_network.records import SecondState
+from snnjax.ops._lif_network.records import LayerConstants, SecondState
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate
 
@@ -60,7 +60,7 @@ def raised(threshold: Array, second: SecondState | None, v: Array, w: Any) -> Ar
 
 @functools.partial(jax.jit, static_argnums=1, inline=True)
 def glif_step(
-    constants: GLIFConstants, convention: LIFConvention, v: Array, w: Any, current: Array
+    constants: GLIFConstants | LayerConstants, convention: LIFConvention, v: Array, w: Any, current: Array
 ) -> GLIFStep:
     """One step of neurons ``[..., neurons]``, all arrays but the constants in the accumulation dtype.
 

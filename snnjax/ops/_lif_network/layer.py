@@ -15,7 +15,7 @@ from jaxtyping import Array
 
 from snnjax._types import upcast
 from snnjax.ops._connection import DENSE, Connection
-from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step, raised
+from snnjax.ops._glif_step import LIFConvention, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops.select_spikes import candidates, cap
@@ -54,9 +54,7 @@ class Neurons(NamedTuple):
 
     def advance(self, state: Any, current: Array) -> tuple[Array, Any]:
         """The membrane and the second state after a step with the current `current`."""
-        given = self.constants
-        constants = GLIFConstants(given.decay, given.threshold, given.gain, given.second_state)
-        return glif_step(constants, self.convention, state.v, state.w, current)[:2]
+        return glif_step(self.constants, self.convention, state.v, state.w, current)[:2]
 
     def fire(self, state: Any, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
