@@ -202,8 +202,15 @@ def _run_scanned(
     counts = jnp.sum(upcast(steps.counted), axis=0)
     last, left = jax.tree.map(lambda new, old: new.astype(old.dtype), (end.spikes, end.pending), carried)
     pending = None if pending is None else pending._replace(recurrent=left)
-    shown = (counts, overflow(steps.listed), steps.listed, steps.membranes)
-    return _LayerResults(*shown, end.neuron, last, pending)
+    return _LayerResults(
+        counts=counts,
+        dropped=overflow(steps.listed),
+        spikes=steps.listed,
+        membranes=steps.membranes,
+        neuron=end.neuron,
+        carried=last,
+        pending=pending,
+    )
 
 
 def _run_fused(
