@@ -203,27 +203,21 @@ def _learner(
         # Masks and shared constants act on parameters linearly, so gradients are pulled back through them.
         expanded, pull_back = jax.vjp(network.expand, params)
         layers, kappa = _all(expanded), readout_decay(network, expanded, carry.state)
-        second, x, layer_steps, states = network.second_thresholds(expanded), inputs, [], []
+        second, x, steps, states = network.second_thresholds(expanded), inputs, [], []
         for index, (spec, layer_params) in enumerate(zip(specs, layers, strict=True)):
             before = None if index == len(network.layers) else carry.state.spikes[index]
             sources = sources_of(layer_params, x, before)
             given = (spec, layer_params, _states(carry.state)[index], sources, carry.traces[index])
             after, layer_step = advance(*given, (*second, None)[index], kappa, is_presynaptic)
-            x, layer_steps, states = layer_step.fired.listed, [*layer_steps, layer_step], [*states, after]
+            x, steps, states = layer_step.fired.listed, [*steps, layer_step], [*states, after]
         output = x.astype(params.layers[0].weights.dtype)
-        spikes = [layer_step.fired.counted for layer_step in layer_steps[: len(network.layers)]]
+        spikes = [each.fired.counted for each in steps[: len(network.layers)]]
         rates, penalty_gradients = update_rates(penalty, carry.rates, spikes, rate_window, targets)
-        gradients = _gradients(
-            layers, layer_steps, jax.grad(loss)(output, targets), penalty_gradients, feedback
-        )
+        gradients = _gradients(layers, steps, jax.grad(loss)(output, targets), penalty_gradients, feedback)
         has_readout = network.readout is not None
         tree = NetworkParams(tuple(gradients[: len(network.layers)]), gradients[-1] if has_readout else None)
-        state = _next_state(carry.state, states, [layer_step.fired.listed for layer_step in layer_steps])
-        return (
-            OnlineCarry(state, tuple(layer_step.traces for layer_step in layer_steps), rates),
-            pull_back(tree)[0],
-            output,
-        )
+        state = _next_state(carry.state, states, [each.fired.listed for each in steps])
+        return OnlineCarry(state, tuple(each.traces for each in steps), rates), pull_back(tree)[0], output
 
     return Learner(init, step)
 

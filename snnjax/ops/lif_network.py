@@ -157,20 +157,10 @@ def lif_network(
     """
     inputs, layers, readout, state, lengths = gathered((inputs, tuple(layers), readout, state, lengths))
     batch = checks.check_network(inputs, layers, readout, chunk)
-    num_steps, num_layers = inputs.shape[0], len(layers)
-    second = checks.one_per_layer("lif_network", "second_threshold", second_threshold, num_layers)
-    each = zip(
-        (layer.connection for layer in layers),
-        checks.check_capacity(capacity, num_layers, lists_last=readout is not None),
-        checks.check_surrogates(surrogate, num_layers),
-        checks.check_resets(reset, num_layers),
-        checks.switch_per_layer("detach_reset", detach_reset, num_layers),
-        checks.switch_per_layer("record_spikes", record_spikes, num_layers),
-        checks.check_record_dtypes(record_dtype, num_layers),
-        strict=True,
-    )
-    last = DENSE if readout is None else readout.connection
-    switches = Switches(tuple(LayerSwitches(*layer) for layer in each), last, implementation)
+    num_steps = inputs.shape[0]
+    second = checks.one_per_layer("lif_network", "second_threshold", second_threshold, len(layers))
+    options = capacity, surrogate, reset, detach_reset, record_spikes, record_dtype
+    switches = _switches(layers, readout, implementation, *options)
     if state is None:
         state = lif_network_state(batch, layers, readout)
     else:
@@ -185,6 +175,33 @@ def lif_network(
         results.spikes if any(layer.records_spikes for layer in switches.layers) else None,
     )
     return output, LIFNetworkState(results.last, results.last_readout)
+
+
+def _switches(
+    layers: Sequence[LIFLayer],
+    readout: LeakyReadout | None,
+    implementation: str | None,
+    capacity: Any,
+    surrogate: Any,
+    reset: Any,
+    detach_reset: Any,
+    record_spikes: Any,
+    record_dtype: Any,
+) -> Switches:
+    """The static switches, from values given once or per layer."""
+    num_layers = len(layers)
+    each = zip(
+        (layer.connection for layer in layers),
+        checks.check_capacity(capacity, num_layers, lists_last=readout is not None),
+        checks.check_surrogates(surrogate, num_layers),
+        checks.check_resets(reset, num_layers),
+        checks.switch_per_layer("detach_reset", detach_reset, num_layers),
+        checks.switch_per_layer("record_spikes", record_spikes, num_layers),
+        checks.check_record_dtypes(record_dtype, num_layers),
+        strict=True,
+    )
+    last = DENSE if readout is None else readout.connection
+    return Switches(tuple(LayerSwitches(*layer) for layer in each), last, implementation)
 
 
 def lif_network_state(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from snnjax import SparseSpikes
+from snnjax.ops import LayerState
 
 
 def murmur_finaliser(x: int) -> int:
@@ -216,10 +217,9 @@ def lif_network(
             out[b] = readout.decay * out[b].astype(float) + readout.gain * current
         output[t, b] = out[b]
     steps = np.clip(lengths, 1, max(num_steps, 1))[:, None]
-    each = zip(state.layers, v, carried, strict=True)
-    state = tuple(layer._replace(v=v, spikes=spikes) for layer, v, spikes in each), out
     activity = tuple(count / steps.astype(np.float32) for count in counts)
-    return output, activity, tuple(dropped), tuple(lists), state
+    last = tuple(map(LayerState, v, (None,) * len(v), carried))
+    return output, activity, tuple(dropped), tuple(lists), (last, out)
 
 
 def _constants(layer: Any) -> tuple[Any, Any, Any]:

@@ -32,11 +32,11 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     def marks(width: int) -> Any:
         return timed(-(-width // 8), dtype=jnp.uint8)
 
-    def spikes(width: int, capacity: int | None) -> Any:
-        if capacity is None:
+    def spikes(width: int, layer: LayerSwitches) -> Any:
+        if layer.capacity is None:
             return timed(width)
-        slots, count = timed(capacity), timed(dtype=jnp.int32)
-        return SparseSpikes(timed(capacity, dtype=id_dtype(width)), slots, count, count, width)
+        slots, count = timed(layer.capacity), timed(dtype=jnp.int32)
+        return SparseSpikes(timed(layer.capacity, dtype=id_dtype(width)), slots, count, count, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
@@ -56,9 +56,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
         output=timed(widths[-1] if readout is None else readout.shape[-1]),
         counts=tuple(per_sequence(width, dtype=sums) for width in widths),
         dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
-        spikes=tuple(
-            spikes(width, layer.capacity) if layer.records_spikes else None for width, _, layer in each
-        ),
+        spikes=tuple(spikes(n, layer) if layer.records_spikes else None for n, _, layer in each),
         last=last,
         last_readout=readout,
     )
