@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import fail, shown
+from snnjax._check import fail, short_repr, type_words
 from snnjax._quantised import Quantised
 
 # Whether an array fits the one that it should be like.
@@ -43,7 +43,7 @@ def check_like(op: str, name: str, tree: Any, like: Any, fits: Fits, hint: str) 
     if form == actual and all(map(fits, wanted, leaves)):
         return
     path, expected, got = _first_difference(name, like, tree, fits) or (name, f"be like {form}", actual)
-    fail(op, path, expected, got, hint)
+    fail(f"{op}: `{path}` must {expected}, got {got}. {hint}.")
 
 
 def _is_quantised(leaf: Any) -> bool:
@@ -87,4 +87,4 @@ def _words(value: Any) -> str:
         return f"int8{list(value.shape)} of quantised weights"
     if hasattr(value, "dtype"):
         return f"{value.dtype.name}{list(np.shape(value))}"
-    return shown(value) if value is None or isinstance(value, float | int) else type(value).__name__
+    return short_repr(value) if isinstance(value, float | int) else type_words(value)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from snnjax._check import check, check_choice, check_float_array, check_integer, check_key, check_shape
+from snnjax._check import check_choice, check_float_array, check_integer, check_key, check_shape, fail
 from snnjax._types import id_dtype, upcast
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -165,14 +165,10 @@ def delta_encode(
     num_steps, _, num_channels = series.shape
     if isinstance(threshold, int | float):
         _check_positive("delta_encode", "threshold", threshold)
-    check(
-        jnp.ndim(threshold) == 0 or jnp.shape(threshold) == (num_channels,),
-        "delta_encode",
-        "threshold",
-        f"be a number or an array [channels] = [{num_channels}]",
-        f"shape {list(jnp.shape(threshold))}",
-        "Pass one threshold, or one for each channel",
-    )
+    if jnp.shape(threshold) not in ((), (num_channels,)):
+        expected = f"be a number or have shape [channels] = [{num_channels}]"
+        actual = f"shape {list(jnp.shape(threshold))}"
+        fail(f"delta_encode: `threshold` must {expected}, got {actual}. Pass one, or one for each channel.")
     precise = upcast(series)
     step_size = jnp.broadcast_to(jnp.asarray(threshold).astype(precise.dtype), (num_channels,))[None]
 
@@ -225,5 +221,5 @@ def _check_values(op: str, values: Any, num_steps: int) -> None:
 
 
 def _check_positive(op: str, argument: str, value: float) -> None:
-    good = isinstance(value, int | float) and value > 0
-    check(good, op, argument, "be a positive number", repr(value), f"Pass a positive {argument}")
+    if not isinstance(value, int | float) or not value > 0:
+        fail(f"{op}: `{argument}` must be a positive number, got {value!r}. Leave it out for its default.")

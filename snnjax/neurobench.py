@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
-from snnjax._check import check, message, shown
+from snnjax._check import check_shape, fail
 from snnjax._network import Network
 from snnjax._network.compare import check_params
 from snnjax._network.specs import LayerParams, NetworkOutput, NetworkParams
@@ -55,7 +55,7 @@ def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | Non
     """
     if importlib.util.find_spec("neurobench") is None:
         hint = "Install it, for instance with pip install 'snnjax[neurobench]'"
-        raise ImportError(message(_OP, "neurobench", "be installed", ModuleNotFoundError.__name__, hint))
+        raise ImportError(f"to_neurobench: `neurobench` must be installed, got no such package. {hint}.")
     _check(network, params)
     # Packages without which everything else works, and of which a type checker may not know.
     torch, models = importlib.import_module("torch"), importlib.import_module("neurobench.models")
@@ -88,13 +88,15 @@ def _check(network: Network, params: NetworkParams) -> None:
     check_params(_OP, params, network.layers, network.readout)
     for place, spec in enumerate(network.layers):
         form = spec.fitted.connection
-        is_dense = form.pooling is None and form.convolution is None
-        hint = "Count its operations with metrics.synaptic_operations"
-        check(is_dense, _OP, f"network.layers[{place}]", "be dense", shown(spec.connection), hint)
+        if form.pooling is not None or form.convolution is not None:
+            actual = " and ".join(part.words for part in form.parts)
+            hint = "Count its operations with metrics.synaptic_operations"
+            fail(f"to_neurobench: `network.layers[{place}]` must be dense, got {actual}. {hint}.")
     dtypes = sorted({leaf.dtype.name for leaf in jax.tree.leaves(params)})
     # In a smaller dtype NeuroBench's counts would be rounded.
-    good = set(dtypes) <= {"float32", "float64"}
-    check(good, _OP, "params", "be float32 or float64", ", ".join(dtypes), "Cast or dequantise them")
+    if not set(dtypes) <= {"float32", "float64"}:
+        actual = " and ".join(dtypes)
+        fail(f"to_neurobench: `params` must be float32 or float64, got {actual}. Cast or dequantise them.")
 
 
 def _modules(torch: Any, network: Network, params: NetworkParams) -> Any:
@@ -145,9 +147,8 @@ def _tensor(torch: Any, array: Array) -> Any:
 
 def _inputs(batch: Any, network: Network, params: NetworkParams) -> Array:
     """A batch of NeuroBench with the axes and the dtype of the network, ``[time, batch, inputs]``."""
-    shape, hint = list(batch.shape), "Flatten images in a preprocessor"
-    good = len(shape) == 3 and shape[2] == network.num_inputs
-    check(good, _OP, "batch", f"have shape [batch, time, {network.num_inputs}]", shape, hint)
+    shape = (None, None, network.num_inputs)
+    check_shape(_OP, "batch", batch, shape, "batch, time, inputs", "Flatten images in a preprocessor")
     return jnp.swapaxes(jnp.asarray(batch.numpy()), 0, 1).astype(params.layers[0].weights.dtype)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from snnjax._check import check, fail
+from snnjax._check import fail, type_words
 from snnjax._compare import check_like, dtype_of, same_array, same_shape
 from snnjax._network.init import params_like
 from snnjax._network.specs import LayerSpec, NetworkParams, ReadoutSpec
@@ -18,9 +18,9 @@ _KEPT = 128
 
 def check_is_params(op: str, params: Any) -> None:
     """Check that `params` are those of a network, whichever it is."""
-    good = isinstance(params, NetworkParams)
-    hint = "Make them with network.init(key)"
-    check(good, op, "params", "be NetworkParams", type(params).__name__, hint)
+    if not isinstance(params, NetworkParams):
+        actual = type_words(params)
+        fail(f"{op}: `params` must be NetworkParams, got {actual}. Make them with network.init(key).")
 
 
 def check_params(op: str, params: Any, layers: tuple[LayerSpec, ...], readout: ReadoutSpec | None) -> None:
@@ -42,8 +42,8 @@ def check_dtypes(op: str, params: NetworkParams) -> None:
         for part in ("weights", "bias", "recurrent"):
             array = None if layer is None else getattr(layer, part)
             if array is not None and dtype_of(array) != dtype:
-                expected = f"have the dtype of the first weights, {dtype.name}"
-                fail(op, f"params.{name}.{part}", expected, dtype_of(array).name, hint)
+                expected, actual = f"have the dtype of the first weights, {dtype.name}", dtype_of(array).name
+                fail(f"{op}: `params.{name}.{part}` must {expected}, got {actual}. {hint}.")
 
 
 def check_state(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check, check_shape
+from snnjax._check import check_shape, fail
 from snnjax._network.delays import Axonal, delayed
 from snnjax._network.specs import LayerParams, LayerSpec, ReadoutSpec
 from snnjax._sharding import vary_alike
@@ -104,10 +104,10 @@ def run_layer(
         membrane, threshold, after = spec.neuron.advance(own.neuron, neuron_state, current)
         op, hint = f"{spec.neuron.name}.integrate", "Give the membrane the shape of the inputs"
         check_shape(op, "membrane", membrane, current.shape, "batch, neurons", hint)
-        shown = membrane
+        recorded = membrane
         if offset is not None:
             threshold = jnp.broadcast_to(upcast(threshold), membrane.shape) - offset
-            shown = membrane - threshold
+            recorded = membrane - threshold
         listed, true_spikes = fire(spec, own, membrane, threshold, second, inside, implementation)
         after = spec.neuron.finish(after, true_spikes)
         _check_kept(spec.neuron, neuron_state, after)
@@ -117,8 +117,8 @@ def run_layer(
                 inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, before
             )
         in_activity = counted(spec, true_spikes, membrane, threshold, second, own, inside)
-        shown = _choose(inside, shown, jnp.zeros_like(shown)) if records_membranes else None
-        return Carry(after, before, pending), LayerSteps(listed, in_activity, shown)
+        recorded = _choose(inside, recorded, jnp.zeros_like(recorded)) if records_membranes else None
+        return Carry(after, before, pending), LayerSteps(listed, in_activity, recorded)
 
     currents = product(x, spec.fitted.connection, own, implementation)
     own = _widened_constants(own)
@@ -164,8 +164,11 @@ def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
         str(jax.tree.map(lambda leaf: f"{leaf.dtype.name}{list(leaf.shape)}", state))
         for state in (before, after)
     )
-    hint = "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32"
-    check(returned == given, f"{neuron.name}.fire", "state", f"stay {given}", returned, hint)
+    if returned != given:
+        fail(
+            f"{neuron.name}.fire: `state` must stay {given}, got {returned}. "
+            "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32."
+        )
 
 
 def fire(
@@ -184,10 +187,10 @@ def fire(
     if spec.capacity is None:
         return _choose(inside, true_spikes, jnp.zeros_like(true_spikes)), true_spikes
     # Nothing is listed after the end of a sequence.
-    shown = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
+    selected_from = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
     second = _adapted_second_threshold(second, threshold, spec.neuron, own)
     options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}
-    return select_spikes(shown, threshold, second, **options), true_spikes
+    return select_spikes(selected_from, threshold, second, **options), true_spikes
 
 
 def _adapted_second_threshold(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:

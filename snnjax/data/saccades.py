@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from snnjax._check import check, check_integer
+from snnjax._check import check_integer, fail
 from snnjax._types import id_dtype
 from snnjax.data.augment import DEFAULT_AUGMENTATION, Augmentation, augment_images, check_images
 from snnjax.data.datasets import EventDataset
@@ -85,8 +85,8 @@ def saccade_events(
     check_integer(op, "margin", margin, 0)
     check_capacity(op, capacity)
     for name, value in (("contrast_threshold", contrast_threshold), ("dark", dark), ("amplitude", amplitude)):
-        good = math.isfinite(value) and value > 0
-        check(good, op, name, "be a positive number", repr(value), f"Leave out {name} for its default")
+        if not 0 < value < math.inf:
+            fail(f"{op}: `{name}` must be a positive number, got {value!r}. Leave it out for its default.")
     if key is not None:
         images = augment_images(key, images, augmentation)
     view = _View(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check
+from snnjax._check import check_shape, fail, plural
 from snnjax._types import upcast
 from snnjax.metrics.decode import check_lengths
 
@@ -89,15 +89,9 @@ def dropped_share(
         Array([0.05], dtype=float32)
     """
     _check_activity("dropped_share", activity)
-    hint = "Pass both as the network returned them"
-    check(
-        len(dropped) == len(activity),
-        "dropped_share",
-        "dropped",
-        f"hold {len(activity)} layers",
-        len(dropped),
-        hint,
-    )
+    if len(dropped) != len(activity):
+        layers, hint = plural(len(activity), "layer"), "Pass both as the network returned them"
+        fail(f"dropped_share: `dropped` must hold {layers}, got {len(dropped)}. {hint}.")
     check_lengths("dropped_share", lengths, None, activity[0].shape[0])
     shares = []
     for lost, rates in zip(dropped, activity, strict=True):
@@ -110,13 +104,7 @@ def dropped_share(
 
 def _check_activity(op: str, activity: Activity) -> None:
     hint = "Pass the activity that a network returns, one array per layer"
-    check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), hint)
+    if len(activity) == 0:
+        fail(f"{op}: `activity` must hold at least one layer, got none. {hint}.")
     for layer, rates in enumerate(activity):
-        check(
-            rates.ndim == 2,
-            op,
-            f"activity[{layer}]",
-            "have shape [batch, neurons]",
-            list(rates.shape),
-            hint,
-        )
+        check_shape(op, f"activity[{layer}]", rates, (None, None), "batch, neurons", hint)

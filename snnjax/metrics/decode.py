@@ -16,12 +16,12 @@ from jaxtyping import Array, Float, Int
 from snnjax._check import (
     MAX_SIZE,
     batch_hint,
-    check,
-    check_array,
     check_float_array,
+    check_integers,
     check_shape,
     check_within,
     fail,
+    type_words,
 )
 from snnjax._types import steps_within, upcast
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
@@ -37,29 +37,23 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
         check_spikes(op, "outputs", outputs)
     elif not hasattr(outputs, "shape"):
         hint = "Take the field `output` of what network.apply returns first"
-        fail(op, "outputs", "be an array or SparseSpikes", type(outputs).__name__, hint)
-    shape, axes = outputs.shape, "time, batch, classes"
-    hint = "Stack the outputs of all steps along a first axis, time"
-    check(len(shape) == 3, op, "outputs", f"have shape [{axes}]", list(shape), hint)
+        fail(f"{op}: `outputs` must be an array or SparseSpikes, got {type_words(outputs)}. {hint}.")
+    shape, hint = outputs.shape, "Stack the outputs of all steps along a first axis, time"
+    if len(shape) != 3:
+        fail(f"{op}: `outputs` must have shape [time, batch, classes], got {list(shape)}. {hint}.")
     if not isinstance(outputs, SparseSpikes):
         check_float_array(op, "outputs", outputs)
-    check(
-        shape[0] > 0,
-        op,
-        "outputs",
-        "hold at least one time step",
-        list(shape),
-        "Run the network for at least one step",
-    )
+    if shape[0] == 0:
+        fail(f"{op}: `outputs` must hold at least one step, got none. Run the network for at least one step.")
     if lengths is not None:
         check_lengths(op, lengths, *shape[:2])
 
 
 def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
     """Check that `outputs` are dense, and pass `check_outputs`."""
-    hint = "Use the membranes of a leaky read-out, or call to_dense()"
-    is_list = isinstance(outputs, SparseSpikes)
-    check(not is_list, op, "outputs", "be an array", type(outputs).__name__, hint)
+    if isinstance(outputs, SparseSpikes):
+        hint = "Use the membranes of a leaky read-out, or call to_dense()"
+        fail(f"{op}: `outputs` must be an array, got SparseSpikes. {hint}.")
     check_outputs(op, outputs, lengths)
 
 
@@ -91,14 +85,6 @@ def check_step_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
     check_shape(op, "labels", labels, tuple(shape[:2]), "time, batch", hint)
     check_integers(op, "labels", labels)
     check_within(op, "labels", labels, shape[2] - 1, _CLASSES, least=-MAX_SIZE)
-
-
-def check_integers(op: str, argument: str, value: Array) -> None:
-    """Check that `value` is an array with an integer dtype."""
-    check_array(op, argument, value)
-    good = jnp.issubdtype(value.dtype, jnp.integer)
-    hint = f"Cast it, for instance {argument}.astype(jnp.int32)"
-    check(good, op, argument, "have an integer dtype", value.dtype.name, hint)
 
 
 def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_choice, shown
+from snnjax._check import check_choice, fail, plural, short_repr
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
 from snnjax.neurons._glif import GLIF, advance
 from snnjax.ops._glif_step import align
@@ -63,19 +63,15 @@ class Neuron(NamedTuple):
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""
         if self.integrate is None:
-            expected, hint = (
-                "be a function unless `glif` is given",
-                "Pass integrate=... or glif=... to Neuron",
-            )
-            check(self.glif is not None, "Neuron", "integrate", expected, None, hint)
-            assert self.glif is not None
+            if self.glif is None:
+                hint = "Pass integrate=... or glif=... to Neuron"
+                fail(f"Neuron: `integrate` must be a function unless `glif` is given, got None. {hint}.")
             return advance(f"{self.name}.step", self.glif, self.surrogate, params, state, inputs)
         found: Any = self.integrate(params, state, inputs)
-        good = isinstance(found, tuple) and len(found) == 3
-        actual = f"{len(found)} values" if isinstance(found, tuple) else shown(found)
-        hint = "Return all three, such as (v, params.threshold, state._replace(v=v))"
-        op = f"{self.name}.integrate"
-        check(good, op, "membrane, threshold, state", "be what it returns", actual, hint)
+        if not isinstance(found, tuple) or len(found) != 3:
+            actual = plural(len(found), "value") if isinstance(found, tuple) else short_repr(found)
+            hint = "Return all three, such as (v, params.threshold, state._replace(v=v))"
+            fail(f"Neuron: `integrate` must return membrane, threshold and state, got {actual}. {hint}.")
         return found
 
     def finish(self, state: Any, spikes: Array) -> Any:
@@ -95,11 +91,15 @@ class Neuron(NamedTuple):
 
 def check_spiking(op: str, neuron: Any) -> None:
     """Check that `neuron` is a `Neuron` that spikes."""
-    actual = f"the function {neuron.__name__}" if hasattr(neuron, "__name__") else repr(neuron)
-    expected, hint = "be a Neuron", "Call one of snnjax.neurons, as in neurons.lif()"
-    check(isinstance(neuron, Neuron), op, "neuron", expected, actual, hint)
-    hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
-    check(neuron.spikes, op, "neuron", "be a spiking neuron", neuron.name, hint)
+    if not isinstance(neuron, Neuron):
+        name = getattr(neuron, "__name__", None)
+        actual = short_repr(neuron) if name is None else f"the function {name}"
+        fail(
+            f"{op}: `neuron` must be a Neuron, got {actual}. Call one of snnjax.neurons, as in neurons.lif()."
+        )
+    if not neuron.spikes:
+        hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
+        fail(f"{op}: `neuron` must be a spiking neuron, got {neuron.name}. {hint}.")
     check_surrogates(op, neuron)
     if neuron.glif is not None:
         check_choice(op, "neuron.glif.reset", neuron.glif.reset, RESETS)
@@ -110,6 +110,8 @@ def check_spiking(op: str, neuron: Any) -> None:
 def check_surrogates(op: str, neuron: Neuron) -> None:
     """Check that a replaced surrogate also applies to the reset."""
     inner = neuron.inner_surrogate
-    expected = f"equal that of its reset or adaptation, {inner}"
-    hint = "Pass surrogate=... to the function that makes the neuron"
-    check(inner in (None, neuron.surrogate), op, "neuron.surrogate", expected, neuron.surrogate, hint)
+    if inner not in (None, neuron.surrogate):
+        fail(
+            f"{op}: `neuron.surrogate` must equal that of its reset or adaptation, {inner}, got "
+            f"{neuron.surrogate}. Pass surrogate=... to the function that makes the neuron."
+        )

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from snnjax._check import check
+from snnjax._check import fail
 from snnjax._network import Network
 from snnjax._network.connections import Fitted
 from snnjax._network.delays import Axonal
@@ -116,9 +116,8 @@ def _add_connection(
     _check_parts(fitted)
     pooling, shape = fitted.connection.pooling, fitted.in_shape
     if pooling is not None:
-        hint = "Pool only images"
-        flat = len(pooling.window) == 2
-        check(flat, "to_nir", "network", "pool in two dimensions, as NIR does", pooling.window, hint)
+        if len(pooling.window) != 2:
+            fail("to_nir: `network` must pool in two dimensions, as NIR does, got one. Pool only images.")
         make = nir.AvgPool2d if pooling.mean else nir.SumPool2d
         window = np.array(pooling.window)
         graph.add(f"pool_{index}", make(kernel_size=window, stride=window, padding=np.zeros(2, int)))
@@ -143,10 +142,12 @@ def _add_connection(
 
 def _check_parts(fitted: Fitted) -> None:
     """Check that an unsupported kind of connection is not mistaken for dense weights."""
-    hint = "Replace it with dense weights or a convolution"
     for part in fitted.connection.parts:
-        expected = "hold connections that are written as NIR"
-        check(isinstance(part, _PARTS), "to_nir", "network", expected, part.words, hint)
+        if not isinstance(part, _PARTS):
+            fail(
+                f"to_nir: `network` must hold connections that are written as NIR, got {part.words}. "
+                "Replace it with dense weights or a convolution."
+            )
 
 
 def _convolution(index: str, fitted: Fitted, weights: np.ndarray, bias: np.ndarray | None) -> Any:
@@ -191,8 +192,7 @@ def _padding(index: str, convolution: Any) -> Any:
     if all(low == high for low, high in convolution.padding):
         return tuple(low for low, _ in convolution.padding)
     same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in convolution.kernel)
-    good = convolution.padding == same and all(stride == 1 for stride in convolution.strides)
-    hint = "Pad symmetrically, or use an odd kernel"
-    actual = f"{convolution.padding} in layer {index}"
-    check(good, "to_nir", "network", "pad symmetrically", actual, hint)
+    if not (convolution.padding == same and all(stride == 1 for stride in convolution.strides)):
+        actual = f"{convolution.padding} in layer {index}"
+        fail(f"to_nir: `network` must pad both sides alike, got {actual}. Pad them so, or use an odd kernel.")
     return "same"

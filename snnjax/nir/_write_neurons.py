@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax import neurons
-from snnjax._check import check
+from snnjax._check import fail
 from snnjax.neurons import Neuron
 from snnjax.nir._layout import Shape, to_channels_first
 from snnjax.nir._metadata import written
@@ -52,17 +52,21 @@ class _Layer(NamedTuple):
     def leak(self, raw: Any) -> np.ndarray:
         """The fraction lost per step, above 0."""
         leak = leak_of_raw(np.asarray(raw, np.float64))
-        hint = "Use neurons.integrate_and_fire, or a smaller decay"
-        good = bool((leak > _LEAK_OF_NONE).all())
-        check(good, "to_nir", "params", f"hold decays below 1 in {self.where}", "1", hint)
+        if not (leak > _LEAK_OF_NONE).all():
+            fail(
+                f"to_nir: `params` must hold decays below 1 in {self.where}, got 1. Use "
+                "neurons.integrate_and_fire, or a smaller decay."
+            )
         return leak
 
     def tau(self, leak: np.ndarray) -> np.ndarray:
         """The time constant."""
         tau = tau_of(leak, self.writing.dt, self.writing.method)
-        good = bool((tau > 0).all())
-        hint = "Write it with method='euler'"
-        check(good, "to_nir", "params", f"hold decays above 0 in {self.where}", "0", hint)
+        if not (tau > 0).all():
+            fail(
+                f"to_nir: `params` must hold decays above 0 in {self.where}, got 0. Write it with "
+                "method='euler'."
+            )
         return self.array(tau)
 
     def gain(self, leak: np.ndarray, normalize: bool) -> np.ndarray:
@@ -92,10 +96,11 @@ def _arguments(where: str, neuron: Neuron) -> dict[str, Any]:
     given, make = dict(neuron.arguments), _MAKERS.get(neuron.name)
     # Its surrogate, and for a read-out whether it spikes, may be others than those of the function.
     replaced = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
-    known = make is not None and bool(given) and make(**given)._replace(**replaced) == neuron
-    hint = "Replace them, or save the network in a checkpoint of snnjax.train"
-    expected = f"hold only neurons that NIR has: {', '.join(_MAKERS)}"
-    check(known, "to_nir", "network", expected, f"{neuron.name} in {where}", hint)
+    if not (make is not None and bool(given) and make(**given)._replace(**replaced) == neuron):
+        fail(
+            f"to_nir: `network` must hold only neurons that NIR has: {', '.join(_MAKERS)}, got "
+            f"{neuron.name} in {where}. Replace them, or save the network in a checkpoint of snnjax.train."
+        )
     numbers = {name: _number(value) for name, value in given.items() if name != "surrogate"}
     if "surrogate" in given and type(neuron.surrogate) is Surrogate:
         numbers["surrogate"] = dataclasses.asdict(neuron.surrogate)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check, check_integer, shown
+from snnjax._check import check_integer, fail
 from snnjax._network import Network
 from snnjax._network.compare import check_state
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
@@ -71,8 +71,9 @@ def eprop(
     if feedback is not None:
         shapes = [(network.num_outputs, spec.num_neurons) for spec in network.layers]
         given = [matrix.shape for matrix in feedback]
-        hint = "Make them with online.random_feedback(key, network)"
-        check(given == shapes, "online.eprop", "feedback", f"have shapes {shapes}", given, hint)
+        if given != shapes:
+            hint = "Make them with online.random_feedback(key, network)"
+            fail(f"online.eprop: `feedback` must have shapes {shapes}, got {given}. {hint}.")
     is_filtered = network.readout is not None
     return _learner(network, loss, penalty, rate_window, feedback=feedback, is_filtered=is_filtered)
 
@@ -161,18 +162,12 @@ def _check(op: str, network: Network, rate_window: int) -> None:
     check_integer(op, "rate_window", rate_window, 1)
     for index, spec in enumerate(network.layers):
         form = spec.fitted.connection
-        is_dense = not form.parts and spec.delays is None
-        expected, hint = "be a dense layer without delays", "Use online.truncated for this network"
-        check(is_dense, op, f"network.layers[{index}]", expected, shown(spec.connection), hint)
-        expected = "be of generalised LIF neurons"
-        check(
-            spec.neuron.fused is not None,
-            op,
-            f"network.layers[{index}]",
-            expected,
-            spec.neuron.name,
-            hint,
-        )
+        layer, hint = f"network.layers[{index}]", "Use online.truncated for this network"
+        if form.parts or spec.delays is not None:
+            actual = " and ".join(part.words for part in form.parts) or "one with delays"
+            fail(f"{op}: `{layer}` must be a dense layer without delays, got {actual}. {hint}.")
+        if spec.neuron.fused is None:
+            fail(f"{op}: `{layer}` must be of generalised LIF neurons, got {spec.neuron.name}. {hint}.")
 
 
 def _learner(

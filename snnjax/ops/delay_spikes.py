@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax import _targets
 from snnjax._batching import SHARED
-from snnjax._check import as_lengths, check, check_float, check_integer, check_real_array, check_shape
+from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype, upcast
@@ -100,14 +100,9 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     hint = "Add the missing axes, for instance spikes[:, None]"
     check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", hint)
     neurons = spikes.shape[-1]
-    check(
-        delays.shape in ((), (neurons,)),
-        _OP,
-        "delays",
-        f"be a scalar or have shape [neurons] = [{neurons}]",
-        list(delays.shape),
-        "Pass one delay, or one per neuron",
-    )
+    if delays.shape not in ((), (neurons,)):
+        expected, actual = f"be a scalar or have shape [neurons] = [{neurons}]", list(delays.shape)
+        fail(f"delay_spikes: `delays` must {expected}, got {actual}. Pass one delay, or one per neuron.")
     rows = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
     if not jnp.issubdtype(rows.dtype, jnp.floating):
         rows = rows.astype(delays.dtype)

@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from snnjax import _targets
 from snnjax._batching import SHARED, any_group
-from snnjax._check import check, check_float_array, check_integer, check_number
+from snnjax._check import check_float_array, check_integer, check_number, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import hash_of, id_dtype, upcast
@@ -77,7 +77,8 @@ def select_spikes(
         Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists).
     """
     check_float_array("select_spikes", "v", v)
-    check(v.ndim > 0, "select_spikes", "v", "have a neuron axis", "a scalar", "Pass v[neurons]")
+    if v.ndim == 0:
+        fail("select_spikes: `v` must have a neuron axis, got a scalar. Pass v[neurons].")
     check_integer("select_spikes", "capacity", capacity, 0)
     v, threshold, second_threshold = gathered((v, threshold, second_threshold))
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
@@ -117,15 +118,10 @@ def _rows(argument: str, value: ArrayLike, v: Array) -> Array:
     """A threshold as ``[1]``, ``[neurons]`` or ``[rows, neurons]``, in the dtype of `v`."""
     check_number("select_spikes", argument, value)
     array = jnp.asarray(value, v.dtype)
-    good = array.shape in ((), (1,), v.shape[-1:], v.shape)
-    check(
-        good,
-        "select_spikes",
-        argument,
-        f"be a scalar, [neurons] = [{v.shape[-1]}] or of the shape of v, {list(v.shape)}",
-        list(array.shape),
-        "Broadcast it to the shape of v",
-    )
+    if array.shape not in ((), (1,), v.shape[-1:], v.shape):
+        expected = f"be a scalar, or have shape {list(v.shape[-1:])} or the shape of v, {list(v.shape)}"
+        actual, hint = list(array.shape), "Broadcast it to the shape of v"
+        fail(f"select_spikes: `{argument}` must {expected}, got {actual}. {hint}.")
     if array.ndim == 0:
         return array.reshape(1)
     return array if array.ndim == 1 else array.reshape(math.prod(v.shape[:-1]), v.shape[-1])

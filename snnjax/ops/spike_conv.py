@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Num
 
 from snnjax import _targets
 from snnjax._batching import SHARED
-from snnjax._check import check, check_float_array
+from snnjax._check import check_float_array, fail, plural
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import upcast
@@ -94,29 +94,24 @@ def _geometry(
     form = (
         "[length, channels / groups, outputs]" if axes == 3 else "[height, width, channels / groups, outputs]"
     )
-    hint = "Match the number of axes of the weights to `shape`"
-    fits = weights.ndim == axes and 0 not in weights.shape
-    check(fits, "spike_conv", "weights", f"have axes {form}", list(weights.shape), hint)
+    if weights.ndim != axes or 0 in weights.shape:
+        hint = "Match their axes to `shape`" if weights.ndim != axes else "Leave no axis empty"
+        fail(f"spike_conv: `weights` must have shape {form}, got {list(weights.shape)}. {hint}.")
     *kernel, _, channels_out = weights.shape
     geometry = Convolution.of(
         "spike_conv", shape, kernel, channels_out, strides=strides, padding=padding, groups=groups
     )
-    check(
-        weights.shape == geometry.weights_shape,
-        "spike_conv",
-        "weights",
-        f"have shape {form} = {list(geometry.weights_shape)}",
-        list(weights.shape),
-        "Divide the channels of `shape` by `groups`",
-    )
-    check(
-        num_neurons == geometry.num_inputs,
-        "spike_conv",
-        "shape",
-        f"have the {num_neurons} neurons of `spikes`",
-        f"{list(geometry.shape)}, which has {geometry.num_inputs}",
-        "Pass (height, width, channels) or (length, channels)",
-    )
+    if weights.shape != geometry.weights_shape:
+        expected, hint = (
+            f"{form} = {list(geometry.weights_shape)}",
+            "Divide the channels of `shape` by `groups`",
+        )
+        fail(f"spike_conv: `weights` must have shape {expected}, got {list(weights.shape)}. {hint}.")
+    if num_neurons != geometry.num_inputs:
+        neurons = plural(num_neurons, "neuron")
+        actual = f"{list(geometry.shape)}, which has {geometry.num_inputs}"
+        hint = "Pass (height, width, channels) or (length, channels)"
+        fail(f"spike_conv: `shape` must have {neurons}, like `spikes`, got {actual}. {hint}.")
     return geometry
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Num
 
 from snnjax import _targets
 from snnjax._batching import SHARED, any_group
-from snnjax._check import check, check_real_array
+from snnjax._check import check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
@@ -85,9 +85,9 @@ def neurons_of(op: str, spikes: Any) -> int:
     if isinstance(spikes, SparseSpikes):
         check_spikes(op, "spikes", spikes)
         return spikes.num_neurons
-    hint = "Add the missing axis, for instance spikes[None]"
     check_real_array(op, "spikes", spikes)
-    check(spikes.ndim > 0, op, "spikes", "have a neuron axis", "a number", hint)
+    if spikes.ndim == 0:
+        fail(f"{op}: `spikes` must have a neuron axis, got a number. Add it, for instance spikes[None].")
     return spikes.shape[-1]
 
 
@@ -101,15 +101,8 @@ def as_rows(spikes: Any, dtype: Any) -> tuple[Array, ...]:
 def _check_arguments(spikes: Any, weights: Any) -> None:
     num_neurons = neurons_of("spike_matmul", spikes)
     check_weights("spike_matmul", "weights", weights)
-    fits = weights.ndim == 2 and weights.shape[0] == num_neurons
-    check(
-        fits,
-        "spike_matmul",
-        "weights",
-        f"have shape [neurons, outputs] = [{num_neurons}, any]",
-        list(weights.shape),
-        "Pass one row of weights for every neuron of the spikes",
-    )
+    hint = "Pass one row of weights for every neuron of the spikes"
+    check_shape("spike_matmul", "weights", weights, (num_neurons, None), "neurons, outputs", hint)
 
 
 def prefers_lists(ids: Array, num_neurons: int) -> bool:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_integer
+from snnjax._check import check_integer, fail, plural
 from snnjax._sharding import vary_alike
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, read
@@ -303,35 +303,25 @@ def _added(sums: list[Array], new: list[Array]) -> list[Array]:
 def _check(params: Any, inputs: Any, targets: Any, pieces: int) -> None:
     check_integer(_OP, "pieces", pieces, 1)
     leading = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
-    hint = "Make one stage of a device's layers, stack the stages and shard them over the mesh axis"
-    check(
-        leading == {1},
-        _OP,
-        "params",
-        "have leaves with a leading axis of one stage",
-        sorted(leading),
-        hint,
-    )
+    if leading != {1}:
+        expected, actual = (
+            "have leaves with a leading axis of one stage",
+            " and ".join(map(str, sorted(leading))),
+        )
+        hint = "Make one stage of a device's layers, stack the stages and shard them over the mesh axis"
+        fail(f"{_OP}: `params` must {expected}, got {actual}. {hint}.")
     share = batch_of(_OP, inputs)
     shapes = [list(leaf.shape) for leaf in jax.tree.leaves(targets)]
-    good = all(shape and shape[min(len(shape) - 1, BATCH)] == share for shape in shapes)
-    expected, hint = (
-        f"have leaves [{share}] or [time, {share}, ...] like the inputs",
-        "Pass each device its share",
-    )
-    check(good, _OP, "targets", expected, shapes, hint)
-    actual, hint = f"{pieces} pieces of {share} samples", "Choose a number that divides it"
-    check(share % pieces == 0, _OP, "pieces", "divide a device's share of the batch", actual, hint)
+    if not all(shape and shape[min(len(shape) - 1, BATCH)] == share for shape in shapes):
+        expected = f"have leaves [{share}] or [time, {share}, ...] like the inputs"
+        fail(f"{_OP}: `targets` must {expected}, got {shapes}. Pass each device its share.")
+    if share % pieces != 0:
+        expected, hint = f"divide the {plural(share, 'sample')} of a device", "Choose a divisor of them"
+        fail(f"{_OP}: `pieces` must {expected}, got {pieces}. {hint}.")
 
 
 def _check_loss(loss: Any) -> None:
-    form = ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(loss))
-    good = isinstance(loss, jax.ShapeDtypeStruct) and loss.shape == () and _is_float(loss)
-    check(
-        good,
-        _OP,
-        "loss",
-        "return a scalar of floating point",
-        form,
-        "Take the mean over the samples of a piece",
-    )
+    if not isinstance(loss, jax.ShapeDtypeStruct) or loss.shape != () or not _is_float(loss):
+        actual = ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(loss))
+        hint = "Take the mean over the samples of a piece"
+        fail(f"{_OP}: `loss` must return a floating-point scalar, got {actual}. {hint}.")

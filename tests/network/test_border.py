@@ -60,8 +60,8 @@ ERRORS = [
     ),
     (
         lambda: apply(second_threshold=[0.5, 0.5]),
-        "network.apply: `second_threshold` must be one value or one per layer, 1, got 2 values. "
-        "Pass a scalar to use it everywhere.",
+        "network.apply: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
+        "everywhere.",
     ),
     (
         lambda: apply(second_threshold=[jnp.zeros(2)]),

@@ -292,7 +292,7 @@ def test_implementation_that_is_unknown(neuron: Any) -> None:
             lambda params: net.apply(params, None, random_spikes(0.3), implementation="gpu"), initial(net)
         )
     assert str(error.value) == (
-        "network.apply: `implementation` must be one of None, 'reference', 'cpu', 'composed', got 'gpu'. "
+        "network.apply: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. "
         "Choose one of these."
     )
 

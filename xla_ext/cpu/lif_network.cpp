@@ -158,7 +158,8 @@ Network::Network(const Attributes& attributes, const lif_network::Operands<Opera
     : fields_(NetworkFields::read(attributes)), arrays_(arrays), sizes_(NetworkSizes::read(fields_, arrays)) {
   const lif_network::Weights<Operand>& first = arrays.linears[0].weights;
   type_ = first.values ? first.scale.type() : first.array.type();
-  if (type_ != ffi::F32 && type_ != ffi::BF16) refuse("linears.weights", "have another dtype", "one of no weights");
+  if (type_ != ffi::F32 && type_ != ffi::BF16)
+    refuse("linears.weights", "have a dtype of weights", "type " + std::to_string(static_cast<int>(type_)));
   checkConnections();
   for (const ConnectionShape& shape : fields_.connections) {
     poolings_.push_back(shape.pooling ? std::make_shared<const Windows>(*shape.pooling) : nullptr);

@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 
 from snnjax._check import (
-    check,
     check_choice,
     check_float,
     check_integer,
     check_real_array,
     check_rounding,
     check_shape,
+    fail,
+    plural,
+    short_repr,
 )
 from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
@@ -27,9 +29,8 @@ _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the sa
 
 def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int | None) -> int:
     """Check that inputs, layers and read-out match, and return the batch size."""
-    check(
-        len(layers) > 0, _OP, "layers", "hold at least one layer", "none", "Pass [LIFLayer(weights, decay)]"
-    )
+    if len(layers) == 0:
+        fail(f"{_OP}: `layers` must hold at least one layer, got none. Pass [LIFLayer(weights, decay)].")
     if chunk is not None:
         check_integer(_OP, "chunk", chunk, 1)
     width, batch = _check_inputs(inputs)
@@ -51,50 +52,48 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
 def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     """Check that connection and weights match the inputs, and return the number of neurons."""
     connection = layer.connection
-    good = isinstance(connection, Connection)
-    expected, hint = "be a Connection", "Leave it out for dense weights"
-    check(good, _OP, f"{name}.connection", expected, repr(connection), hint)
+    if not isinstance(connection, Connection):
+        actual = short_repr(connection)
+        fail(
+            f"{_OP}: `{name}.connection` must be a Connection, got {actual}. Leave it out for dense weights."
+        )
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
-    is_dense, hint = connection.convolution is None, "Pass quantisation.dequantise(weights)"
-    argument, actual = f"{name}.weights", "int8 weights"
-    good = is_dense or not isinstance(layer.weights, Quantised)
-    check(good, _OP, argument, "be floating in a convolution", actual, hint)
+    argument = f"{name}.weights"
+    if connection.convolution is not None and isinstance(layer.weights, Quantised):
+        hint = "Pass quantisation.dequantise(weights)"
+        fail(f"{_OP}: `{argument}` must be floating-point in a convolution, got int8. {hint}.")
     _check_array(argument, layer.weights, shape, axes, dtype)
     width = connection.num_inputs(layer.weights.shape)
-    expected, hint = f"have the {inputs} inputs of the layer", "Give it the shape of the inputs"
-    check(width == inputs, _OP, f"{name}.connection", expected, width, hint)
+    if width != inputs:
+        expected, hint = f"have {plural(inputs, 'input')}, like the layer", "Give it the shape of the inputs"
+        fail(f"{_OP}: `{name}.connection` must {expected}, got {width}. {hint}.")
     return connection.num_outputs(layer.weights.shape)
 
 
 def _check_delays(name: str, layer: Any) -> None:
     """Check that delays are given if and only if the connection has a `max_delay`; one for all inputs or one each."""
     has_delays = layer.connection.max_delay is not None
-    expected = "be given" if has_delays else "be None for a connection without `max_delay`"
-    argument, actual = f"{name}.delays", "None" if layer.delays is None else "delays"
-    hint = "Give both or neither"
-    check((layer.delays is not None) == has_delays, _OP, argument, expected, actual, hint)
+    argument = f"{name}.delays"
+    if (layer.delays is not None) != has_delays:
+        expected = "be given with a `max_delay`" if has_delays else "be None without a `max_delay`"
+        actual = "None" if layer.delays is None else "delays"
+        fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Give both or neither.")
     if layer.delays is None:
         return
     check_float(_OP, argument, layer.delays)
     inputs = layer.connection.num_inputs(layer.weights.shape)
-    good = np.shape(layer.delays) in ((), (inputs,))
-    expected = f"be a scalar or have shape [inputs] = [{inputs}]"
-    check(good, _OP, argument, expected, list(np.shape(layer.delays)), "Pass one delay, or one per input")
+    if np.shape(layer.delays) not in ((), (inputs,)):
+        expected, actual = f"be a scalar or have shape [inputs] = [{inputs}]", list(np.shape(layer.delays))
+        fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per input.")
 
 
 def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:
     check_weights(_OP, argument, array)
     check_shape(_OP, argument, array, shape, axes, "Match its shape to the layer below and to its neurons")
-    same = array.dtype == dtype
-    check(
-        same,
-        _OP,
-        argument,
-        f"have the dtype of the first weights, {dtype.name}",
-        array.dtype.name,
-        "Cast one of them",
-    )
+    if array.dtype != dtype:
+        expected = f"have the dtype of the first weights, {dtype.name}"
+        fail(f"{_OP}: `{argument}` must {expected}, got {array.dtype.name}. Cast one of them.")
 
 
 def _check_inputs(inputs: Any) -> tuple[int, int]:
@@ -108,7 +107,8 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
         good = inputs.ndim == 3
         hint = "Add the missing axis, for instance inputs[:, None] for a batch of one"
     shape = inputs.shape if isinstance(inputs, SparseSpikes) else np.shape(inputs)
-    check(good, _OP, "inputs", "have axes [time, batch, inputs]", f"shape {list(shape)}", hint)
+    if not good:
+        fail(f"{_OP}: `inputs` must have axes [time, batch, inputs], got shape {list(shape)}. {hint}.")
     return shape[-1], shape[1]
 
 
@@ -116,14 +116,12 @@ def one_per_layer(op: str, argument: str, value: Any, num_layers: int) -> tuple[
     """A scalar for all layers, or one value per layer in a sequence or in an array ``[layers]``."""
     if not isinstance(value, Sequence) and np.ndim(value) == 0:
         return (value,) * num_layers
-    check(
-        len(value) == num_layers,
-        op,
-        argument,
-        f"be one value or one per layer, {num_layers}",
-        f"{len(value)} values",
-        "Pass a scalar to use it everywhere",
-    )
+    if len(value) != num_layers:
+        expected, hint = (
+            f"hold {plural(num_layers, 'value')}, one per layer",
+            "Pass a scalar to use it everywhere",
+        )
+        fail(f"{op}: `{argument}` must {expected}, got {len(value)}. {hint}.")
     return tuple(value)
 
 
