@@ -47,7 +47,7 @@ ERRORS = [
     ),
     (
         lambda: apply(lengths=jnp.ones(2)),
-        "network.apply: `lengths` must be integers, got float32. Cast with lengths.astype(jnp.int32).",
+        "network.apply: `lengths` must hold integers, got float32. Cast it with lengths.astype(int).",
     ),
     (
         lambda: apply(lengths=jnp.array([6, 1])),
@@ -55,7 +55,7 @@ ERRORS = [
     ),
     (
         lambda: apply(inputs=dataclasses.replace(LISTS, values=LISTS.values[..., :1])),
-        "network: `inputs.values` must have shape [..., capacity] = [5, 2, 3], got [5, 2, 1]. "
+        "network.apply: `inputs.values` must have shape [..., capacity] = [5, 2, 3], got [5, 2, 1]. "
         "Build it with SparseSpikes.from_ids or from_dense.",
     ),
     (
@@ -75,7 +75,7 @@ ERRORS = [
     ),
     (
         lambda: layer(3, neurons.lif()._replace(glif=neurons.GLIF(lambda params: params, reset="add"))),
-        "layer: `neuron.glif.reset` must be one of 'subtract', 'zero', 'none', got 'add'. Choose one of these.",
+        "layer: `neuron.glif.reset` must be 'subtract', 'zero' or 'none', got 'add'. Choose one of these.",
     ),
 ]
 
