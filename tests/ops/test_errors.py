@@ -502,10 +502,6 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         f"lif_network: `state.readout` must be float32[2, 2], got None. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(readout=jnp.zeros((2, 3)))),
-        f"lif_network: `state.readout` must be float32[2, 2], got float32[2, 3]. {OWN}",
-    ),
-    (
         lambda: net(state=STATE._replace(readout=jnp.zeros((2, 2), jnp.float16))),
         f"lif_network: `state.readout` must be float32[2, 2], got float16[2, 2]. {OWN}",
     ),
