@@ -144,7 +144,7 @@ class Network:
         for node in self.nodes:
             own = (names[source] for source in node.sources)
             names[node.name] = graph.insert(node.name, node.block, tuple(own))
-        return names[self.outputs[0][1]]
+        return names[next(node for _, node in self.outputs)]
 
     def init(
         self,
