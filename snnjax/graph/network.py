@@ -30,14 +30,14 @@ from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._sharding import gathered
 from snnjax.blocks.block import Context, Shape, Signal, rounded
 from snnjax.blocks.delay import DelayState
-from snnjax.graph.compare import check_params, check_state
+from snnjax.graph.compare import check_dtypes, check_params, check_state
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fused import Arrays
 from snnjax.graph.init import Sample, draw
 from snnjax.graph.plan import Fused, Mode, Segment, plan
 from snnjax.graph.run import Running, block_key, run
 from snnjax.ops.lif_network import mean_activity
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 # Above it, inputs are taken for the bytes of images: counts of events in a step are smaller, and so are currents.
 _LARGEST_INPUT = 64
@@ -281,6 +281,7 @@ class Network:
     ) -> tuple[Arrays, dict[str, Signal], Array | None]:
         """The arguments of `apply`, checked, with a state; `is_whole` where no scan over chunks carries it."""
         check_params("network", params, self.nodes, self.in_shapes)
+        check_dtypes("network.apply", params)
         params, state, inputs, lengths = gathered((params, state, inputs, lengths))
         signals = self._signals("network.apply", inputs)
         steps, batch = next(iter(signals.values())).shape[:2]
@@ -481,6 +482,7 @@ def _checked_signal(op: str, signal: Any, shape: Shape) -> Signal:
     hint = "Time comes first; add a missing batch axis with inputs[:, None]"
     flat = (math.prod(shape),)
     if isinstance(signal, SparseSpikes):
+        check_spikes(op, "inputs", signal)
         check_shape(op, "inputs", signal, (None, None, *flat), "time, batch, inputs", hint)
         return signal
     check_real_array(op, "inputs", signal)
