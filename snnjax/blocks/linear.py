@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._check import MAX_SIZE, fail
 from snnjax._types import upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
 from snnjax.neurons._drive import EXPECTED_RATE
@@ -38,6 +39,13 @@ class Linear(Block):
     def weights_shape(self, shape: Shape) -> Shape:
         """The shape of the weights for inputs of this shape."""
         raise NotImplementedError
+
+    def fitted(self, *shapes: Shape) -> "Linear":
+        """The connection, if its weights are not too many."""
+        count = math.prod(self.weights_shape(*shapes))
+        if count > MAX_SIZE:
+            fail(f"{self.kind}: `weights` must be at most {MAX_SIZE}, got {count}. Use fewer neurons.")
+        return self
 
     def fan_in(self, shape: Shape) -> float:
         """The number of inputs that a neuron sums."""
