@@ -98,13 +98,17 @@ def to_neurobench(
 def _check(network: Network, params: Params) -> None:
     check_params(_OP, params, network.nodes, network.in_shapes)
     if len(network.inputs) != 1 or not network.is_single:
-        fail(f"{_OP}: `network` must have one input and one output, got several. Make a network of one of them.")
+        fail(
+            f"{_OP}: `network` must have one input and one output, got several. Make a network of one of them."
+        )
     for node in network.nodes:
         own = (node.block, *(node.block.feedback if isinstance(node.block, Spiking) else ()))
         for block in own:
             if isinstance(block, Pool) or (isinstance(block, Linear) and not isinstance(block, Dense)):
                 hint = "Count its operations with metrics.synaptic_operations"
-                fail(f"{_OP}: `network` must have dense weights alone, got {block.kind} in {node.name!r}. {hint}.")
+                fail(
+                    f"{_OP}: `network` must have dense weights alone, got {block.kind} in {node.name!r}. {hint}."
+                )
         if sum(isinstance(block, Dense) for block in own[1:]) > 1:
             fail(
                 f"{_OP}: `network` must have one recurrent matrix a layer, got several in {node.name!r}. "
@@ -149,7 +153,9 @@ def _modules(torch: Any, network: Network, params: Params) -> Any:
             modules[_key(node.name)] = torch.nn.Identity()
         constants.append(own)
     # Of neurons, delays and norms, of which no metric depends on more than their number and size.
-    modules["constants"] = torch.nn.ParameterList([_parameter(torch, leaf) for leaf in jax.tree.leaves(constants)])
+    modules["constants"] = torch.nn.ParameterList(
+        [_parameter(torch, leaf) for leaf in jax.tree.leaves(constants)]
+    )
     return modules
 
 
