@@ -31,10 +31,10 @@ def to_neurobench(
 
     snnjax runs the network. NeuroBench counts with hooks on the modules of torch, so the model has one `Linear` for
     each matrix of weights and one `Identity` for each block of neurons, and passes to them what the network passed on
-    in that batch: the signals before them to the weights, before their delays if they have any, and the spikes to the
-    neurons. NeuroBench's own code then yields its metrics of accuracy, activation sparsity, synaptic operations, connection sparsity, parameters and
-    footprint. `MembraneUpdates` and `NeuronOperations` only know the neurons of snnTorch: what they report has no
-    meaning here.
+    in that batch: to weights the signals before them, and before their delays if they have any, to neurons their
+    spikes. NeuroBench's own code then yields its metrics of accuracy, activation sparsity, synaptic operations,
+    connection sparsity, parameters and footprint. `MembraneUpdates` and `NeuronOperations` only know the neurons of
+    snnTorch: what they report has no meaning here.
 
     The model is called as ``model(batch)`` with ``batch[batch, time, inputs]``, the axes of NeuroBench, and returns the
     predicted classes ``[batch]``. All steps count: pass sequences of one length.
@@ -48,7 +48,8 @@ def to_neurobench(
             ``[batch, time, outputs]``.
 
     Raises:
-        ValueError: if weights are not dense, there are pools or several inputs or outputs, or parameters have another dtype.
+        ValueError: if weights are not dense, there are pools, several inputs or several outputs, or parameters have
+            another dtype.
         ImportError: if NeuroBench is not installed.
 
     Example:

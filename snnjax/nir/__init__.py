@@ -108,8 +108,8 @@ def from_nir(
 ) -> tuple[Network, Params]:
     r"""Convert a NIR graph to a network and its parameters.
 
-    Each node becomes a block of its name; several edges to a node add up, and subgraphs are inlined. Spikes may come back
-    to their neurons, by edges through weights and delays; there are no other cycles. In steps of `dt`:
+    Each node becomes a block of its name; several edges to a node add up, and subgraphs are inlined. Spikes may come
+    back to their neurons, by edges through weights and delays; there are no other cycles. In steps of `dt`:
 
     .. math::
 
