@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._quantised import Quantised
+from snnjax._quantised import Quantised, scaled
 from snnjax._types import wide
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
 from snnjax.neurons._drive import EXPECTED_RATE
@@ -105,7 +105,7 @@ def rescaled(weights: Any, factor: Array) -> Any:
     """Weights whose currents are larger by a factor for each output."""
     if isinstance(weights, Quantised):
         return weights._replace(scale=(wide(weights.scale) * factor).astype(weights.dtype))
-    return (wide(weights) * factor).astype(weights.dtype)
+    return scaled(wide(weights), factor).astype(weights.dtype)
 
 
 def normal(key: Array, shape: Shape) -> Array:

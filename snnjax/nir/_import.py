@@ -142,7 +142,7 @@ class _Builder:
         if place.sources in self.sums:
             return self.sums[place.sources]
         step = place.step
-        signals = [self._scaled(self.signals[source], source, None, None) for source in place.sources]
+        signals = [self._scaled(self.signals[source], source) for source in place.sources]
         first, *others = (signal.layout for signal in signals)
         for other in others:
             if not other.fits(first):
@@ -157,32 +157,35 @@ class _Builder:
         self.sums[place.sources] = Signal(name, first)
         return self.sums[place.sources]
 
-    def _hosts(self, name: str) -> list[str] | None:
-        """The connections that can be scaled in place of a signal; None if others receive theirs too."""
+    def _hosts(self, name: str, *values: np.ndarray | None) -> list[str] | None:
+        """The connections that can take factors and constants in place of a signal; None if there are none.
+
+        Nor are there if others receive their signals too.
+        """
         if name not in self.alone:
             return None
         node = self.nodes[name]
         if isinstance(node.block, Linear):
-            return [name]
+            return [name] if all(map(self.weights[name].takes, values)) else None
         if not isinstance(node.block, Flatten) and len(node.sources) < 2:
             return None
-        found = [self._hosts(source) for source in node.sources]
+        found = [self._hosts(source, *values) for source in node.sources]
         return None if None in found else [host for hosts in found for host in hosts or ()]
 
     def _scaled(
-        self, signal: Signal, name: str, factor: np.ndarray | None, offset: np.ndarray | None
+        self, signal: Signal, name: str, factor: np.ndarray | None = None, offset: np.ndarray | None = None
     ) -> Signal:
         """A signal times a factor plus a constant, by the weights before it, or by some of its own."""
         hosts = None
         if signal.factor is None:
-            hosts = self._hosts(signal.source)
+            hosts = self._hosts(signal.source, factor, offset)
         else:
             factor = signal.factor if factor is None else signal.factor * factor
         if factor is None and offset is None:
             return signal
         if hosts is None:
-            own = self._fresh(f"{name}/scale")
-            self._insert(own, (made := identity_of(name, signal.layout)).block, (signal.source,), True)
+            own, made = self._fresh(f"{name}/scale"), identity_of(name, signal.layout)
+            self._insert(own, made.block, (signal.source,), is_alone=True)
             self.weights[own] = made
             signal, hosts = Signal(own, made.layout), [own]
         for place, host in enumerate(hosts):
@@ -190,7 +193,7 @@ class _Builder:
         return signal
 
     def _output(self, place: Place, signal: Signal) -> None:
-        signal, facts = self._scaled(signal, place.step.name, None, None), facts_of(*place.step)
+        signal, facts = self._scaled(signal, place.step.name), facts_of(*place.step)
         count = sum(kind == "Output" for kind in self.kinds.values())
         name = facts.get("name", "readout" if count == 1 else place.step.name)
         if not isinstance(name, str) or name in dict(self.outputs):
@@ -201,8 +204,8 @@ class _Builder:
     def _scale(self, place: Place, signal: Signal) -> None:
         step = place.step
         factor = per_neuron(step.name, step.node, "scale", signal.layout)
-        if signal.factor is None and self._hosts(signal.source) is not None:
-            signal = self._scaled(signal, step.name, factor, None)
+        if signal.factor is None and self._hosts(signal.source, factor) is not None:
+            signal = self._scaled(signal, step.name, factor)
             if len(place.readers) > 1:
                 self.alone.discard(signal.source)
         else:

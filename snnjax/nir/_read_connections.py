@@ -43,6 +43,12 @@ class Weights(NamedTuple):
     params: LinearParams
     layout: Layout  # of its signal
 
+    def takes(self, values: np.ndarray | None) -> bool:
+        """Whether a factor or a constant can be one of its currents; a convolution takes one value a channel."""
+        if values is None or not isinstance(self.block, Convolve):
+            return True
+        return per_channel(values, self.layout.shape) is not None
+
     def scaled(self, name: str, factor: np.ndarray | None, offset: np.ndarray | None) -> "Weights":
         """The connection with its currents multiplied by a factor plus a constant, each one value per neuron."""
         weights, bias, shape = self.params.weights, self.params.bias, self.layout.shape
@@ -60,9 +66,8 @@ class Weights(NamedTuple):
         each = per_channel(values, self.layout.shape)
         if each is None:
             fail(
-                f"from_nir: `graph` must scale or shift {name} after a convolution by channels, got "
-                "neurons that differ. Use the same for all neurons of a channel, or put a Flatten and an "
-                "Affine before."
+                f"from_nir: `graph` must scale or shift images before {name} by channels, got pixels that "
+                "differ. Use the same for all neurons of a channel, or put a Flatten and an Affine before."
             )
         return each
 

@@ -25,7 +25,7 @@ NETWORKS = {
         (6, 8, 2),
         [
             snnjax.layer(snnjax.conv2d(4, 3), recurrent=snnjax.conv2d(4, 3, bias=False)),
-            snnjax.sum_pool(2),
+            snnjax.sum_pool((2, 2)),
             snnjax.layer(
                 snnjax.conv2d(3, 3, strides=2, padding=[(1, 1), (1, 1)], bias=False),
                 neurons.lif((0.5, 0.9), reset="zero", normalize=False, learn_decay=True),
@@ -98,7 +98,7 @@ def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
         own = found.get(node.name)
         if isinstance(own, LinearParams):
             found[node.name] = own._replace(weights=node.block.used(own.weights))
-        elif isinstance(own, SpikingParams):
+        elif isinstance(own, SpikingParams) and hasattr(own.neuron, "threshold"):
             threshold = jnp.abs(own.neuron.threshold) + 0.1
             found[node.name] = own._replace(neuron=own.neuron._replace(threshold=threshold))
     return found

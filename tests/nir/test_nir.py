@@ -1,5 +1,6 @@
 """NIR: the published example, round trips, other libraries both ways, every pitfall."""
 
+import dataclasses
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 
 import snnjax
 from snnjax import blocks, neurons
+from snnjax.blocks.conv import Convolve
 from snnjax.blocks.norm import NormStats
+from snnjax.blocks.spiking import Spiking
 from snnjax.nir import from_nir, to_nir
 from tests.architecture import ROOT
 from tests.nir.graphs import (
@@ -98,6 +101,20 @@ def test_every_golden_case_is_compared(golden: Path) -> None:
     assert {path.stem for path in golden.glob("*.npz")} == set(LIBRARIES)
 
 
+def nodes_of(network: snnjax.Network) -> dict[str, Any]:
+    """The nodes by name, with the padding of convolutions in numbers."""
+
+    def numbered(block: Any, shape: Any) -> Any:
+        if isinstance(block, Convolve):
+            return dataclasses.replace(block, padding=block.geometry(shape).padding)
+        if isinstance(block, Spiking) and block.recurrent:
+            return dataclasses.replace(block, recurrent=tuple(numbered(own, shape) for own in block.feedback))
+        return block
+
+    nodes = zip(network.nodes, network.in_shapes, strict=True)
+    return {node.name: (numbered(node.block, shapes[0]), node.sources) for node, shapes in nodes}
+
+
 @pytest.mark.parametrize(
     "name, method, dtype",
     [
@@ -118,8 +135,7 @@ def test_round_trip_by_a_file_is_exact(name: str, method: str, dtype: Any, tmp_p
     assert_same_bits(same, params)
     assert dict(again.inputs) == dict(network.inputs)
     assert (dict(again.outputs), again.is_single) == (dict(network.outputs), network.is_single)
-    ours, theirs = ({node.name: node for node in own.nodes} for own in (again, network))
-    assert ours == theirs
+    assert nodes_of(again) == nodes_of(network)
     # What nir.read 1.0.8 infers of grouped convolutions is wrong.
     assert_same_bits(from_nir(nir.read(tmp_path / "network.nir", type_check=name != "line"))[1], params)
 
@@ -171,10 +187,9 @@ def test_sum_of_a_sum_has_one_edge_for_each_signal() -> None:
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float16])
 def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
     network = NETWORKS["line"]()
-    drawn = params_of(network)
     with jax.enable_x64(True):
         # A third has digits in every dtype.
-        params = jax.tree.map(lambda array: array.astype(dtype) / 3, drawn)
+        params = jax.tree.map(lambda array: array / 3, params_of(network, dtype))
         assert_same_bits(from_nir(to_nir(network, params, dt=DT))[1], params)
 
 
@@ -392,7 +407,7 @@ def test_scale_of_a_sum_is_that_of_all_its_weights_or_has_its_own() -> None:
     assert list(made) == ["n0", "other", "n1/add", "n1"]
     np.testing.assert_array_equal([params["n0"].weights[0, 0], params["other"].weights[0, 0]], [3.0, 6.0])
     made, params = read(scaled_sum(2))
-    assert list(made) == ["n0", "other", "n1/add", "n1/scale", "n1", "second"]
+    assert set(made) == {"n0", "other", "second/add", "n1/scale", "n1", "second"}
     np.testing.assert_array_equal(params["n1/scale"].weights, 3 * np.eye(2))
     np.testing.assert_array_equal([params["n0"].weights[0, 0], params["other"].weights[0, 0]], [1.0, 2.0])
     network, params = from_nir(scaled_sum(2), dt=DT)
