@@ -127,7 +127,7 @@ def _with_weights(op: str, params: Params, change: Callable[[Any], Any]) -> Para
             f"{op}: `params` must be a dict by block, got {type_words(params)}. Make them with network.init(key)."
         )
 
-    def own(part: Any) -> Any:
+    def changed(part: Any) -> Any:
         return part._replace(weights=change(part.weights)) if isinstance(part, LinearParams) else part
 
-    return jax.tree.map(own, params, is_leaf=lambda part: isinstance(part, LinearParams))
+    return jax.tree.map(changed, params, is_leaf=lambda part: isinstance(part, LinearParams))

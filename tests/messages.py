@@ -27,6 +27,7 @@ _WRONG = {
 # The modules whose names a message may begin with, innermost last, and commands that raise in their own name.
 _MODULES = [
     "snnjax",
+    "snnjax.blocks",
     "snnjax.data",
     "snnjax.encoding",
     "snnjax.event_times",

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
-import numpy as np
 import pytest
 
-from snnjax import __version__, axonal, cli, conv1d, dense, layer, leaky_readout, mean_pool, network, train
-from snnjax.cli import _info, _text, _train
+from snnjax import __version__, cli, train
+from snnjax.cli import _text, _train
 from snnjax.ipu.device import library
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
@@ -25,6 +25,10 @@ def run_folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     assert cli.main(["train", *TINY, "--out", str(folder)]) == 0
     return folder
+
+
+def header_of(folder: Path) -> dict[str, Any]:
+    return train.read_run(folder / "checkpoint.safetensors")
 
 
 def line_with(text: str, start: str) -> str:
@@ -157,7 +161,7 @@ def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys)
     train.save_checkpoint(tmp_path / "checkpoint.safetensors", {}, header)
     assert cli.main(["evaluate", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "snnjax: TaskSettings: `header` must hold the settings of this version, got dropout. "
+        "snnjax: TaskSettings.from_header: `header` must hold the settings of this version, got dropout. "
         "Use the version of snnjax that trained it.\n"
     )
 
@@ -253,31 +257,11 @@ def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> Non
     assert json.loads((tmp_path / "test.json").read_text())["loss"] == trained["loss"]
     capsys.readouterr()
     assert cli.main(["info", "--checkpoint", str(tmp_path)]) == 0
-    out = capsys.readouterr().out
-    assert line_with(out, "  layer 0").startswith(
-        "  layer 0: 34x34x12 lif after a convolution of 5x5; fused, "
-    )
-    assert line_with(out, "  layer 1").startswith(
-        "  layer 1: 17x17x32 lif after sums over 2x2, a convolution of 5x5;"
-    )
-    assert line_with(out, "  layer 2").startswith(
-        "  layer 2: 12 lif after sums over 2x2, dense weights; fused"
-    )
+    plan = train.build_network(train.TaskSettings.from_header(header_of(tmp_path)), 1, 1).paths
+    assert plan.startswith("fused: layer_0/connection > layer_0/neuron > sum_pool_0 > layer_1/connection > ")
+    assert capsys.readouterr().out.endswith("".join(f"  {line}\n" for line in plan.splitlines()))
     assert cli.main(["train", "--model", "dense", "--resume", *tiny]) == 2
     assert "`convolutions` must be" in capsys.readouterr().err
-
-
-def test_connections_are_described() -> None:
-    layers = [
-        layer(conv1d(3, 5), delays=axonal(max_delay=4)),
-        mean_pool(3),
-        dense(4, mask=np.eye(6, 4, dtype=bool)),
-    ]
-    net = network((6, 2), layers, leaky_readout(2))
-    assert [_info.connection_of(spec) for spec in net.layers] == [
-        "delays of up to 4 steps, a convolution of 5",
-        "means over 3, masked weights",
-    ]
 
 
 def test_epoch_line_reads_well() -> None:

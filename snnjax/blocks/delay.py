@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, shaped
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
@@ -62,11 +62,13 @@ class Axonal(Block):
         (shape,) = shapes
         share = jax.random.uniform(key, (self.count(shape),), jnp.float32, *self.initial) / self.max_delay
         margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
-        return DelayParams(decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(sum_dtype(dtype)))
+        return DelayParams(
+            decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(accumulation_dtype(dtype))
+        )
 
     def delays(self, params: DelayParams, shape: Shape) -> Float[Array, " neurons"]:
         """The delay of each neuron in steps, in the accumulation dtype; integers if they are not learned."""
-        delays = self.max_delay * raw_to_decay(wide(params.raw_delay))
+        delays = self.max_delay * raw_to_decay(upcast(params.raw_delay))
         delays = delays if self.learn else jnp.round(jax.lax.stop_gradient(delays))
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 
@@ -74,7 +76,7 @@ class Axonal(Block):
         """Nothing in transit."""
         del stats
         rows = (self.max_delay + 1, batch, math.prod(shapes[0]))
-        return DelayState(jnp.zeros(rows, sum_dtype(params.raw_delay.dtype)))
+        return DelayState(jnp.zeros(rows, accumulation_dtype(params.raw_delay.dtype)))
 
     def apply(
         self,
@@ -159,7 +161,7 @@ def axonal(
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
     if not 0 <= low <= high <= max_delay:
         fail(
-            f"axonal: `initial` must be between 0 and {max_delay}, got {initial}. "
+            f"axonal: `initial` must be a number or a range (low, high) from 0 to {max_delay}, got {initial}. "
             "Pass delays in steps, or a longer max_delay."
         )
     return Axonal(max_delay, (float(low), float(high)), learn, per, name=name, source=source)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool
 
 from snnjax._check import check_integer, check_rounding, check_switches, fail, short_repr
 from snnjax._quantised import Quantised
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import Shape, Signal, flat
 from snnjax.blocks.linear import Linear, Product
 from snnjax.ops import spike_matmul
@@ -50,8 +50,8 @@ class Dense(Linear):
         (shape,) = shapes
         if self.mask is not None and self.mask.entries.shape[0] != math.prod(shape):
             fail(
-                f"dense: `mask` must have one row for each of {math.prod(shape)} inputs, "
-                f"got {list(self.mask.entries.shape)}. Make it fit the inputs."
+                f"dense: `mask` must have {math.prod(shape)} rows, one per input, "
+                f"got {self.mask.entries.shape[0]}. Make it for the block before."
             )
         return (self.num_neurons,)
 
@@ -76,7 +76,7 @@ class Dense(Linear):
     def product(self, weights: Any, x: Signal, shape: Shape, implementation: str | None) -> Array:
         """``spikes @ weights``."""
         del shape
-        return spike_matmul(flat(x), wide(weights), implementation=implementation)
+        return spike_matmul(flat(x), upcast(weights), implementation=implementation)
 
     def op(self, shape: Shape) -> Product:
         """A product of the fused op."""

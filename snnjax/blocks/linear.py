@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._quantised import Quantised, scaled
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
 from snnjax.neurons._drive import EXPECTED_RATE
 from snnjax.ops._connection import Connection
@@ -73,7 +73,7 @@ class Linear(Block):
         return (
             currents
             if params.bias is None
-            else currents + wide(params.bias).reshape((1,) * (currents.ndim - 1) + (-1,))
+            else currents + upcast(params.bias).reshape((1,) * (currents.ndim - 1) + (-1,))
         )
 
     def apply(
@@ -104,8 +104,8 @@ class Linear(Block):
 def rescaled(weights: Any, factor: Array) -> Any:
     """Weights whose currents are larger by a factor for each output."""
     if isinstance(weights, Quantised):
-        return weights._replace(scale=(wide(weights.scale) * factor).astype(weights.dtype))
-    return scaled(wide(weights), factor).astype(weights.dtype)
+        return weights._replace(scale=(upcast(weights.scale) * factor).astype(weights.dtype))
+    return scaled(upcast(weights), factor).astype(weights.dtype)
 
 
 def normal(key: Array, shape: Shape) -> Array:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from snnjax._check import check_integer, check_rounding, check_shape, check_switches, fail, short_repr
 from snnjax._jax_compat import Tracer
 from snnjax._sharding import vary_alike
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -129,7 +129,7 @@ class Spiking(Block):
         if fed_back not in (shape, (math.prod(shape),)):
             fail(
                 f"spiking: `recurrent` must lead back to the {list(shape)} neurons, got {list(fed_back)}. "
-                f"Write recurrent=True, or dense({math.prod(shape)})."
+                f"Feed back as many channels, {shape[-1]}."
             )
         return shape
 
@@ -209,9 +209,9 @@ class Spiking(Block):
         """A scan of the neuron's step."""
         del stats
         (x,), (shape,) = signals, shapes
-        currents = wide(flat(dense_signal(x, shape)))
+        currents = upcast(flat(dense_signal(x, shape)))
         end, steps = _scan(self, params, state, currents, shape, context)
-        counts = jnp.sum(wide(steps.counted), axis=0)
+        counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, _overflow(steps.listed), membranes)
 
@@ -270,7 +270,9 @@ def _scan(
 ) -> tuple[SpikingState, _Steps]:
     """The state after all steps, and the results of every step, all in the accumulation dtype."""
     model = block.neuron
-    own = jax.tree.map(_wide_floats, block.neuron_params(params, shape))
+    # In the accumulation dtype, in which a scan adds up cotangents.
+    params = jax.tree.map(_wide_floats, params)
+    own = block.neuron_params(params, shape)
     valid = context.valid(currents.shape[0])
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     slots = block.slots(shape)
@@ -282,7 +284,7 @@ def _scan(
         membrane, threshold, after = model.advance(own, carry.neuron, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
-        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
         threshold = threshold if offset is None else threshold - offset
         spikes = spike(membrane - threshold, model.surrogate)
         after = model.finish(after, spikes)
@@ -323,7 +325,7 @@ def fire(
         spikes = choose(inside, spikes, jnp.zeros_like(spikes))
         return spikes, spikes
     # The second threshold keeps its distance from an adaptive one.
-    resting = jnp.broadcast_to(wide(block.neuron.threshold(own)), threshold.shape)
+    resting = jnp.broadcast_to(upcast(block.neuron.threshold(own)), threshold.shape)
     second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
     second = jax.lax.stop_gradient(second + (threshold - resting))
     counted = jnp.where(membrane > second, spikes, jax.lax.stop_gradient(spikes))
@@ -350,7 +352,7 @@ def _fed_back(
 
 
 def _wide_floats(leaf: Any) -> Any:
-    return wide(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+    return upcast(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
 
 def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:
@@ -418,19 +420,33 @@ def spiking(
     Reference:
         Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
     """
+    options: Any = {"capacity": capacity, "second_threshold": second_threshold, "recurrent": recurrent}
+    options |= {"per_channel": per_channel, "record_dtype": record_dtype}
+    return dataclasses.replace(spiking_of("spiking", neuron, **options), name=name, source=source)
+
+
+def spiking_of(
+    op: str,
+    neuron: Any,
+    *,
+    capacity: Any = None,
+    second_threshold: float | None = None,
+    recurrent: Any = False,
+    per_channel: bool = True,
+    record_dtype: Any = None,
+) -> Spiking:
+    """`spiking`, whose errors name `op`."""
     neuron = _DEFAULT_NEURON if neuron is None else neuron
-    check_spiking("spiking", neuron)
-    check_switches("spiking", per_channel=per_channel)
-    share = checked_capacity("spiking", capacity)
+    check_spiking(op, neuron)
+    check_switches(op, per_channel=per_channel)
+    share = _checked_capacity(op, capacity)
     if share is not None and second_threshold is not None:
-        warn_unless_below("spiking", second_threshold, neuron)
-    rounds = check_rounding("spiking", "record_dtype", record_dtype)
-    blocks = _as_recurrent(recurrent)
-    options: Any = {"name": name, "source": source}
-    return Spiking(neuron, share, second_threshold, per_channel, rounds, blocks, **options)
+        warn_unless_below(op, second_threshold, neuron)
+    rounds = check_rounding(op, "record_dtype", record_dtype)
+    return Spiking(neuron, share, second_threshold, per_channel, rounds, _as_recurrent(op, recurrent))
 
 
-def _as_recurrent(recurrent: Any) -> tuple[Block, ...] | bool:
+def _as_recurrent(op: str, recurrent: Any) -> tuple[Block, ...] | bool:
     """The blocks of a recurrent connection, or True for dense weights."""
     if isinstance(recurrent, bool | np.bool_):
         return True if recurrent else ()
@@ -438,13 +454,13 @@ def _as_recurrent(recurrent: Any) -> tuple[Block, ...] | bool:
     for block in blocks:
         if not isinstance(block, Block) or isinstance(block, Spiking):
             fail(
-                "spiking: `recurrent` must be a connection, or True for dense weights, "
+                f"{op}: `recurrent` must be a connection, or True for dense weights, "
                 f"got {short_repr(recurrent)}. Write recurrent=dense(...) or conv2d(...)."
             )
     return blocks
 
 
-def checked_capacity(op: str, capacity: Any) -> int | float | None:
+def _checked_capacity(op: str, capacity: Any) -> int | float | None:
     """A capacity, as a number of Python."""
     if capacity is None:
         return None

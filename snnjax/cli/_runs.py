@@ -41,8 +41,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     params, stats = jax.eval_shape(lambda key: (net.init(key), net.init_stats(key)), jax.random.key(0))
     best = train.load_checkpoint(path, {"best_params": params, "best_stats": stats}, net)[0]
     loss, decoder = train.loss_of(settings)
-    options = {"stats": best["best_stats"], "loss": loss, "decoder": decoder}
-    tested = train.evaluate(net, best["best_params"], parts.test, **options)
+    params, stats = best["best_params"], best["best_stats"]
+    tested = train.evaluate(net, params, parts.test, stats=stats, loss=loss, decoder=decoder)
     report(options.out, tested, header["best_epoch"])
     return 0
 

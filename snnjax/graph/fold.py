@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.linear import Linear, LinearParams, rescaled
 from snnjax.blocks.norm import Affine
 from snnjax.graph.network import Network, Params, Stats
@@ -43,5 +43,5 @@ def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Param
 
 def _times(params: LinearParams, factor: Any, term: Any) -> LinearParams:
     """Weights and bias whose currents are ``factor * currents + term``."""
-    bias = term if params.bias is None else wide(params.bias) * factor + term
+    bias = term if params.bias is None else upcast(params.bias) * factor + term
     return LinearParams(rescaled(params.weights, factor), bias.astype(params.weights.dtype))

@@ -117,21 +117,15 @@ def synaptic_operations(
         block, own = node.block, params.get(node.name)
         received = [arriving[source] for source in node.sources]
         found += _operations(block, own, received, shapes)
-        passed = _passed(block, received, shapes)
         if block.is_spiking:
-            passed = _of_neurons(activity, node.name, network.shapes[node.name], steps)
-        if isinstance(block, Spiking) and block.feedback:
-            signal, place = passed, shapes[0]
-            for part, weights in zip(block.feedback, own.recurrent, strict=True):
-                found += _operations(part, weights, [signal], (place,))
-                signal = _passed(part, [signal], (place,)) or _everything(
-                    signal, part.out_shape(place), steps
-                )
-                place = part.out_shape(place)
-        arriving[node.name] = passed or _everything(received[0], network.shapes[node.name], steps)
-    none = jnp.float32(0)
+            signal = _of_neurons(activity, node.name, network.shapes[node.name], steps)
+            found += _fed_back(block, own, signal, shapes[0], steps)
+        else:
+            signal = _passed(block, received, shapes, steps)
+        arriving[node.name] = signal
     accumulates, others = (
-        sum((each.effective for each in found if each.is_binary is kind), none) for kind in (True, False)
+        jnp.sum(jnp.stack([jnp.zeros(()), *(each.effective for each in found if each.is_binary is kind)]))
+        for kind in (True, False)
     )
     return SynapticOperations(others, accumulates, jnp.mean(steps) * sum(each.dense for each in found))
 
@@ -170,12 +164,6 @@ def _of_neurons(activity: Mapping[str, Array], name: str, shape: Shape, steps: A
     return _Arriving(rates.astype(jnp.float32) * steps[:, None], 1.0, True)
 
 
-def _everything(like: _Arriving, shape: Shape, steps: Array) -> _Arriving:
-    """Values that are no spikes, which are seldom 0."""
-    counts = jnp.broadcast_to(steps[:, None], (like.counts.shape[0], math.prod(shape)))
-    return _Arriving(counts, 1.0, False)
-
-
 def _operations(
     block: Block, params: Any, received: list[_Arriving], shapes: tuple[Shape, ...]
 ) -> list[_Operations]:
@@ -185,24 +173,36 @@ def _operations(
         return []
     (signal,), weights = received, block.operands(params, None, shapes[0]).weights
     fan_out = op.connection.fan_out(weights)
-    effective = jnp.mean(jnp.sum(signal.counts * fan_out, axis=1))
+    effective = jnp.mean(jnp.sum(signal.counts * fan_out[None, :], axis=1))
     return [_Operations(effective, signal.most * op.connection.num_pairs(weights.shape), signal.is_binary)]
+
+
+def _fed_back(block: Block, params: Any, signal: _Arriving, shape: Shape, steps: Array) -> list[_Operations]:
+    """The operations of the recurrent connection of neurons."""
+    found = []
+    if isinstance(block, Spiking) and block.feedback:
+        for part, own in zip(block.feedback, params.recurrent, strict=True):
+            found += _operations(part, own, [signal], (shape,))
+            signal, shape = _passed(part, [signal], (shape,), steps), part.out_shape(shape)
+    return found
+
+
+def _passed(block: Block, received: list[_Arriving], shapes: tuple[Shape, ...], steps: Array) -> _Arriving:
+    """What a block passes on of the values that it receives; if it makes others of them, those are seldom 0."""
+    if isinstance(block, Join):
+        return _joined(block.how, received, shapes)
+    first, op = received[0], _op(block, shapes)
+    if isinstance(op, Pooled):
+        counts = dataclasses.replace(op.pooling, mean=False).pool(first.counts)
+        return _Arriving(counts, first.most * math.prod(op.pooling.window), first.is_binary)
+    if isinstance(op, Delayed | Flattened) or block.is_skipped(False):
+        return first
+    sizes = first.counts.shape[0], math.prod(block.out_shape(*shapes))
+    return _Arriving(jnp.broadcast_to(steps[:, None], sizes), 1.0, False)
 
 
 def _op(block: Block, shapes: tuple[Shape, ...]) -> Any:
     return block.op(*shapes) if len(shapes) == 1 else None
-
-
-def _passed(block: Block, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _Arriving | None:
-    """What a block passes on of the values that it receives; None if it makes others of them."""
-    first = received[0]
-    if isinstance(block, Join):
-        return _joined(block.how, received, shapes)
-    op = _op(block, shapes)
-    if isinstance(op, Pooled):
-        counts = dataclasses.replace(op.pooling, mean=False).pool(first.counts)
-        return _Arriving(counts, first.most * math.prod(op.pooling.window), first.is_binary)
-    return first if isinstance(op, Delayed | Flattened) or block.is_skipped(False) else None
 
 
 def _joined(how: str, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _Arriving:

@@ -94,8 +94,8 @@ def to_nir(
         fail(f"to_nir: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
     network, params, _ = fold(network, params, stats or {})
     dtype = params_dtype(params)
-    wide = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
-    return graph_of(network, params, Writing(float(dt), method, wide), {"dtype": jnp.dtype(dtype).name})
+    stored = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
+    return graph_of(network, params, Writing(float(dt), method, stored), {"dtype": jnp.dtype(dtype).name})
 
 
 def from_nir(

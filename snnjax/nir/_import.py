@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import fail, short_repr
-from snnjax._types import sum_dtype
+from snnjax._types import accumulation_dtype
 from snnjax.blocks.block import Block
 from snnjax.blocks.delay import DelayParams
 from snnjax.blocks.join import join
@@ -52,7 +52,7 @@ def _cast(params: Any, dtype: Any) -> Any:
     """Arrays in the dtype of a network's weights; delays stay in that of its sums."""
 
     def cast(own: Any) -> Any:
-        wanted = sum_dtype(dtype) if isinstance(own, DelayParams) else dtype
+        wanted = accumulation_dtype(dtype) if isinstance(own, DelayParams) else dtype
         return jax.tree.map(lambda array: jnp.asarray(array, wanted), own)
 
     return jax.tree.map(cast, params, is_leaf=lambda own: isinstance(own, DelayParams))

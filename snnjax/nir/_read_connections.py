@@ -13,7 +13,7 @@ from snnjax.blocks.delay import LONGEST_DELAY, Axonal, DelayParams, axonal
 from snnjax.blocks.dense import Dense, dense
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.pool import Pool, mean_pool, sum_pool
-from snnjax.nir._check import MAX_NEURONS, numbers, per_neuron, whole
+from snnjax.nir._check import MAX_NEURONS, integers, numbers, per_neuron
 from snnjax.nir._layout import Layout, Shape, per_channel
 from snnjax.nir._metadata import array_of, facts_of
 from snnjax.nir._time import raw_of_leak
@@ -105,7 +105,7 @@ def _convolution(step: Step, signal: Signal) -> Weights:
     space = int(step.kind[4])
     shape = _image(step, signal, space + 1)
     weights = numbers(step.name, step.node, "weight")
-    (groups,) = whole(step.name, step.node, "groups", 1, 1)
+    (groups,) = integers(step.name, step.node, "groups", 1, 1)
     good = weights.ndim == space + 2 and weights.shape[1] * groups == shape[-1]
     good = good and weights.size > 0 and weights.shape[0] % groups == 0
     if not good:
@@ -114,8 +114,8 @@ def _convolution(step: Step, signal: Signal) -> Weights:
             f"from_nir: `graph` must have weights [outputs, {shape[-1]} / {groups} groups{axes}] in "
             f"{step.name}, got {list(weights.shape)}. Match the shapes of its neighbours."
         )
-    strides = whole(step.name, step.node, "stride", space, 1)
-    dilation = whole(step.name, step.node, "dilation", space, 1)
+    strides = integers(step.name, step.node, "stride", space, 1)
+    dilation = integers(step.name, step.node, "dilation", space, 1)
     if any(number != 1 for number in dilation):
         hint = "Write zeros between the weights"
         fail(f"from_nir: `graph` must have a dilation of 1 in {step.name}, got {dilation}. {hint}.")
@@ -160,7 +160,7 @@ def pool_of(step: Step, signal: Signal) -> tuple[Pool, Layout, np.ndarray | None
     """A pool, its layout and the factor of what it passes on."""
     shape = _image(step, signal, 3)
     window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
-    padding = whole(step.name, step.node, "padding", 2, 0)
+    padding = integers(step.name, step.node, "padding", 2, 0)
     if window != strides or padding != (0, 0):
         fail(
             f"from_nir: `graph` must pool windows that neither overlap nor are padded in {step.name}, "
@@ -180,7 +180,7 @@ def pool_of(step: Step, signal: Signal) -> tuple[Pool, Layout, np.ndarray | None
 def check_flatten(step: Step, signal: Signal) -> None:
     """Check that a Flatten flattens all axes."""
     axes = len(signal.layout.theirs)
-    (start,), (end,) = (whole(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim"))
+    (start,), (end,) = (integers(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim"))
     if axes > 1 and (start % axes > 0 or end not in (-1, axes - 1)):
         fail(
             f"from_nir: `graph` must flatten all {axes} axes in {step.name}, got start_dim={start}, "
@@ -253,7 +253,7 @@ def _axonal(facts: dict[str, Any]) -> Axonal | None:
 
 
 def _pair(step: Step, field: str) -> tuple[int, int]:
-    first, second = whole(step.name, step.node, field, 2, 1)
+    first, second = integers(step.name, step.node, field, 2, 1)
     return first, second
 
 
@@ -274,7 +274,7 @@ def _padding(step: Step, space: int, strides: tuple[int, ...]) -> Any:
     given = step.node.padding
     given = given.decode() if isinstance(given, bytes) else given
     if not isinstance(given, str):
-        each = whole(step.name, step.node, "padding", space, 0)
+        each = integers(step.name, step.node, "padding", space, 0)
         return tuple((number, number) for number in each)
     if given != "valid" and (given != "same" or any(number != 1 for number in strides)):
         expected = f"pad by numbers, 'valid', or 'same' without strides in {step.name}"

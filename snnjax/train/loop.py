@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import fail, short_repr, type_words
+from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax.data import batches
 from snnjax.graph import Network
@@ -49,7 +49,7 @@ class FitResult(NamedTuple):
     """The result of training."""
 
     params: Params  # of the epoch with the best validation accuracy
-    stats: Stats  # of the same epoch: the running statistics of norms
+    stats: Stats | None  # of the same epoch: the running statistics of norms
     best_epoch: int  # counted from 1
     metrics: list[dict[str, Any]]  # one per epoch
     interrupted: bool  # stopped before the last epoch
@@ -279,7 +279,7 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, networ
     samples = len(dataset)
     if not samples >= config.batch_size:
         fail(
-            f"fit: `train` must hold {config.batch_size} samples, got {samples}. Pass more samples, or a "
+            f"fit: `train` must hold {plural(config.batch_size, 'sample')}, got {samples}. Pass more samples, or a "
             "smaller batch size."
         )
     return samples // config.batch_size

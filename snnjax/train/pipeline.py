@@ -60,7 +60,7 @@ def pipeline(
         >>> from jax.sharding import PartitionSpec as P
         >>> import snnjax
         >>> from snnjax import train
-        >>> net = snnjax.network(8, [], snnjax.spiking_readout(8))  # one layer, which passes its spikes on
+        >>> net = snnjax.network(8, [snnjax.layer(8)])  # one layer, which passes its spikes on
         >>> layers = [net.init(key) for key in jax.random.split(jax.random.key(0), 4)]
         >>> mesh = jax.make_mesh((4,), ("stage",), (jax.sharding.AxisType.Auto,))
         >>> def through(params, spikes):
@@ -98,8 +98,8 @@ def pipeline(
 
     def share(leaf: Array) -> Array:
         last = leaf[turns - pieces :]
-        whole = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
-        return lax.psum_scatter(whole, axis, scatter_dimension=BATCH, tiled=True)
+        batch = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
+        return lax.psum_scatter(batch, axis, scatter_dimension=BATCH, tiled=True)
 
     return jax.tree.map(share, left)
 

@@ -32,7 +32,7 @@ class Progress(NamedTuple):
     state: TrainState
     key: Array  # for the order of the data, and for the network, as plain numbers
     best_params: Params
-    best_stats: Stats
+    best_stats: Stats | None
     best_epoch: int  # counted from 1, 0 before the first
     metrics: list[dict[str, Any]]  # one per epoch
 

@@ -90,9 +90,9 @@ def make_train_step(
             (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(params, batch, *others)
             return shown, gradients
         shown = objective(params, batch, *others)[1]
-        pulls = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
+        penalty_gradients = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
-        return shown, learn(params, batch, _lengths(batch), pulls)
+        return shown, learn(params, batch, _lengths(batch), penalty_gradients)
 
     def train_step(
         state: TrainState, batch: Batch, second_threshold: Any, key: Array | None = None
@@ -100,7 +100,7 @@ def make_train_step(
         (error, output), gradients = compute(state.params, batch, state.stats, second_threshold, key)
         with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
-            params = optax.apply_updates(state.params, updates)  # pyright: ignore[reportArgumentType]
+            params = optax.apply_updates(state.params, updates)
         lengths = _lengths(batch)
         found = right_answers("fit", _first(network, output), batch.labels, batch.lengths, decoder)
         totals = count(
@@ -189,7 +189,7 @@ def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> Non
         fail(f"{op}: `{argument}` must hold at least one sample, got none. {hint}.")
     classes = getattr(dataset, "num_classes", network.num_outputs)
     if classes > network.num_outputs:
-        expected = f"have at most {network.num_outputs} classes, the outputs of the network"
+        expected = f"have no more classes than the network has outputs, {network.num_outputs}"
         fail(
             f"{op}: `{argument}` must {expected}, got {classes}. Give the read-out one output for each class."
         )

@@ -23,11 +23,12 @@ from snnjax import (
     flatten,
     layer,
     leaky_readout,
-    mean_pool,
     network,
     neurons,
     sum_pool,
 )
+from snnjax.blocks.delay import DelayParams
+from snnjax.blocks.linear import LinearParams
 from tests.graph.helpers import initial, random_spikes
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
@@ -38,53 +39,54 @@ MASK = np.random.default_rng(0).random((6, 5)) < 0.4
 
 def test_shapes_flow_from_the_inputs_to_the_readout() -> None:
     items = [
-        conv2d(12, 5),
+        layer(conv2d(12, 5)),
         sum_pool(2),
-        conv2d(32, 5, strides=2),
+        layer(conv2d(32, 5, strides=2)),
         sum_pool(2),
-        mean_pool(1),
         flatten(),
-        dense(7),
+        layer(7),
     ]
-    with pytest.raises(ValueError, match="network: `layers` must use one kind of pooling"):
-        network((34, 34, 2), items, READOUT)
-    del items[4]
     net = network((34, 34, 2), items, READOUT)
-    assert [spec.fitted.out_shape for spec in net.layers] == [(34, 34, 12), (9, 9, 32), (7,)]
-    assert [spec.fitted.weights_shape for spec in net.layers] == [(5, 5, 2, 12), (5, 5, 12, 32), (512, 7)]
+    neurons_of = [node.name for node in net.nodes if node.block.is_spiking]
+    assert [net.shapes[name] for name in neurons_of] == [(34, 34, 12), (9, 9, 32), (7,)]
+    params = jax.eval_shape(net.init, jax.random.key(0))
+    shapes = [params[f"layer_{index}/connection"].weights.shape for index in range(3)]
+    assert shapes == [(5, 5, 2, 12), (5, 5, 12, 32), (4 * 4 * 32, 7)]
     assert net.num_inputs == 2312
-    assert [path.fused for path in net.paths] == [True] * 3
+    assert len(net.paths.splitlines()) == 1 and net.paths.startswith("fused: ")
 
 
 def test_a_convolution_owns_biases_and_constants_one_per_channel() -> None:
     drawn = neurons.lif(decay=(0.5, 0.9))
     shared, own = (layer(conv1d(4, 3), drawn, per_channel=per_channel) for per_channel in (True, False))
     params = initial(network((6, 2), [shared, own], READOUT))
-    assert params.layers[0].bias.shape == params.layers[1].bias.shape == (4,)
-    assert params.layers[0].neuron.raw_decay.shape == (4,)
-    assert params.layers[1].neuron.raw_decay.shape == (24,)
+    assert params["layer_0/connection"].bias.shape == params["layer_1/connection"].bias.shape == (4,)
+    assert params["layer_0/neuron"].neuron.raw_decay.shape == (4,)
+    assert params["layer_1/neuron"].neuron.raw_decay.shape == (24,)
 
 
 def test_a_share_of_capacity_is_one_of_all_neurons_behind_a_convolution() -> None:
-    assert network((6, 2), [layer(conv1d(4, 3), capacity=0.3)], READOUT).layers[0].capacity == 8
+    net = network((6, 2), [layer(conv1d(4, 3), capacity=0.3)], READOUT)
+    out, _ = net.apply(initial(net), None, jnp.ones((2, 1, 12)), record="spikes")
+    assert out.recorded["layer_0/neuron"].capacity == 8
 
 
 def test_masked_weights_stay_zero_whatever_the_optimiser_writes() -> None:
-    net = network(6, [layer(dense(5, mask=MASK))], READOUT)
+    net, name = network(6, [layer(dense(5, mask=MASK))], READOUT), "layer_0/connection"
     params = initial(net)
     inputs = random_spikes(0.5, inputs=6)
 
     def loss(params: Any, where: Any) -> Any:
-        weights = params.layers[0].weights + where
-        changed = params._replace(layers=(params.layers[0]._replace(weights=weights),))
+        own = params[name]
+        changed = params | {name: own._replace(weights=own.weights + where)}
         return jnp.sum(net.apply(changed, None, inputs)[0].output ** 2)
 
-    (gradient, _), free = jit(jax.grad(loss, (0, 1)))(params, jnp.zeros((6, 5)))
-    assert bool(jnp.all((gradient[0].weights != 0) <= MASK)) and bool(jnp.any(gradient[0].weights != 0))
+    gradient, free = jit(jax.grad(loss, (0, 1)))(params, jnp.zeros((6, 5)))
+    assert bool(jnp.all((gradient[name].weights != 0) <= MASK)) and bool(jnp.any(gradient[name].weights != 0))
     chex.assert_trees_all_equal(
         loss(params, jnp.where(MASK, 0.0, 7.0)), loss(params, jnp.zeros((6, 5))), strict=True
     )
-    assert bool(jnp.all(free == gradient[0].weights))
+    assert bool(jnp.all(free == gradient[name].weights))
 
 
 def test_masks_of_the_same_entries_are_one_and_compile_once() -> None:
@@ -94,7 +96,9 @@ def test_masks_of_the_same_entries_are_one_and_compile_once() -> None:
 
 
 DELAYED = network(
-    6, [layer(5, neurons.lif(0.5, 0.4), delays=axonal(4), recurrent=True), dense(4)], leaky_readout(2)
+    6,
+    [layer([axonal(4), dense(5)], neurons.lif(0.5, 0.4), recurrent=[axonal(4), dense(5)]), layer(4)],
+    leaky_readout(2),
 )
 
 
@@ -114,56 +118,49 @@ def test_pieces_of_a_sequence_equal_the_whole_with_spikes_under_way(lengths: Any
 
 
 def test_a_spike_of_the_layer_comes_back_after_its_own_delay() -> None:
-    spec = layer(
-        1, neurons.lif(0.5, normalize=False), recurrent=True, delays=axonal(4, initial=2.0, learn=False)
-    )
-    net = network(1, [spec], READOUT)
-    params = initial(net)
-    own = params.layers[0]._replace(weights=jnp.full((1, 1), 2.0), recurrent=jnp.full((1, 1), 3.0))
-    params = params._replace(layers=(own,))
+    late = axonal(4, initial=2.0, learn=False)
+    connection = [late, dense(1, bias=False)]
+    net = network(1, [layer(connection, neurons.lif(0.5, normalize=False), recurrent=connection)], READOUT)
+    params, name = initial(net), "layer_0/neuron"
+    params["layer_0/connection/dense_0"] = LinearParams(jnp.full((1, 1), 2.0))
+    delays, _ = params[name].recurrent
+    params[name] = params[name]._replace(recurrent=(delays, LinearParams(jnp.full((1, 1), 3.0))))
     inputs = jnp.zeros((12, 1, 1)).at[0].set(1.0)
-    spikes = net.apply(params, None, inputs, record="spikes")[0].spikes
-    assert spikes is not None and not isinstance(spikes[0], type(None))
+    spikes = net.apply(params, None, inputs, record="spikes")[0].recorded[name]
     # The input arrives at 2; what it sets off comes back 1 + 2 steps later.
-    assert jnp.flatnonzero(jnp.asarray(spikes[0]).ravel())[:2].tolist() == [2, 5]
+    assert jnp.flatnonzero(spikes.ravel())[:2].tolist() == [2, 5]
 
 
 def test_the_gradient_of_delays_is_that_of_the_linear_split() -> None:
     """Of a network that is smooth in its delays: nothing spikes, so membranes are linear in what arrives."""
     quiet = neurons.lif(0.5, 1e6)
-    net = network(3, [layer(3, quiet, delays=axonal(5, initial=(0.6, 4.4)))], READOUT)
+    net = network(3, [axonal(5, initial=(0.6, 4.4)), layer(3, quiet)], READOUT)
     params, inputs = initial(net), random_spikes(0.5, steps=12, inputs=3)
-    jax.config.update("jax_enable_x64", True)
-    try:
+    with jax.enable_x64(True):
         params, inputs = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), (params, inputs))
 
         def loss(raw: Any) -> Any:
-            own = params.layers[0]
-            changed = params._replace(layers=(own._replace(delays=own.delays._replace(inputs=raw)),))
+            changed = params | {"axonal_0": DelayParams(raw)}
             out, _ = net.apply(changed, None, inputs, record="membranes")
-            return jnp.sum(out.membranes[0] ** 2)
+            return jnp.sum(out.membranes["layer_0/neuron"] ** 2)
 
-        raw = params.layers[0].delays.inputs
+        raw = params["axonal_0"].raw_delay
         gradient = jax.grad(loss)(raw)
         step = 1e-6
         for index in range(3):
             shift = jnp.zeros(3).at[index].set(step)
             difference = (loss(raw + shift) - loss(raw - shift)) / (2 * step)
             chex.assert_trees_all_close(gradient[index], difference, rtol=1e-5, strict=True)
-    finally:
-        jax.config.update("jax_enable_x64", False)
 
 
 def test_parameters_of_learnt_delays_run_rounded_in_a_network_that_does_not_learn_them() -> None:
-    learnt, fixed = (
-        network(6, [layer(4, delays=axonal(7, learn=learn))], READOUT) for learn in (True, False)
-    )
+    learnt, fixed = (network(6, [axonal(7, learn=learn), layer(4)], READOUT) for learn in (True, False))
     params, inputs = initial(learnt), random_spikes(0.5, steps=12, inputs=6)
-    whole = jnp.round(learnt.delays(params)[0].inputs)
-    chex.assert_trees_all_equal(fixed.delays(params)[0].inputs, whole, strict=True)
-    arrived, _ = delay_spikes(inputs, whole, max_delay=7)
+    delays = [axonal(7, learn=learn).delays(params["axonal_0"], (6,)) for learn in (True, False)]
+    chex.assert_trees_all_equal(delays[1], jnp.round(delays[0]), strict=True)
+    arrived, _ = delay_spikes(inputs, delays[1], max_delay=7)
     plain = network(6, [layer(4)], READOUT)
-    bare = params._replace(layers=(params.layers[0]._replace(delays=None),))
+    bare = {name: own for name, own in params.items() if name != "axonal_0"}
     chex.assert_trees_all_equal(
         fixed.apply(params, None, inputs)[0].output, plain.apply(bare, None, arrived)[0].output, strict=True
     )
@@ -171,12 +168,12 @@ def test_parameters_of_learnt_delays_run_rounded_in_a_network_that_does_not_lear
 
 def test_delays_can_be_shared_and_fixed() -> None:
     for per, count in (("neuron", 12), ("channel", 2), ("layer", 1)):
-        net = network((6, 2), [layer(4, delays=axonal(7, per=per, learn=False))], READOUT)
-        params = initial(net)
-        assert params.layers[0].delays.inputs.shape == (count,)
-        (delays,) = net.delays(params)
-        assert delays is not None and delays.inputs.shape == (12,)
-        chex.assert_trees_all_equal(delays.inputs, jnp.round(delays.inputs), strict=True)
+        block = axonal(7, per=per, learn=False)
+        params = block.init(jax.random.key(0), (6, 2), dtype=jnp.float32)
+        assert params.raw_delay.shape == (count,)
+        delays = block.delays(params, (6, 2))
+        assert delays.shape == (12,)
+        chex.assert_trees_all_equal(delays, jnp.round(delays), strict=True)
 
 
 @hypothesis.given(share=st.floats(0, 1), most=st.integers(1, 2**22) | st.integers(1, 3000))
@@ -188,47 +185,45 @@ def test_fixed_delays_are_those_asked_for(share: float, most: int) -> None:
         for dtype in (jnp.float32, jnp.bfloat16, jnp.float16):
             for learn in (False, True):
                 spec = axonal(most, initial=float(steps), learn=learn, per="layer")
-                raw = spec.init(jax.random.key(0), (2,), dtype)
-                found, expected = spec.steps(raw, (2,)), np.full(2, steps, np.float32)
+                raw = spec.init(jax.random.key(0), (2,), dtype=dtype)
+                found, expected = spec.delays(raw, (2,)), np.full(2, steps, np.float32)
                 np.testing.assert_allclose(found, expected, rtol=0, atol=0.3 if learn else 0, strict=True)
                 chex.assert_trees_all_equal(jnp.round(found), expected, strict=True)
 
 
 def test_a_network_in_half_precision_keeps_long_delays() -> None:
     """A spike sent at 0 arrives after 1,999 steps of at most 2,000."""
-    net = network(
-        1, [layer(1, neurons.lif(0.5, 1e6), delays=axonal(2000, initial=1999.0, learn=False))], READOUT
-    )
+    late = axonal(2000, initial=1999.0, learn=False)
+    net = network(1, [late, layer(1, neurons.lif(0.5, 1e6))], READOUT)
     params = net.init(jax.random.key(0), dtype=jnp.bfloat16)
     inputs = jnp.zeros((2001, 1, 1), jnp.bfloat16).at[0].set(1)
-    membranes = net.apply(params, None, inputs, record="membranes")[0].membranes
-    assert membranes is not None
-    assert jnp.flatnonzero(membranes[0])[0] == 1999
+    membranes = net.apply(params, None, inputs, record="membranes")[0].membranes["layer_0/neuron"]
+    assert jnp.flatnonzero(membranes)[0] == 1999
 
 
 SHAPE = "Pass the shape of the inputs to network, and no flatten() before."
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: network(12, [conv2d(4, 3)], READOUT),
-        "network: `layers` must have the shape (height, width, channels) before a convolution, got (12,). "
-        + SHAPE,
+        "conv2d: `shape` must be (height, width, channels), got (12,). " + SHAPE,
     ),
     (
-        lambda: network((4, 3, 1), [flatten(), conv1d(4, 3)], READOUT),
-        "network: `layers` must have the shape (length, channels) before a convolution, got (12,). " + SHAPE,
+        lambda: network((4, 3, 1), [flatten(), layer(conv1d(4, 3))], READOUT),
+        "conv1d: `shape` must be (length, channels), got (12,). " + SHAPE,
     ),
     (
         lambda: network(12, [sum_pool(2), dense(4)], READOUT),
-        "network: `layers` must have pixels and channels before a pool, got (12,). " + SHAPE,
+        "sum_pool: `shape` must be (height, width, channels) or (length, channels), got (12,). "
+        "Pass the axes of the image, channels last.",
     ),
     (
         lambda: network((4, 4, 1), [sum_pool(5), dense(4)], READOUT),
-        "network: `window` must fit into the image, [4, 4, 1], got [5, 5]. Choose a smaller one.",
+        "sum_pool: `window` must fit into the image, [4, 4, 1], got [5, 5]. Choose a smaller one.",
     ),
     (
         lambda: network((4, 4, 3), [conv2d(4, 3, groups=2)], READOUT),
         (
-            "network: `groups` must divide the number of channels of `shape`, 3, got 2. Choose a divisor of "
+            "conv2d: `groups` must divide the number of channels of `shape`, 3, got 2. Choose a divisor of "
             "both numbers of channels."
         ),
     ),
@@ -263,7 +258,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: network(7, [dense(5, mask=MASK)], READOUT),
-        "network: `mask` must have 7 rows, one per input of its layer, got 6. Make it for the layer before.",
+        "dense: `mask` must have 7 rows, one per input, got 6. Make it for the block before.",
     ),
     (
         lambda: axonal(3, initial=(2, 5)),
@@ -275,10 +270,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: axonal(2**22 + 1),
         "axonal: `max_delay` must be at most 4194304, up to which float32 is exact, got 4194305. Use longer steps.",
-    ),
-    (
-        lambda: layer(3, delays=5),  # pyright: ignore[reportArgumentType]
-        "layer: `delays` must be None or axonal delays, got 5. Make them with snnjax.axonal(max_delay=...).",
     ),
 ]
 
@@ -301,7 +292,8 @@ def gradient_of_rounded(implementation: str, capacity: int | None = None, **opti
         output, _ = net.apply(params, None, inputs, implementation=implementation)
         return jnp.sum(jnp.square(output.output))
 
-    return [own.weights for own in jit(jax.grad(loss))(params).layers]
+    gradients = jit(jax.grad(loss))(params)
+    return [gradients[f"layer_{index}/connection"].weights for index in range(2)]
 
 
 def distance(gradient: Any, exact: Any) -> float:

@@ -31,7 +31,10 @@ from snnjax._check import type_words
 from snnjax.ops._connection import Connection
 
 V = jnp.zeros((2, 3))
-SURROGATES = "'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar', 'straight_through'"
+SURROGATES = (
+    "be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar' or 'straight_through', got 'step'. "
+    "Choose one of these."
+)
 LISTS = SparseSpikes.from_ids(jnp.zeros((2, 4), int), 3)
 BUILD = "Build it with SparseSpikes.from_ids or from_dense."
 X = jnp.zeros((5, 2, 4))
@@ -44,13 +47,16 @@ STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
 OWN = "Use lif_network_state, or the state from an earlier call of the same network."
 NEURONS = "Pass one value, or one per neuron."
-FLOATS = "must have a floating-point dtype, got int32. Cast it, for instance"
 
 
 def net(
     layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: Any = None, x: Any = X, **options: Any
 ) -> Any:
     return lif_network(x, [layer], readout, state, **options)
+
+
+def of_layer(**arrays: Any) -> Any:
+    return STATE._replace(layers=(STATE.layers[0]._replace(**arrays),))
 
 
 def conv(spikes: Any = X[0, :, :], weights: Any = W_CONV, shape: Any = (4, 1), **options: Any) -> Any:
@@ -75,17 +81,11 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: spike(V, "step"),
-        (
-            "spike: `surrogate` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar' or "
-            "'straight_through', got 'step'. Choose one of these."
-        ),
+        f"spike: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: Surrogate("step", 1.0),
-        (
-            "surrogates.Surrogate: `name` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', "
-            "'boxcar' or 'straight_through', got 'step'. Choose one of these."
-        ),
+        f"surrogates.Surrogate: `name` must {SURROGATES}",
     ),
     (
         lambda: Surrogate("arctan", 0.0),
@@ -122,10 +122,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, surrogate="step"),
-        (
-            "lif_step: `surrogate` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar' "
-            "or 'straight_through', got 'step'. Choose one of these."
-        ),
+        f"lif_step: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, reset="hard"),
@@ -195,10 +192,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=1, surrogate="step"),
-        (
-            "select_spikes: `surrogate` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', "
-            "'boxcar' or 'straight_through', got 'step'. Choose one of these."
-        ),
+        f"select_spikes: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: spike_matmul(lists_with(values=jnp.ones((2, 3))), V.T),
@@ -430,7 +424,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(DELAYED, state=STATE),
-        f"lif_network: `state.pending[0]` must be an array, got None. {OWN}",
+        f"lif_network: `state.layers[0].pending` must be float32[3, 2, 4], got None. {OWN}",
     ),
     (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
@@ -477,10 +471,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(surrogate="step"),
-        (
-            "lif_network: `surrogate` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', "
-            "'boxcar' or 'straight_through', got 'step'. Choose one of these."
-        ),
+        f"lif_network: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: net(lengths=[1, 2, 3]),
@@ -492,31 +483,27 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(RECURRENT, state=STATE),
-        f"lif_network: `state.spikes[0]` must be an array, got None. {OWN}",
+        f"lif_network: `state.layers[0].spikes` must be float32[2, 3], got None. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=STATE.v * 2)),
-        f"lif_network: `state.v` must hold 1 value, one per layer, got 2. {OWN}",
+        lambda: net(state=STATE._replace(layers=STATE.layers * 2)),
+        f"lif_network: `state.layers` must have 1 entry, got 2 entries. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=(jnp.zeros((1, 3)),))),
-        f"lif_network: `state.v` must have shape [batch, neurons] = [2, 3], got [1, 3]. {OWN}",
+        lambda: net(state=of_layer(v=jnp.zeros((1, 3)))),
+        f"lif_network: `state.layers[0].v` must be float32[2, 3], got float32[1, 3]. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=(jnp.zeros((2, 3), jnp.bfloat16),))),
-        f"lif_network: `state.v` must have dtype float32, got bfloat16. {OWN}",
+        lambda: net(state=of_layer(v=jnp.zeros((2, 3), jnp.bfloat16))),
+        f"lif_network: `state.layers[0].v` must be float32[2, 3], got bfloat16[2, 3]. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(readout=None)),
-        f"lif_network: `state.readout` must be given with a read-out, got None. {OWN}",
-    ),
-    (
-        lambda: net(state=STATE._replace(readout=jnp.zeros((2, 3)))),
-        f"lif_network: `state.readout` must have shape [batch, outputs] = [2, 2], got [2, 3]. {OWN}",
+        f"lif_network: `state.readout` must be float32[2, 2], got None. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(readout=jnp.zeros((2, 2), jnp.float16))),
-        f"lif_network: `state.readout` must have dtype float32, got float16. {OWN}",
+        f"lif_network: `state.readout` must be float32[2, 2], got float16[2, 2]. {OWN}",
     ),
 ]
 

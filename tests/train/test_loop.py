@@ -101,6 +101,29 @@ def test_interrupted_and_resumed_training_equals_training_in_one_go(whole, tmp_p
     assert [json.loads(line) for line in lines] == resumed.metrics
 
 
+def test_statistics_of_norms_and_the_keys_of_dropout_resume_too(tmp_path) -> None:
+    norm, dropout = snnjax.blocks.batch_norm(), snnjax.blocks.dropout(0.3)
+    hidden = snnjax.layer(16, norm=norm, dropout=dropout, capacity=8)
+    net = snnjax.network(INPUTS, [hidden], snnjax.leaky_readout(CLASSES))
+    params, config = net.init(jax.random.key(0)), replace(CONFIG, epochs=2)
+
+    def fit(folder, **options):
+        options |= {"loss": losses.cross_entropy_sum, "config": config, "folder": folder}
+        return train.fit(net, params, events(0), VALIDATION, **options)
+
+    whole = fit(tmp_path / "whole")
+    fit(tmp_path / "part", on_epoch=lambda line: signal.raise_signal(signal.SIGINT))
+    resumed = fit(tmp_path / "part", resume=True)
+    assert_same_bits((resumed.params, resumed.stats), (whole.params, whole.stats))
+    files = (tmp_path / name / "checkpoint.safetensors" for name in ("whole", "part"))
+    assert_same_bits(*map(load_file, files))
+    before = net.init_stats(jax.random.key(0))
+    assert whole.stats.keys() == before.keys() == {"layer_0/norm"}
+    assert not np.allclose(whole.stats["layer_0/norm"].mean, before["layer_0/norm"].mean)
+    tested = train.evaluate(net, whole.params, VALIDATION, stats=whole.stats, loss=losses.cross_entropy_sum)
+    assert tested["accuracy"] == whole.metrics[whole.best_epoch - 1]["validation_accuracy"]
+
+
 def test_training_on_another_device_gives_the_same_bits_at_home(whole) -> None:
     device = jax.devices()[-1]
     used, programs = set(), train.loop._programs
@@ -356,7 +379,7 @@ FAILURES = {
     ),
     "classes": (
         lambda: run(source=replace(events(0), num_classes=CLASSES + 1)),
-        f"fit: `train` must have at most {CLASSES} classes, the outputs of the network, got {CLASSES + 1}. "
+        f"fit: `train` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
         "Give the read-out one output for each class.",
     ),
     "loss": (
@@ -427,7 +450,7 @@ FAILURES = {
         lambda: train.evaluate(
             NET, first_params(), replace(VALIDATION, num_classes=CLASSES + 1), loss=losses.cross_entropy_sum
         ),
-        f"evaluate: `dataset` must have at most {CLASSES} classes, the outputs of the network, got {CLASSES + 1}. "
+        f"evaluate: `dataset` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
         "Give the read-out one output for each class.",
     ),
 }

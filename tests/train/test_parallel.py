@@ -13,9 +13,11 @@ import jax
 import numpy as np
 import pytest
 
+import snnjax
 from snnjax import _dispatch, losses, train
+from snnjax.train.parallel import forward
 from tests.architecture import ROOT
-from tests.train.toy import CONFIG, NET, STEPS, VALIDATION, events
+from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
 
 # Gradients of shares are added in another order; 60 steps of Adam enlarge that to some 1e-6 of parameters of order 1.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
@@ -45,6 +47,31 @@ def test_four_devices_learn_what_one_learns(alone) -> None:
     assert {each for leaf in jax.tree.leaves(together.params) for each in leaf.devices()} == {
         jax.devices()[0]
     }
+
+
+def normalised(*parts) -> snnjax.Network:
+    hidden = snnjax.layer(16, norm=snnjax.blocks.batch_norm())
+    return snnjax.network(INPUTS, [hidden, *parts], snnjax.leaky_readout(CLASSES))
+
+
+def test_norms_take_the_statistics_of_the_whole_batch() -> None:
+    net = normalised()
+    params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(0))
+    optimiser, found = train.make_optimiser(replace(CONFIG, warmup_epochs=0.0), 1), []
+    for mesh in (None, train.data_mesh()):
+        step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, CONFIG, mesh=mesh)
+        state = jax.tree.map(np.array, train.TrainState(params, optimiser.init(params), stats))
+        found.append(step(state, events(0).take(np.arange(8)), None))
+    chex.assert_trees_all_close(*found, rtol=1e-5, atol=1e-5, strict=True)
+
+
+def test_each_device_drops_other_neurons() -> None:
+    net = normalised(snnjax.blocks.dropout(0.5))
+    params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(0))
+    run = forward(net, train.data_mesh(), train=True)
+    batch = events(0).take(np.zeros(8, int))  # one sample eight times
+    output = jax.jit(run)(params, stats, batch, None, jax.random.key(1)).output
+    assert not np.allclose(output[:, :2], output[:, 2:4], rtol=0, atol=1e-3)
 
 
 if _dispatch.missing_kernels() is None:  # elsewhere the references are all there is to test
