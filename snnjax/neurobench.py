@@ -103,14 +103,14 @@ def _check(network: Network, params: Params) -> None:
             f"{_OP}: `network` must have one input and one output, got several. Make a network of one of them."
         )
     for node in network.nodes:
-        own = (node.block, *(node.block.feedback if isinstance(node.block, Spiking) else ()))
-        for block in own:
+        parts = (node.block, *(node.block.feedback if isinstance(node.block, Spiking) else ()))
+        for block in parts:
             if isinstance(block, Pool) or (isinstance(block, Linear) and not isinstance(block, Dense)):
                 hint = "Count its operations with metrics.synaptic_operations"
                 fail(
                     f"{_OP}: `network` must have dense weights alone, got {block.kind} in {node.name!r}. {hint}."
                 )
-        if sum(isinstance(block, Dense) for block in own[1:]) > 1:
+        if sum(isinstance(block, Dense) for block in parts[1:]) > 1:
             fail(
                 f"{_OP}: `network` must have one recurrent matrix a layer, got several in {node.name!r}. "
                 "Multiply them."
@@ -139,20 +139,21 @@ def _modules(torch: Any, network: Network, params: Params) -> Any:
     """The modules with the parameters of the network: one for each block of weights or neurons."""
     modules, constants = torch.nn.ModuleDict(), []
     for node in network.nodes:
-        block, own = node.block, params.get(node.name)
+        block: Any = node.block
+        arrays: Any = params.get(node.name)
         if isinstance(block, Dense):
-            modules[_key(node.name)] = _linear(torch, block, own)
+            modules[_key(node.name)] = _linear(torch, block, arrays)
             continue
         if isinstance(block, Spiking):
-            for part, weights in zip(block.feedback, own.recurrent or (), strict=True):
+            for part, weights in zip(block.feedback, arrays.recurrent or (), strict=True):
                 if isinstance(part, Dense):
                     modules[_key(node.name, recurrent=True)] = _linear(torch, part, weights)
                 else:
                     constants.append(weights)
-            own = own.neuron
+            arrays = arrays.neuron
         if block.is_spiking:
             modules[_key(node.name)] = torch.nn.Identity()
-        constants.append(own)
+        constants.append(arrays)
     # Of neurons, delays and norms, of which no metric depends on more than their number and size.
     modules["constants"] = torch.nn.ParameterList(
         [_parameter(torch, leaf) for leaf in jax.tree.leaves(constants)]
@@ -195,10 +196,10 @@ def _pass(
     """Show the hooks what went through each module, as rows ``[time * batch, neurons]``."""
     made = {network.inputs[0][0]: inputs, **output.recorded, network.outputs[0][1]: output.output}
     for node in network.nodes:
-        own = signals.get(node.name, node.name)  # of a connection what it receives, of neurons what they send
+        signal = signals.get(node.name, node.name)  # connections receive one, neurons send theirs
         for key in (_key(node.name, recurrent=True), _key(node.name)):
             if key in modules:
-                modules[key](_rows(torch, made[own]))
+                modules[key](_rows(torch, made[signal]))
 
 
 def _rows(torch: Any, signal: Any) -> Any:

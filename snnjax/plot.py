@@ -129,7 +129,7 @@ def overview(output: Any, lengths: Any = None) -> Any:
     if batch == 0:
         fail("plot.overview: `output` must hold at least one sequence, got none. Run the network on a batch.")
     lengths = np.full(batch, steps, np.int32) if lengths is None else np.asarray(lengths)
-    activity, dropped = ([*_by_layer(own).values()] for own in (output.activity, output.dropped))
+    activity, dropped = ([*_by_layer(counts).values()] for counts in (output.activity, output.dropped))
     shares = {"activity": mean_activity(activity)}
     shares |= {"dropped spikes": dropped_share(dropped, activity, jax.numpy.asarray(lengths))}
     shares |= {"silent neurons": silent_layers(activity)}
@@ -293,8 +293,8 @@ def _one(array: Any, index: int) -> Any:
     """The sample `index` of ``[time, batch, *shape]``, over flat neurons."""
     if isinstance(array, SparseSpikes):
         return array[:, index]
-    own = np.asarray(jax.device_get(array))[:, index]
-    return own.reshape(len(own), math.prod(own.shape[1:]))
+    one = np.asarray(jax.device_get(array))[:, index]
+    return one.reshape(len(one), math.prod(one.shape[1:]))
 
 
 def _epochs(op: str, metrics: Metrics) -> list[int]:

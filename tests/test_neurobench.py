@@ -139,7 +139,7 @@ def test_what_neurobench_cannot_count_is_refused() -> None:
     with pytest.raises(ValueError) as caught:
         to_neurobench(net, net.init(jax.random.key(0)))(torch.ones(2, STEPS, 7))
     assert str(caught.value) == (
-        f"to_neurobench: `batch` must have shape [batch, time, 6], got [2, {STEPS}, 7]. "
+        f"to_neurobench: `batch` must have shape [batch, time, inputs] = [any, any, 6], got [2, {STEPS}, 7]. "
         "Flatten images in a preprocessor."
     )
 

@@ -40,12 +40,12 @@ class _Graph:
 
     def add(self, name: str, node: Any, sources: tuple[str, ...]) -> str:
         """Add a node that receives `sources`; return its name, in which no library minds a character."""
-        own = name.replace("/", "_").replace(".", "_")
-        while own in self.nodes:
-            own += "_"
-        self.nodes[own] = node
-        self.edges += [(source, own) for source in sources]
-        return own
+        free = name.replace("/", "_").replace(".", "_")
+        while free in self.nodes:
+            free += "_"
+        self.nodes[free] = node
+        self.edges += [(source, free) for source in sources]
+        return free
 
     def add_input(self, name: str, shape: Shape) -> None:
         """Add an input of the network."""
@@ -59,9 +59,9 @@ class _Graph:
         import nir
 
         signal = self.signals[source]
-        own = {} if name is None else {"name": name}
+        facts = {} if name is None else {"name": name}
         node = nir.Output(
-            output_type={"output": _axes(signal.layout.theirs)}, metadata=written(own | _join(signal))
+            output_type={"output": _axes(signal.layout.theirs)}, metadata=written(facts | _join(signal))
         )
         self.add("output" if name is None else name, node, signal.names)
 
@@ -112,7 +112,7 @@ def _facts(node: Node, signal: _Written) -> dict[str, Any]:
 
 def _sum(name: str, signals: list[_Written]) -> _Written:
     """The sum of signals, as several edges to those who receive it."""
-    names = tuple(own for signal in signals for own in signal.names)
+    names = tuple(each for signal in signals for each in signal.names)
     first = signals[0].layout
     if len(set(names)) < len(names):
         hint = "Put a block on one of the ways"
@@ -153,14 +153,14 @@ def _pool(graph: _Graph, node: Node, signal: _Written) -> _Written:
         )
     make, window = nir.AvgPool2d if pooling.mean else nir.SumPool2d, np.array(pooling.window)
     about = written(_facts(node, signal))
-    own = make(kernel_size=window, stride=window, padding=np.zeros(2, int), metadata=about)
-    return _Written((graph.add(node.name, own, signal.names),), Layout.of(pooling.out_shape))
+    made = make(kernel_size=window, stride=window, padding=np.zeros(2, int), metadata=about)
+    return _Written((graph.add(node.name, made, signal.names),), Layout.of(pooling.out_shape))
 
 
 def _delay(graph: _Graph, node: Node, signal: _Written) -> _Written:
     facts = _facts(node, signal)
-    own = delay_node(node.block, graph.params[node.name], signal.layout, graph.writing, facts)
-    return _Written((graph.add(node.name, own, signal.names),), signal.layout)
+    made = delay_node(node.block, graph.params[node.name], signal.layout, graph.writing, facts)
+    return _Written((graph.add(node.name, made, signal.names),), signal.layout)
 
 
 def delay_node(block: Any, params: Any, layout: Layout, writing: Writing, facts: dict[str, Any]) -> Any:
@@ -184,8 +184,8 @@ def _weights(graph: _Graph, node: Node, signal: _Written) -> _Written:
     if isinstance(node.block, Dense) and len(layout.theirs) > 1:
         name = _add_flatten(graph, f"{node.name}/flatten", signal, {"added": True, **_join(signal)})
         sources, facts = (name,), {"name": node.name}
-    own = weights_node(node.name, node.block, graph.params[node.name], layout, graph.writing, facts)
-    return _Written((graph.add(node.name, own, sources),), Layout.of(shape))
+    made = weights_node(node.name, node.block, graph.params[node.name], layout, graph.writing, facts)
+    return _Written((graph.add(node.name, made, sources),), Layout.of(shape))
 
 
 def weights_node(
@@ -206,40 +206,42 @@ def weights_node(
 
 
 def _convolution(
-    where: str, own: Any, weights: np.ndarray, bias: np.ndarray | None, facts: dict[str, Any]
+    where: str, geometry: Any, weights: np.ndarray, bias: np.ndarray | None, facts: dict[str, Any]
 ) -> Any:
     import nir
 
-    space = len(own.kernel)
+    space = len(geometry.kernel)
     kernels = np.ascontiguousarray(np.moveaxis(weights, (-1, -2), (0, 1)))
-    lengths = own.shape[:-1]
+    lengths = geometry.shape[:-1]
     common = {
         "weight": kernels,
-        "groups": own.groups,
-        "bias": np.zeros(own.channels_out, weights.dtype) if bias is None else bias,
+        "groups": geometry.groups,
+        "bias": np.zeros(geometry.channels_out, weights.dtype) if bias is None else bias,
         "metadata": written({**facts, "bias": bias is not None}),
     }
-    padding = _padding(where, own)
+    padding = _padding(where, geometry)
     if space == 1:
         single = padding if isinstance(padding, str) else padding[0]
-        node = nir.Conv1d(input_shape=lengths[0], stride=own.strides[0], padding=single, dilation=1, **common)
+        node = nir.Conv1d(
+            input_shape=lengths[0], stride=geometry.strides[0], padding=single, dilation=1, **common
+        )
     else:
-        pair, strides = (lengths[0], lengths[1]), (own.strides[0], own.strides[1])
+        pair, strides = (lengths[0], lengths[1]), (geometry.strides[0], geometry.strides[1])
         node = nir.Conv2d(input_shape=pair, stride=strides, padding=padding, dilation=(1, 1), **common)
     # NIR 1.0.8 assumes square kernels and ungrouped channels.
-    node.input_type = {"input": _axes(channels_first(own.shape))}
-    node.output_type = {"output": _axes(channels_first(own.out_shape))}
+    node.input_type = {"input": _axes(channels_first(geometry.shape))}
+    node.output_type = {"output": _axes(channels_first(geometry.out_shape))}
     return node
 
 
-def _padding(where: str, own: Any) -> Any:
+def _padding(where: str, geometry: Any) -> Any:
     """Zeros on each side, if symmetric; else "same", if that is equivalent."""
-    if all(low == high for low, high in own.padding):
-        return tuple(low for low, _ in own.padding)
-    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in own.kernel)
-    if not (own.padding == same and all(stride == 1 for stride in own.strides)):
+    if all(low == high for low, high in geometry.padding):
+        return tuple(low for low, _ in geometry.padding)
+    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in geometry.kernel)
+    if not (geometry.padding == same and all(stride == 1 for stride in geometry.strides)):
         hint = "Pad them so, or use an odd kernel"
-        fail(f"to_nir: `network` must pad both sides alike, got {own.padding} in {where!r}. {hint}.")
+        fail(f"to_nir: `network` must pad both sides alike, got {geometry.padding} in {where!r}. {hint}.")
     return "same"
 
 
@@ -254,9 +256,9 @@ def _neurons(graph: _Graph, node: Node, signal: _Written) -> _Written:
         }
         params = params.neuron
     sources, names = signal.names, [node.name, f"{node.name}/threshold"]
-    own = nodes_of(node.name, block.neuron, params, signal.layout, graph.writing, facts)
+    made = nodes_of(node.name, block.neuron, params, signal.layout, graph.writing, facts)
     written_names = []
-    for name, each in zip(names, own, strict=False):
+    for name, each in zip(names, made, strict=False):
         sources = (graph.add(name, each, sources),)
         written_names += sources
     if isinstance(block, Spiking) and block.feedback:
@@ -268,14 +270,14 @@ def _add_feedback(graph: _Graph, node: Node, names: list[str], layout: Layout) -
     """Feed the spikes of neurons back to them."""
     block: Any = node.block
     signal, last = layout, names[-1]
-    for part, own in zip(block.feedback, graph.params[node.name].recurrent, strict=True):
+    for part, arrays in zip(block.feedback, graph.params[node.name].recurrent, strict=True):
         name = f"{node.name}/recurrent"
         if isinstance(part, Axonal):
-            made = delay_node(part, own, signal, graph.writing, {})
+            made = delay_node(part, arrays, signal, graph.writing, {})
             name += "_delay"
         elif isinstance(part, Convolve) or (isinstance(part, Dense) and len(signal.theirs) == 1):
-            facts = {"bias": own.bias is not None}
-            made = weights_node(node.name, part, own, signal, graph.writing, facts)
+            facts = {"bias": arrays.bias is not None}
+            made = weights_node(node.name, part, arrays, signal, graph.writing, facts)
             signal = Layout.of(part.out_shape(signal.shape))
             if layout.is_flat and signal.shape == layout.shape:
                 made, signal = _in_their_order(made, layout), layout

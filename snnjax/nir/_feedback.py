@@ -33,11 +33,11 @@ def feedback_of(
         elif step.kind == "Delay":
             parts.append(delays_of(step, signal.layout, dt))
         else:
-            own = _in_order(weights_of(step, signal), layout)
-            signal, parts = Signal(name, own.layout), [*parts, own]
+            weights = _in_order(weights_of(step, signal), layout)
+            signal, parts = Signal(name, weights.layout), [*parts, weights]
     if not any(isinstance(part, Weights) for part in parts):
-        own = identity_of(name, layout)
-        parts.append(own if signal.factor is None else own.scaled(name, signal.factor, None))
+        weights = identity_of(name, layout)
+        parts.append(weights if signal.factor is None else weights.scaled(name, signal.factor, None))
     if not signal.layout.fits(layout):
         hint, shapes = "Make the weights square", f"{list(layout.theirs)} to {list(signal.layout.theirs)}"
         fail(f"from_nir: `graph` must feed {name} back to itself, got weights from {shapes}. {hint}.")
@@ -55,17 +55,17 @@ def _scale(name: str, signal: Signal, parts: list[Any], factor: np.ndarray) -> S
     return signal._replace(factor=factor if signal.factor is None else signal.factor * factor)
 
 
-def _in_order(own: Weights, layout: Layout) -> Weights:
+def _in_order(made: Weights, layout: Layout) -> Weights:
     """Dense weights to neurons of a flattened image, in our order."""
-    if own.layout.shape != layout.shape or not layout.is_flat:
-        return own
-    weights: Any = np.empty(own.params.weights.shape)
-    weights[:, layout.order] = own.params.weights
-    bias: Any = own.params.bias
+    if made.layout.shape != layout.shape or not layout.is_flat:
+        return made
+    weights: Any = np.empty(made.params.weights.shape)
+    weights[:, layout.order] = made.params.weights
+    bias: Any = made.params.bias
     if bias is not None:
         bias = np.empty(bias.shape)
-        bias[layout.order] = own.params.bias
-    return own._replace(params=LinearParams(weights, bias), layout=layout)
+        bias[layout.order] = made.params.bias
+    return made._replace(params=LinearParams(weights, bias), layout=layout)
 
 
 def _without_bias(parts: list[Any], way: tuple[Step, ...]) -> Feedback:
@@ -77,8 +77,8 @@ def _without_bias(parts: list[Any], way: tuple[Step, ...]) -> Feedback:
             bias = np.tile(given, math.prod(last.layout.shape[:-1])) if len(last.layout.shape) > 1 else given
         parts[-1] = last._replace(params=last.params._replace(bias=None))
     blocks, params = [], []
-    for block, own, *_ in parts:
-        is_linear = isinstance(own, LinearParams)
-        blocks.append(dataclasses.replace(block, bias=own.bias is not None) if is_linear else block)
-        params.append(own)
+    for block, arrays, *_ in parts:
+        is_linear = isinstance(arrays, LinearParams)
+        blocks.append(dataclasses.replace(block, bias=arrays.bias is not None) if is_linear else block)
+        params.append(arrays)
     return tuple(blocks), tuple(params), bias

@@ -45,17 +45,17 @@ def network_of(places: tuple[Place, ...], reading: Reading, dtype: Any) -> tuple
     builder = _Builder(places, reading)
     for place in places:
         builder.take(place)
-    return builder.network(), {name: _cast(own, dtype) for name, own in builder.params().items()}
+    return builder.network(), {name: _cast(arrays, dtype) for name, arrays in builder.params().items()}
 
 
 def _cast(params: Any, dtype: Any) -> Any:
     """Arrays in the dtype of a network's weights; delays stay in that of its sums."""
 
-    def cast(own: Any) -> Any:
-        wanted = accumulation_dtype(dtype) if isinstance(own, DelayParams) else dtype
-        return jax.tree.map(lambda array: jnp.asarray(array, wanted), own)
+    def cast(part: Any) -> Any:
+        wanted = accumulation_dtype(dtype) if isinstance(part, DelayParams) else dtype
+        return jax.tree.map(lambda array: jnp.asarray(array, wanted), part)
 
-    return jax.tree.map(cast, params, is_leaf=lambda own: isinstance(own, DelayParams))
+    return jax.tree.map(cast, params, is_leaf=lambda part: isinstance(part, DelayParams))
 
 
 class _Builder:
@@ -79,14 +79,16 @@ class _Builder:
         nodes = []
         for name, node in self.nodes.items():
             if name in self.weights:
-                own = self.weights[name]
-                node = node._replace(block=dataclasses.replace(own.block, bias=own.params.bias is not None))
+                weights = self.weights[name]
+                node = node._replace(
+                    block=dataclasses.replace(weights.block, bias=weights.params.bias is not None)
+                )
             nodes.append(node)
         return Network(tuple(self.inputs.items()), tuple(nodes), tuple(self.outputs), self.is_single, ())
 
     def params(self) -> Params:
         """Its parameters, in float64."""
-        return {name: own.params for name, own in self.weights.items()} | self.others
+        return {name: weights.params for name, weights in self.weights.items()} | self.others
 
     def take(self, place: Place) -> None:
         """Add a node of the graph."""
@@ -184,10 +186,10 @@ class _Builder:
         if factor is None and offset is None:
             return signal
         if hosts is None:
-            own, made = self._fresh(f"{name}/scale"), identity_of(name, signal.layout)
-            self._insert(own, made.block, (signal.source,), is_alone=True)
-            self.weights[own] = made
-            signal, hosts = Signal(own, made.layout), [own]
+            inserted, made = self._fresh(f"{name}/scale"), identity_of(name, signal.layout)
+            self._insert(inserted, made.block, (signal.source,), is_alone=True)
+            self.weights[inserted] = made
+            signal, hosts = Signal(inserted, made.layout), [inserted]
         for place, host in enumerate(hosts):
             self.weights[host] = self.weights[host].scaled(name, factor, None if place else offset)
         return signal
@@ -234,8 +236,8 @@ class _Builder:
         self.others[self._add(place, block, signal, signal.layout, signal.factor)] = params
 
     def _weights(self, place: Place, signal: Signal) -> None:
-        own = weights_of(place.step, signal)
-        self.weights[self._add(place, own.block, signal, own.layout)] = own
+        weights = weights_of(place.step, signal)
+        self.weights[self._add(place, weights.block, signal, weights.layout)] = weights
 
     def _neurons(self, place: Place, signal: Signal) -> None:
         """Neurons, with their recurrent connection."""
@@ -272,17 +274,21 @@ def _spiking(step: Step, cell: Cell, feedback: tuple[Block, ...], layout: Layout
     if by_channel:
         return block, of_channels
     count = math.prod(layout.shape)
-    return block, jax.tree.map(lambda own: own if own.ndim == 0 else np.resize(own, count), cell.params)
+    return block, jax.tree.map(
+        lambda array: array if array.ndim == 0 else np.resize(array, count), cell.params
+    )
 
 
 def _of_channels(params: Any, shape: Shape) -> Any:
     """The parameters of neurons with one value a channel; None if some differ within one."""
     found = [
-        own if own.ndim == 0 or own.size == shape[-1] else per_channel(own, shape)
-        for own in jax.tree.leaves(params)
+        array if array.ndim == 0 or array.size == shape[-1] else per_channel(array, shape)
+        for array in jax.tree.leaves(params)
     ]
     return (
-        None if any(own is None for own in found) else jax.tree.unflatten(jax.tree.structure(params), found)
+        None
+        if any(array is None for array in found)
+        else jax.tree.unflatten(jax.tree.structure(params), found)
     )
 
 

@@ -51,7 +51,8 @@ class Weights(NamedTuple):
 
     def scaled(self, name: str, factor: np.ndarray | None, offset: np.ndarray | None) -> "Weights":
         """The connection with its currents multiplied by a factor plus a constant, each one value per neuron."""
-        weights, bias, shape = self.params.weights, self.params.bias, self.layout.shape
+        weights, shape = self.params.weights, self.layout.shape
+        bias: Any = self.params.bias
         if isinstance(self.block, Convolve):
             factor, offset = (self._of_channels(name, each) for each in (factor, offset))
         if factor is not None:
@@ -130,16 +131,17 @@ def _convolution(step: Step, signal: Signal) -> Weights:
     made = block.out_shape(shape)
     if math.prod(made) > MAX_NEURONS:
         fail(f"from_nir: `graph` must make at most {MAX_NEURONS} neurons, got {math.prod(made)}. Pad less.")
-    own = np.moveaxis(weights, (0, 1), (-1, -2)) * _factor_of_channels(step, signal, groups, channels)
+    kernels: Any = np.moveaxis(weights, (0, 1), (-1, -2)) * _factor_of_channels(
+        step, signal, groups, channels
+    )
     bias: Any = _bias(step, channels)
     bias = None if facts_of(step.name, step.node).get("bias") is False and not np.any(bias) else bias
-    weights_here: Any = own
-    return Weights(block, LinearParams(weights_here, bias), Layout.of(made))
+    return Weights(block, LinearParams(kernels, bias), Layout.of(made))
 
 
 def _check_kernel(step: Step, kernel: Shape, shape: Shape, padding: Any) -> None:
     pairs = zip(shape, padding, strict=False)
-    padded = list(shape[:-1]) if padding == "same" else [length + sum(own) for length, own in pairs]
+    padded = list(shape[:-1]) if padding == "same" else [length + sum(ends) for length, ends in pairs]
     if any(size > length for size, length in zip(kernel, padded, strict=True)):
         expected = f"have a kernel in {step.name} of at most the padded {padded}"
         fail(f"from_nir: `graph` must {expected}, got {list(kernel)}. Pad more.")
@@ -205,7 +207,7 @@ def identity_of(name: str, layout: Layout) -> Weights:
         block = (conv1d if len(shape) == 2 else conv2d)(shape[-1], 1, groups=shape[-1])
         weights: Any = np.ones(block.weights_shape(shape))
         return Weights(block, LinearParams(weights, None), layout)
-    (count,) = shape
+    count = shape[0]
     if count > _MAX_IDENTITY:
         expected = f"have weights before {name}, or at most {_MAX_IDENTITY} neurons"
         fail(f"from_nir: `graph` must {expected}, got {count}. {hint}.")
@@ -227,11 +229,11 @@ def delays_of(step: Step, layout: Layout, dt: float) -> tuple[Axonal, DelayParam
         expected = f"have delays of at most {LONGEST_DELAY} steps in {step.name}"
         fail(f"from_nir: `graph` must {expected}, got {longest}. Choose a longer dt.")
     facts, kept = facts_of(step.name, step.node), array_of(step.node, "raw_delay")
-    own = _axonal(facts)
-    if own is not None and kept is not None and kept.size == own.count(shape):
-        there = np.asarray(own.delays(DelayParams(jnp.asarray(kept, jnp.float32)), shape), np.float64)
+    stored = _axonal(facts)
+    if stored is not None and kept is not None and kept.size == stored.count(shape):
+        there = np.asarray(stored.delays(DelayParams(jnp.asarray(kept, jnp.float32)), shape), np.float64)
         if close(there, steps).all():
-            return own, _delay_params(kept)
+            return stored, _delay_params(kept)
     share = np.clip((steps.round() if is_whole else steps) / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
     # Integer delays stay fixed integers: learnable delays are never exactly 0.
     return axonal(longest, learn=not is_whole), _delay_params(raw_of_leak(1 - share))

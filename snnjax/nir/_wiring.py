@@ -127,7 +127,8 @@ def _inlined(graph: Any, prefix: str, depth: int) -> _Graph:
             continue
         inner = _inlined(node, full + "/", depth + 1)
         ends = [
-            [own for own in inner.of_kind(kind) if "/" not in own.removeprefix(full + "/")] for kind in _ENDS
+            [each for each in inner.of_kind(kind) if "/" not in each.removeprefix(full + "/")]
+            for kind in _ENDS
         ]
         for kind, found in zip(_ENDS, ends, strict=True):
             if len(found) != 1:
@@ -138,7 +139,7 @@ def _inlined(graph: Any, prefix: str, depth: int) -> _Graph:
         around = [(a, entry) for a, b in edges if b == full for entry in inner.after(first)]
         around += [(way_out, b) for a, b in edges if a == full for way_out in inner.before(last)]
         edges = [edge for edge in edges if full not in edge] + kept + around
-        nodes |= {own: each for own, each in inner.nodes.items() if own not in (first, last)}
+        nodes |= {each: inside for each, inside in inner.nodes.items() if each not in (first, last)}
     return _Graph(nodes, edges)
 
 
