@@ -78,6 +78,14 @@ def test_dropped_share_is_relative_to_true_spikes() -> None:
     )
 
 
+def test_layers_by_name_are_measured_in_the_order_of_the_activity() -> None:
+    activity = {"b": jnp.full((2, 6), 0.5), "a": jnp.zeros((2, 2))}
+    dropped = {"a": jnp.array([0, 0]), "b": jnp.array([3, 0])}  # as `jax.jit` sorts it
+    for measure in (metrics.mean_activity, metrics.silent_layers, metrics.activation_sparsity):
+        np.testing.assert_array_equal(measure(activity), measure([*activity.values()]))
+    np.testing.assert_allclose(metrics.dropped_share(dropped, activity, jnp.array([1, 1])), [0.5, 0])
+
+
 def test_class_maxima_counts_steps_where_lists_name_an_id_twice() -> None:
     count = jnp.full((2, 1), 2, jnp.int32)
     values = jnp.array([[[-1.0, -2.0]], [[0.0, 0.0]]])
@@ -196,8 +204,8 @@ def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[
     net = network((5, 6, 2), [conv2d(4, (3, 2), bias=False, **options)])
     params, spikes = ones(net), jnp.ones((1, 60))
     cost = counted(net, params, spikes, {})
-    (node,) = net.nodes
-    currents = node.block.currents(params["conv2d_0"], spikes.reshape(1, 1, 5, 6, 2))
+    connection: Any = net.nodes[0].block
+    currents = connection.currents(params["conv2d_0"], spikes.reshape(1, 1, 5, 6, 2))
     assert cost.effective_acs == cost.dense == jnp.sum(currents)
 
 

@@ -1,6 +1,7 @@
 """Activity of a network: how active it is, whether lists overflow, and whether a layer is silent.
 
-`activity` is an output of a network: one array ``[batch, neurons]`` per layer, true mean rates in spikes per step.
+`activity` is an output of a network: one array ``[batch, neurons]`` per layer, by name or in a list, true mean rates in
+spikes per step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ def mean_activity(activity: Activity) -> Float[Array, " layers"]:
         >>> mean_activity([jnp.array([[0.0, 0.5]]), jnp.array([[0.125]])])
         Array([0.25 , 0.125], dtype=float32)
     """
-    _check_activity("mean_activity", activity)
+    activity = _checked("mean_activity", activity)
     return jnp.stack([jnp.mean(wide(rates)) for rates in activity])
 
 
@@ -41,7 +42,7 @@ def silent_layers(activity: Activity) -> Float[Array, " layers"]:
         >>> silent_layers([jnp.array([[0.0, 0.5], [0.0, 0.0]]), jnp.zeros((2, 3))])
         Array([0.5, 1. ], dtype=float32)
     """
-    _check_activity("silent_layers", activity)
+    activity = _checked("silent_layers", activity)
     return jnp.stack([jnp.mean(jnp.all(rates == 0, axis=0), dtype=jnp.float32) for rates in activity])
 
 
@@ -61,20 +62,22 @@ def activation_sparsity(activity: Activity) -> Float[Array, ""]:
     Reference:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
-    _check_activity("activation_sparsity", activity)
+    activity = _checked("activation_sparsity", activity)
     spikes = jnp.sum(jnp.stack([jnp.sum(jnp.mean(wide(rates), axis=0)) for rates in activity]))
     return 1 - spikes / sum(rates.shape[1] for rates in activity)
 
 
 def dropped_share(
-    dropped: Sequence[Int[Array, " batch"]], activity: Activity, lengths: Int[Array, " batch"]
+    dropped: Mapping[str, Int[Array, " batch"]] | Sequence[Int[Array, " batch"]],
+    activity: Activity,
+    lengths: Int[Array, " batch"],
 ) -> Float[Array, " layers"]:
     """Compute the fraction of each layer's spikes that did not fit into its lists; 0 for a layer without spikes.
 
     ``sum_b dropped[l][b] / sum_b (lengths[b] * sum_n activity[l][b, n])``
 
     Args:
-        dropped: number of spikes beyond the capacity, one array per layer, as returned by networks.
+        dropped: number of spikes beyond the capacity of each layer, as returned by networks.
         activity: true rates, including spikes beyond the capacity.
         lengths: number of steps of each sequence.
 
@@ -88,7 +91,9 @@ def dropped_share(
         >>> dropped_share([jnp.array([2])], activity, lengths)
         Array([0.05], dtype=float32)
     """
-    _check_activity("dropped_share", activity)
+    if isinstance(dropped, Mapping) and isinstance(activity, Mapping):
+        dropped = [dropped[name] for name in activity if name in dropped]
+    dropped, activity = _listed(dropped), _checked("dropped_share", activity)
     if len(dropped) != len(activity):
         layers, hint = plural(len(activity), "layer"), "Pass both as the network returned them"
         fail(f"dropped_share: `dropped` must hold {layers}, got {len(dropped)}. {hint}.")
@@ -102,9 +107,16 @@ def dropped_share(
     return jnp.stack(shares)
 
 
-def _check_activity(op: str, activity: Activity) -> None:
+def _checked(op: str, activity: Activity) -> list[Array]:
+    """The rates of each layer."""
     hint = "Pass the activity that a network returns, one array per layer"
-    if len(activity) == 0:
+    named = dict(activity if isinstance(activity, Mapping) else enumerate(activity))
+    if len(named) == 0:
         fail(f"{op}: `activity` must hold at least one layer, got none. {hint}.")
-    for layer, rates in enumerate(activity):
-        check_shape(op, f"activity[{layer}]", rates, (None, None), "batch, neurons", hint)
+    for layer, rates in named.items():
+        check_shape(op, f"activity[{layer!r}]", rates, (None, None), "batch, neurons", hint)
+    return list(named.values())
+
+
+def _listed(values: Mapping[str, Array] | Sequence[Array]) -> list[Array]:
+    return list(values.values() if isinstance(values, Mapping) else values)
