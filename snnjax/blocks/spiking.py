@@ -128,7 +128,7 @@ class Spiking(Block):
         if self.feedback and (fed_back := _shape_through(self.feedback, shape)) != shape:
             fail(
                 f"spiking: `recurrent` must lead back to the {list(shape)} neurons, got {list(fed_back)}. "
-                f"Write recurrent=True, or dense({math.prod(shape)})."
+                f"Feed back as many channels, {shape[-1]}."
             )
         return shape
 
@@ -417,19 +417,33 @@ def spiking(
     Reference:
         Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
     """
+    options: Any = {"capacity": capacity, "second_threshold": second_threshold, "recurrent": recurrent}
+    options |= {"per_channel": per_channel, "record_dtype": record_dtype}
+    return dataclasses.replace(spiking_of("spiking", neuron, **options), name=name, source=source)
+
+
+def spiking_of(
+    op: str,
+    neuron: Any,
+    *,
+    capacity: Any = None,
+    second_threshold: float | None = None,
+    recurrent: Any = False,
+    per_channel: bool = True,
+    record_dtype: Any = None,
+) -> Spiking:
+    """`spiking`, whose errors name `op`."""
     neuron = _DEFAULT_NEURON if neuron is None else neuron
-    check_spiking("spiking", neuron)
-    check_switches("spiking", per_channel=per_channel)
-    share = checked_capacity("spiking", capacity)
+    check_spiking(op, neuron)
+    check_switches(op, per_channel=per_channel)
+    share = _checked_capacity(op, capacity)
     if share is not None and second_threshold is not None:
-        warn_unless_below("spiking", second_threshold, neuron)
-    rounds = check_rounding("spiking", "record_dtype", record_dtype)
-    blocks = _as_recurrent(recurrent)
-    options: Any = {"name": name, "source": source}
-    return Spiking(neuron, share, second_threshold, per_channel, rounds, blocks, **options)
+        warn_unless_below(op, second_threshold, neuron)
+    rounds = check_rounding(op, "record_dtype", record_dtype)
+    return Spiking(neuron, share, second_threshold, per_channel, rounds, _as_recurrent(op, recurrent))
 
 
-def _as_recurrent(recurrent: Any) -> tuple[Block, ...] | bool:
+def _as_recurrent(op: str, recurrent: Any) -> tuple[Block, ...] | bool:
     """The blocks of a recurrent connection, or True for dense weights."""
     if isinstance(recurrent, bool | np.bool_):
         return True if recurrent else ()
@@ -437,13 +451,13 @@ def _as_recurrent(recurrent: Any) -> tuple[Block, ...] | bool:
     for block in blocks:
         if not isinstance(block, Block) or isinstance(block, Spiking):
             fail(
-                "spiking: `recurrent` must be a connection, or True for dense weights, "
+                f"{op}: `recurrent` must be a connection, or True for dense weights, "
                 f"got {short_repr(recurrent)}. Write recurrent=dense(...) or conv2d(...)."
             )
     return blocks
 
 
-def checked_capacity(op: str, capacity: Any) -> int | float | None:
+def _checked_capacity(op: str, capacity: Any) -> int | float | None:
     """A capacity, as a number of Python."""
     if capacity is None:
         return None

@@ -147,7 +147,7 @@ class EventDataset:
         check_integer("EventDataset.channels_last", "channels", channels, 1)
         if self.num_neurons % channels != 0:
             fail(
-                f"EventDataset.channels_last: `channels` must divide the {self.num_neurons} inputs, got "
+                f"EventDataset.channels_last: `channels` must divide the number of inputs, {self.num_neurons}, got "
                 f"{channels}. Pass the number of polarities of the camera."
             )
         renumbered = np.arange(self.num_neurons + 1, dtype=self.ids.dtype)  # the last id marks unused slots

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from snnjax._check import check_integer, fail, plural, short_repr
+from snnjax._check import alternatives, check_integer, fail, plural, short_repr
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.dense import dense
 from snnjax.blocks.join import join as join_block
 from snnjax.blocks.readout import integrator
-from snnjax.blocks.spiking import Spiking, checked_capacity, spiking
+from snnjax.blocks.spiking import Spiking, spiking, spiking_of
 from snnjax.neurons import Neuron, leaky_integrator
 
 
@@ -103,7 +103,7 @@ class Graph:
             if not known:
                 fail(
                     f"network: `source` must be the name of an input or an earlier block, got {name!r}. "
-                    f"Choose one of {', '.join(self.results)}."
+                    f"Choose {alternatives(list(self.results))}."
                 )
             found.append(known[0])
         return tuple(found)
@@ -305,9 +305,9 @@ def layer(
         >>> [node.name for node in net.nodes]
         ['hidden/connection', 'hidden/neuron', 'readout/connection', 'readout/neuron']
     """
-    options: Any = {"second_threshold": second_threshold, "recurrent": recurrent, "per_channel": per_channel}
-    checked_capacity("layer", capacity)
-    own = spiking(neuron, capacity=capacity, record_dtype=record_dtype, **options)
+    options: Any = {"capacity": capacity, "second_threshold": second_threshold, "recurrent": recurrent}
+    options |= {"per_channel": per_channel, "record_dtype": record_dtype}
+    own = spiking_of("layer", neuron, **options)
     return Layer(_as_connection("layer", connection), norm, own, dropout, name=name, source=source)
 
 
@@ -361,7 +361,8 @@ def spiking_readout(
         10
     """
     connection = _as_connection("spiking_readout", connection)
-    return layer(connection, neuron, recurrent=recurrent, name=name, source=source)
+    own = spiking_of("spiking_readout", neuron, recurrent=recurrent)
+    return Layer(connection, None, own, None, name=name, source=source)
 
 
 def _as_connection(op: str, connection: Any) -> Any:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import fail, short_repr, type_words
+from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax.data import batches
 from snnjax.graph import Network
@@ -279,7 +279,7 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, networ
     samples = len(dataset)
     if not samples >= config.batch_size:
         fail(
-            f"fit: `train` must hold {config.batch_size} samples, got {samples}. Pass more samples, or a "
+            f"fit: `train` must hold {plural(config.batch_size, 'sample')}, got {samples}. Pass more samples, or a "
             "smaller batch size."
         )
     return samples // config.batch_size

@@ -189,7 +189,7 @@ def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> Non
         fail(f"{op}: `{argument}` must hold at least one sample, got none. {hint}.")
     classes = getattr(dataset, "num_classes", network.num_outputs)
     if classes > network.num_outputs:
-        expected = f"have at most {network.num_outputs} classes, the outputs of the network"
+        expected = f"have no more classes than the network has outputs, {network.num_outputs}"
         fail(
             f"{op}: `{argument}` must {expected}, got {classes}. Give the read-out one output for each class."
         )

@@ -11,8 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, axonal, layer, leaky_readout, network, neurons, spiking_readout
+from snnjax import SparseSpikes, axonal, dense, layer, leaky_readout, network, neurons, spiking_readout
 from snnjax._types import SURROGATES
+from snnjax.blocks.delay import DelayParams, DelayState
+from snnjax.blocks.linear import LinearParams
+from snnjax.blocks.spiking import SpikingParams, SpikingState
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from tests.numbers import assert_close, dyadic
 from tests.ops.common import float_leaves, is_float, jit
@@ -75,8 +78,11 @@ def _layer(pick: Any, width: int) -> Any:
     if most is not None:
         learn, owner = most < 1000 and pick(True, False), pick("neuron", "layer")
         delays = axonal(most, learn=learn, per=owner, initial=most / 2 if learn else (0, most))
-    capacity = pick(None, None, 1, width)
-    return layer(width, neuron, recurrent=pick(True, False), delays=delays, capacity=capacity)
+    capacity, recurrent = pick(None, None, 1, width), pick(True, False)
+    if delays is None:
+        return layer(width, neuron, recurrent=recurrent, capacity=capacity)
+    back = [delays, dense(width, bias=False)] if recurrent else False
+    return layer([delays, dense(width)], neuron, recurrent=back, capacity=capacity)
 
 
 def arguments(form: Form, seed: int) -> tuple[Any, ...]:
@@ -85,20 +91,27 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     params = net.init(jax.random.key(seed), dtype=jnp.dtype(form.dtype))
     level = int(rng.integers(-4, 12))
 
-    def drawn(own: Any, spec: Any = None) -> Any:
-        each = own._replace(neuron=None, delays=None)
-        each = jax.tree.map(lambda old: dyadic(rng, -16, 16 + level, *old.shape).astype(old.dtype), each)
-        is_fixed = spec is not None and spec.delays is not None and not spec.delays.learn
-        whole = functools.partial(_whole_delays, spec.delays.max_delay) if is_fixed else lambda raw: raw
-        return each._replace(neuron=own.neuron, delays=jax.tree.map(whole, own.delays))
+    def drawn(own: Any, block: Any) -> Any:
+        if isinstance(own, LinearParams):
+            return jax.tree.map(lambda old: dyadic(rng, -16, 16 + level, *old.shape).astype(old.dtype), own)
+        if isinstance(own, DelayParams) and not block.learn:
+            return jax.tree.map(functools.partial(_whole_delays, block.max_delay), own)
+        if isinstance(own, SpikingParams) and own.recurrent is not None:
+            return own._replace(recurrent=tuple(map(drawn, own.recurrent, block.feedback)))
+        return own
 
-    params = params._replace(
-        layers=tuple(map(drawn, params.layers, net.layers)),
-        readout=None if params.readout is None else drawn(params.readout),
-    )
+    params = {node.name: drawn(params[node.name], node.block) for node in net.nodes if node.name in params}
     state = net.initial_state(params, form.batch)
     here = lambda rows: jnp.asarray(rng.random(rows.shape) < 0.3, rows.dtype)  # noqa: E731
-    state = state._replace(spikes=jax.tree.map(here, state.spikes), pending=jax.tree.map(here, state.pending))
+
+    def sent(own: Any) -> Any:
+        if isinstance(own, SpikingState):
+            return own._replace(
+                spikes=jax.tree.map(here, own.spikes), recurrent=jax.tree.map(here, own.recurrent)
+            )
+        return jax.tree.map(here, own) if isinstance(own, DelayState) else own
+
+    state = {name: sent(own) for name, own in state.items()}
     lengths = (
         jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.has_lengths else None
     )
@@ -140,7 +153,7 @@ def results(form: Form, path: str | None, *given: Any) -> Any:
             implementation=path,
         )
         seen = out.output, out.activity, out.membranes, last
-        return _weighted(seen), (out.output, out.activity, out.spikes, out.membranes, last)
+        return _weighted(seen), (out.output, out.activity, out.recorded, out.membranes, last)
 
     return jax.grad(loss, has_aux=True)((params, floats))[::-1]
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from snnjax import Surrogate, axonal, conv1d, layer, leaky_readout, network, neurons, sum_pool
+from snnjax import Surrogate, axonal, conv1d, dense, layer, leaky_readout, network, neurons, sum_pool
 from tests.graph.helpers import random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -22,7 +22,7 @@ NETWORK = network(
     [
         layer(conv1d(2, 3), neurons.lif(learn_decay=True, **OPTIONS), **LISTED),
         sum_pool(2),
-        layer(4, neurons.adlif(**OPTIONS), recurrent=True, delays=axonal(3)),
+        layer([axonal(3), dense(4)], neurons.adlif(**OPTIONS), recurrent=[axonal(3), dense(4)]),
     ],
     leaky_readout(2, learn_decay=True),
 )
@@ -40,7 +40,7 @@ def test_derivatives_of_a_network_equal_finite_differences() -> None:
 
         def loss(flat: Any) -> Any:
             out, _ = NETWORK.apply(unravel(flat), None, inputs, lengths=lengths, implementation="composed")
-            return jnp.sum(jnp.sin(out.output)) + sum(jnp.sum(each**2) for each in out.activity)
+            return jnp.sum(jnp.sin(out.output)) + sum(jnp.sum(each**2) for each in out.activity.values())
 
         compiled = jit(lambda flat: jax.jvp(jax.value_and_grad(loss), (flat,), (direction,)))
 

@@ -23,7 +23,6 @@ from snnjax import (
     flatten,
     layer,
     leaky_readout,
-    mean_pool,
     network,
     neurons,
     sum_pool,
@@ -39,7 +38,14 @@ MASK = np.random.default_rng(0).random((6, 5)) < 0.4
 
 
 def test_shapes_flow_from_the_inputs_to_the_readout() -> None:
-    items = [layer(conv2d(12, 5)), sum_pool(2), layer(conv2d(32, 5, strides=2)), sum_pool(2), flatten(), layer(7)]
+    items = [
+        layer(conv2d(12, 5)),
+        sum_pool(2),
+        layer(conv2d(32, 5, strides=2)),
+        sum_pool(2),
+        flatten(),
+        layer(7),
+    ]
     net = network((34, 34, 2), items, READOUT)
     neurons_of = [node.name for node in net.nodes if node.block.is_spiking]
     assert [net.shapes[name] for name in neurons_of] == [(34, 34, 12), (9, 9, 32), (7,)]
@@ -199,8 +205,7 @@ SHAPE = "Pass the shape of the inputs to network, and no flatten() before."
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: network(12, [conv2d(4, 3)], READOUT),
-        "conv2d: `shape` must be (height, width, channels), got (12,). "
-        + SHAPE,
+        "conv2d: `shape` must be (height, width, channels), got (12,). " + SHAPE,
     ),
     (
         lambda: network((4, 3, 1), [flatten(), layer(conv1d(4, 3))], READOUT),
@@ -249,7 +254,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: layer(5, record_dtype=jnp.float16),
-        "spiking: `record_dtype` must be bfloat16 or None, got float16. Omit it for float32.",
+        "layer: `record_dtype` must be bfloat16 or None, got float16. Omit it for float32.",
     ),
     (
         lambda: network(7, [dense(5, mask=MASK)], READOUT),
@@ -265,9 +270,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: axonal(2**22 + 1),
         "axonal: `max_delay` must be at most 4194304, up to which float32 is exact, got 4194305. Use longer steps.",
-    ),
-]
-        "layer: `delays` must be None or axonal delays, got 5. Make them with snnjax.axonal(max_delay=...).",
     ),
 ]
 

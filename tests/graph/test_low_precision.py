@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from snnjax import axonal, layer, leaky_readout, network, neurons
+from snnjax import axonal, dense, layer, leaky_readout, network, neurons
 from tests.graph.random_networks import Form, check_paths
 
 LEARNED: Any = axonal(
@@ -13,7 +13,7 @@ LEARNED: Any = axonal(
 LIF = neurons.lif(0.5, 1.0, surrogate="triangle")
 FORMS = {
     "membranes": Form(
-        network(9, [layer(17, LIF, delays=LEARNED)], leaky_readout(3, decay=0.5)),
+        network(9, [LEARNED, layer(17, LIF)], leaky_readout(3, decay=0.5)),
         "bfloat16",
         "bfloat16",
         6,
@@ -25,7 +25,10 @@ FORMS = {
     "delayed recurrence, lists and refractory neurons": Form(
         network(
             9,
-            [layer(17, neurons.refractory(LIF, steps=1), recurrent=True, capacity=9, delays=LEARNED)],
+            [
+                LEARNED,
+                layer(17, neurons.refractory(LIF, steps=1), recurrent=[LEARNED, dense(17)], capacity=9),
+            ],
             leaky_readout(3, decay=0.5),
         ),
         "float16",

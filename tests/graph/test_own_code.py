@@ -33,6 +33,7 @@ class Ramp(Surrogate):
 
 
 RAMP = Ramp("superspike", 10.0)
+FIRST, NEURON = "layer_0/connection", "layer_0/neuron"
 
 
 def net_of(neuron: neurons.Neuron, readout: Any = None) -> Any:
@@ -50,7 +51,7 @@ def run(neuron: neurons.Neuron, readout: Any = None) -> Any:
 def test_replaced_surrogate_is_that_of_the_fused_op() -> None:
     built = run(neurons.lif(surrogate=boxcar(0.5)))
     chex.assert_trees_all_equal(run(neurons.lif()._replace(surrogate=boxcar(0.5))), built, strict=True)
-    assert np.any(built[1][1][0].layers[0].weights != run(neurons.lif())[1][1][0].layers[0].weights)
+    assert np.any(built[1][1][0][FIRST].weights != run(neurons.lif())[1][1][0][FIRST].weights)
 
 
 def test_own_integrate_and_fire_are_called() -> None:
@@ -63,10 +64,10 @@ def test_own_integrate_and_fire_are_called() -> None:
         return state._replace(v=jnp.full_like(spikes, -1e6))
 
     always = run(plain._replace(integrate=integrate))[0][0]
-    np.testing.assert_array_equal(always.activity[0], 1)
+    np.testing.assert_array_equal(always.activity[NEURON], 1)
     once, state = run(plain._replace(integrate=integrate, fire=fire))[0]
-    np.testing.assert_array_equal(np.round(once.activity[0] * 20), 1)
-    np.testing.assert_array_equal(state.neurons[0].v, -1e6)
+    np.testing.assert_array_equal(np.round(once.activity[NEURON] * 20), 1)
+    np.testing.assert_array_equal(state[NEURON].neuron.v, -1e6)
 
 
 def test_own_readout_is_called() -> None:
@@ -92,8 +93,8 @@ def test_own_derivative_is_that_of_the_kernels_too(neuron: Any) -> None:
     chex.assert_trees_all_equal(*gradients, strict=True)
     other = net_of(neuron(surrogate=superspike()))
     assert np.any(
-        jit(with_gradients(other.apply))(params, None, random_spikes(0.5))[1][1][0].layers[0].weights
-        != gradients[0][1][0].layers[0].weights
+        jit(with_gradients(other.apply))(params, None, random_spikes(0.5))[1][1][0][FIRST].weights
+        != gradients[0][1][0][FIRST].weights
     )
 
 

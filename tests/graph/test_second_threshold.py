@@ -41,8 +41,8 @@ def test_neurons_near_any_threshold_are_listed(name: str, threshold: float) -> N
         )
         params = initial(net) if params is None else params
         output, _ = jit(functools.partial(net.apply, record="spikes"))(params, None, random_spikes(0.3))
-        listed[second] = np.asarray(output.spikes[0].num_listed)
-        spikes = np.sum(output.spikes[0].num_spikes)
+        listed[second] = np.asarray(output.recorded["layer_0/neuron"].num_listed)
+        spikes = np.sum(output.recorded["layer_0/neuron"].num_spikes)
     np.testing.assert_array_equal(listed[None], listed[0.9 * threshold])
     assert spikes < np.sum(listed[None]) < np.sum(listed[-np.inf])
 
@@ -62,7 +62,8 @@ def test_izhikevich_neurons_near_their_peak_receive_gradient() -> None:
     output, _ = jit(functools.partial(net.apply, record=("spikes", "membranes")))(
         params, None, 8 * random_spikes(0.6, steps=60)
     )
-    v, spikes = np.asarray(output.membranes[0]), output.spikes[0]
+    name = "layer_0/neuron"
+    v, spikes = np.asarray(output.membranes[name]), output.recorded[name]
     np.testing.assert_array_equal(spikes.num_listed, np.sum(v > 20.5, axis=-1))
     assert np.any((v > 20.5) & (v <= 30))
 
@@ -97,7 +98,7 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning() -> None:
         TEXT.format("network.apply")
     ]
     assert warned(lambda: traced(params, 0.9)) == []  # a traced one cannot be known
-    raised = jax.tree.map(lambda leaf: leaf, params)._replace(
-        layers=tuple(own._replace(neuron=own.neuron._replace(threshold=jnp.ones(8))) for own in params.layers)
-    )
+    name = "layer_0/neuron"
+    learned = params[name].neuron._replace(threshold=jnp.ones(8))
+    raised = params | {name: params[name]._replace(neuron=learned)}
     assert warned(lambda: apply(raised, 0.9)) == []  # the thresholds that were learned count

@@ -25,6 +25,7 @@ from snnjax import (
     spiking_readout,
     surrogates,
 )
+from snnjax.blocks import spiking
 from tests.graph.helpers import initial
 
 NET = network(4, [layer(3, neurons.lif(), recurrent=True)], leaky_readout(2))
@@ -33,10 +34,10 @@ X = jnp.zeros((5, 2, 4))
 STATE = NET.initial_state(PARAMS, 2)
 SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
-MADE = "Make it with snnjax.layer(...)."
+MADE = "Make them with snnjax.layer(...), snnjax.blocks or snnjax.neurons."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
 ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surrogate=surrogates.boxcar())
-RECORD = "Try record='spikes', or record=('spikes', 'membranes') for both."
+RECORD = "Print [node.name for node in network.nodes]."
 ONE_OF = "must be True or False, got 'yes'. Choose one of these."
 FIRST = "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)."
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
@@ -44,12 +45,11 @@ LEARN = "Try 0.05, one spike per neuron in 20 steps."
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: NET.apply(PARAMS, X, X),  # type: ignore[arg-type]
-        "network.apply: `state` must be a NetworkState or None, got an array. "
-        "Make it with network.initial_state(params, batch), or pass None.",
+        "network.apply: `state` must be a dict, got float32[5, 2, 4]. Make it with initial_state of this network.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record=3),  # type: ignore[arg-type]
-        f"network.apply: `record` must be 'spikes', 'membranes' or a tuple of them, got 3. {RECORD}",
+        f"network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, got 3. {RECORD}",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X.astype(jnp.complex64)),
@@ -81,7 +81,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record="both"),
-        f"network.apply: `record` must be 'spikes', 'membranes' or a tuple of them, got 'both'. {RECORD}",
+        f"network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, got 'both'. {RECORD}",
     ),
     (
         lambda: NET(PARAMS, STATE, X),
@@ -93,14 +93,23 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
             lambda name=name: layer(3, **{name: "yes"}),
             f"layer: `{name}` {ONE_OF}",
         )
-        for name in ("recurrent", "bias", "per_channel")
+        for name in ("per_channel",)
     ),
-    (lambda: leaky_readout(3, bias="yes"), f"leaky_readout: `bias` {ONE_OF}"),  # type: ignore[arg-type]
+    (lambda: dense(3, bias="yes"), f"dense: `bias` {ONE_OF}"),  # type: ignore[arg-type]
     (lambda: axonal(3, learn="yes"), f"axonal: `learn` {ONE_OF}"),  # type: ignore[arg-type]
     (
-        lambda: layer(conv2d(4, 3), recurrent=True),
-        "layer: `recurrent` must be False behind a convolution, got True. "
-        "Feed it back through dense(...), or leave it False.",
+        lambda: network((6, 6, 1), [layer(conv2d(4, 3), recurrent=True)]),
+        "spiking: `recurrent` must be a connection for neurons of the shape (6, 6, 4), got True. "
+        "Write recurrent=conv2d(4, 3), or dense(144) for all pairs.",
+    ),
+    (
+        lambda: network((6, 6, 1), [layer(conv2d(4, 3), recurrent=conv2d(3, 3))]),
+        "spiking: `recurrent` must lead back to the [6, 6, 4] neurons, got [6, 6, 3]. Feed back as many channels, 4.",
+    ),
+    (
+        lambda: layer(4, recurrent="conv"),
+        "layer: `recurrent` must be a connection, or True for dense weights, got 'conv'. "
+        "Write recurrent=dense(...) or conv2d(...).",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, lengths=[5, 6]),
@@ -116,7 +125,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, NET.initial_state(PARAMS, 5), X),
-        f"network.apply: `state` must have batch size 2, like the inputs, got 5. {FIRST}",
+        "network.apply: `state['layer_0/neuron'].neuron.v` must be float32[2, 3], got float32[5, 3]. "
+        "Make it with initial_state of this network.",
     ),
     (
         lambda: layer(3, capacity=1.0),
@@ -124,37 +134,27 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: leaky_readout(0),
-        "leaky_readout: `num_outputs` must be an integer of at least 1, got 0. Pass 1 or more.",
+        "leaky_readout: `connection` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: spiking_readout(0),
-        "spiking_readout: `num_outputs` must be an integer of at least 1, got 0. Pass 1 or more.",
+        "spiking_readout: `connection` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: network(-1, [layer(3)], leaky_readout(2)),
         "network: `inputs` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
-        lambda: network(4, [], leaky_readout(2)),
-        "network: `layers` must hold at least one layer, got none. Add a snnjax.layer(...).",
-    ),
-    (
         lambda: network(4, [8], leaky_readout(2)),  # type: ignore[list-item]
-        f"network: `layers[0]` must be a spiking layer, got 8. {MADE}",
-    ),
-    (
-        lambda: network(4, [layer(3), leaky_readout(3)], leaky_readout(2)),  # type: ignore[list-item]
-        "network: `layers[1]` must be a spiking layer, got a leaky read-out. "
-        "Pass it as the argument `readout`.",
+        f"network: `blocks` must hold blocks, neurons and layers, got 8. {MADE}",
     ),
     (
         lambda: network(4, 8, leaky_readout(2)),  # type: ignore[arg-type]
-        "network: `layers` must be a sequence of layers, got 8. Write [snnjax.layer(...)].",
+        "network: `blocks` must be a sequence of blocks, got 8. Write [snnjax.layer(...)].",
     ),
     (
         lambda: network(4, [layer(3)], 2),  # type: ignore[arg-type]
-        "network: `readout` must be a read-out, got 2. "
-        "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...).",
+        f"network: `blocks` must hold blocks, neurons and layers, got 2. {MADE}",
     ),
     (
         lambda: layer(4, neurons.lif),  # type: ignore[arg-type]
@@ -181,8 +181,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: NET.apply(PARAMS, STATE, X, record=("spikes", "voltage")),
         (
-            "network.apply: `record` must be 'spikes', 'membranes' or a tuple of them, got ('spikes', "
-            f"'voltage'). {RECORD}"
+            "network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, got 'voltage'. "
+            f"{RECORD}"
         ),
     ),
     (
@@ -211,17 +211,29 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X[:, :1]),
-        "network.apply: `state` must have batch size 1, like the inputs, got 2. Make it with "
-        "network.initial_state(params, batch).",
+        "network.apply: `state['layer_0/neuron'].neuron.v` must be float32[1, 3], got float32[2, 3]. "
+        "Make it with initial_state of this network.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, chunk=0),
         "network.apply: `chunk` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
-        lambda: NET.apply(PARAMS, STATE, X, second_threshold=[0.5, 0.5]),
-        "lif_network: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
-        "everywhere.",
+        lambda: NET.apply(PARAMS, STATE, X, second_threshold={"layer_0": 0.5}),
+        "network.apply: `second_threshold` must be for layers with a capacity, got one for 'layer_0'. "
+        "Choose a capacity for a layer first.",
+    ),
+    (
+        lambda: network(4, [layer(3, name="a"), layer(3, name="a")]),
+        "network: `name` must be given once, got 'a' twice. Choose another one.",
+    ),
+    (
+        lambda: network(4, [layer(3, name="a/b")]),
+        "network: `name` must be a word without a slash, got 'a/b'. Choose another.",
+    ),
+    (
+        lambda: network(4, [layer(3, source="nowhere")]),
+        "network: `source` must be the name of an input or an earlier block, got 'nowhere'. Choose input.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, lengths=jnp.zeros(3, jnp.int32)),
@@ -238,12 +250,12 @@ def test_errors_say_what_is_wrong_and_a_hint(call: Callable[[], Any], text: str)
 
 
 def test_a_share_of_the_width_is_rounded_up_to_slots() -> None:
-    assert [layer(512, capacity=c).capacity for c in (0.1, 0.001, 7, None)] == [52, 1, 7, None]
+    assert [spiking(capacity=c).slots((512,)) for c in (0.1, 0.001, 7, None)] == [52, 1, 7, None]
 
 
 def test_a_share_is_a_float_of_numpy_too() -> None:
     for width, slots in ((10, 1), (30, 3), (1000, 100)):
-        assert layer(width, capacity=np.float32(0.1)).capacity == slots
+        assert spiking(capacity=np.float32(0.1)).slots((width,)) == slots
     assert layer(30, capacity=np.int64(3)) == layer(30, capacity=3)
 
 
@@ -267,9 +279,8 @@ def test_init_warns_of_the_bytes_of_images(inputs: Any) -> None:
 
 def test_a_spiking_readout_is_the_last_layer_and_fully_listed() -> None:
     net = network(4, [layer(3, capacity=1)], spiking_readout(2))
-    assert net.readout is None
-    assert [spec.capacity for spec in net.layers] == [1, None]
-    assert net.layers[-1].num_neurons == 2
+    assert [node.block.slots((3,)) for node in net.nodes if node.block.is_spiking] == [1, None]
+    assert net.num_outputs == 2
 
 
 def convolutional() -> Network:
@@ -284,7 +295,7 @@ def convolutional() -> Network:
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: network(4, [layer(3, delays=axonal(5), capacity=2)], spiking_readout(2)), convolutional],
+    [lambda: network(4, [axonal(5), layer(3, capacity=2)], spiking_readout(2)), convolutional],
 )
 def test_equal_calls_make_equal_networks(make: Callable[[], Network]) -> None:
     """So that a function with a network as static argument is compiled once, in another process too."""
@@ -294,4 +305,4 @@ def test_equal_calls_make_equal_networks(make: Callable[[], Network]) -> None:
     for each in (net, again):
         compiled(each, initial(net))
     assert compiled._cache_size() == 1
-    assert net != dataclasses.replace(net, layers=net.layers[1:])
+    assert net != dataclasses.replace(net, nodes=net.nodes[1:])

@@ -31,7 +31,10 @@ from snnjax._check import type_words
 from snnjax.ops._connection import Connection
 
 V = jnp.zeros((2, 3))
-SURROGATES = "'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar', 'straight_through'"
+SURROGATES = (
+    "be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar' or 'straight_through', got 'step'. "
+    "Choose one of these."
+)
 LISTS = SparseSpikes.from_ids(jnp.zeros((2, 4), int), 3)
 BUILD = "Build it with SparseSpikes.from_ids or from_dense."
 X = jnp.zeros((5, 2, 4))
@@ -44,7 +47,6 @@ STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
 OWN = "Use lif_network_state, or the state from an earlier call of the same network."
 NEURONS = "Pass one value, or one per neuron."
-FLOATS = "must have a floating-point dtype, got int32. Cast it, for instance"
 
 
 def net(
@@ -75,17 +77,11 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: spike(V, "step"),
-        (
-            "spike: `surrogate` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar' or "
-            "'straight_through', got 'step'. Choose one of these."
-        ),
+        f"spike: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: Surrogate("step", 1.0),
-        (
-            "surrogates.Surrogate: `name` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', "
-            "'boxcar' or 'straight_through', got 'step'. Choose one of these."
-        ),
+        f"surrogates.Surrogate: `name` must {SURROGATES}",
     ),
     (
         lambda: Surrogate("arctan", 0.0),
@@ -122,10 +118,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, surrogate="step"),
-        (
-            "lif_step: `surrogate` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar' "
-            "or 'straight_through', got 'step'. Choose one of these."
-        ),
+        f"lif_step: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, reset="hard"),
@@ -195,10 +188,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=1, surrogate="step"),
-        (
-            "select_spikes: `surrogate` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', "
-            "'boxcar' or 'straight_through', got 'step'. Choose one of these."
-        ),
+        f"select_spikes: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: spike_matmul(lists_with(values=jnp.ones((2, 3))), V.T),
@@ -477,10 +467,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(surrogate="step"),
-        (
-            "lif_network: `surrogate` must be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', "
-            "'boxcar' or 'straight_through', got 'step'. Choose one of these."
-        ),
+        f"lif_network: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: net(lengths=[1, 2, 3]),

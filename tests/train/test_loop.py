@@ -379,7 +379,7 @@ FAILURES = {
     ),
     "classes": (
         lambda: run(source=replace(events(0), num_classes=CLASSES + 1)),
-        f"fit: `train` must have at most {CLASSES} classes, the outputs of the network, got {CLASSES + 1}. "
+        f"fit: `train` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
         "Give the read-out one output for each class.",
     ),
     "loss": (
@@ -450,7 +450,7 @@ FAILURES = {
         lambda: train.evaluate(
             NET, first_params(), replace(VALIDATION, num_classes=CLASSES + 1), loss=losses.cross_entropy_sum
         ),
-        f"evaluate: `dataset` must have at most {CLASSES} classes, the outputs of the network, got {CLASSES + 1}. "
+        f"evaluate: `dataset` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
         "Give the read-out one output for each class.",
     ),
 }

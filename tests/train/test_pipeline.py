@@ -277,8 +277,8 @@ def test_parameters_that_do_not_fit() -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "pipeline: `params` must have leaves with one leading axis of rounds, got [0]. Make it with stack_stages, "
-            "and shard it over the mesh axis."
+            "pipeline: `params` must have leaves with one leading axis of rounds, got 0. Make them with stack_stages, "
+            "and shard them over the mesh axis."
         ),
     ):
         run(ONES)
