@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.sparse_spikes import SparseSpikes
 
 Shape = tuple[
@@ -167,7 +167,7 @@ class Op:
 def times(params: Any, factor: Array) -> Any:
     """All arrays times a factor, in their own dtypes."""
     return jax.tree.map(
-        lambda own: (wide(own) * factor.astype(sum_dtype(own.dtype))).astype(own.dtype), params
+        lambda own: (upcast(own) * factor.astype(accumulation_dtype(own.dtype))).astype(own.dtype), params
     )
 
 
@@ -197,7 +197,7 @@ def rounded(signal: Signal, dtype: Any) -> Signal:
 
 def widened(signal: Signal) -> Signal:
     """A signal in its accumulation dtype, so that nothing between two blocks rounds their cotangents."""
-    return rounded(signal, sum_dtype(signal.dtype))
+    return rounded(signal, accumulation_dtype(signal.dtype))
 
 
 def within(signal: Signal, valid: Array | None) -> Signal:

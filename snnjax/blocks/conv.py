@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_integer, check_switches, fail
 from snnjax._quantised import Quantised, dequantise
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import Shape, Signal, flat, shaped
 from snnjax.blocks.linear import Linear, Product
 from snnjax.ops import spike_conv
@@ -59,7 +59,7 @@ class Convolve(Linear):
         """The convolution, as in `snnjax.spike_conv`."""
         form = self.geometry(shape)
         options: Any = {"strides": form.strides, "padding": form.padding, "groups": form.groups}
-        out = spike_conv(flat(x), wide(weights), shape=shape, **options, implementation=implementation)
+        out = spike_conv(flat(x), upcast(weights), shape=shape, **options, implementation=implementation)
         return shaped(out, form.out_shape)
 
     def op(self, shape: Shape) -> Product:

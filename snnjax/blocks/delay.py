@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, shaped
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
@@ -59,11 +59,13 @@ class Axonal(Block):
         count = {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
         share = jax.random.uniform(key, (count,), jnp.float32, *self.initial) / self.max_delay
         margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
-        return DelayParams(decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(sum_dtype(dtype)))
+        return DelayParams(
+            decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(accumulation_dtype(dtype))
+        )
 
     def delays(self, params: DelayParams, shape: Shape) -> Float[Array, " neurons"]:
         """The delay of each neuron in steps, in the accumulation dtype; integers if they are not learned."""
-        delays = self.max_delay * raw_to_decay(wide(params.raw_delay))
+        delays = self.max_delay * raw_to_decay(upcast(params.raw_delay))
         delays = delays if self.learn else jnp.round(jax.lax.stop_gradient(delays))
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 
@@ -71,7 +73,7 @@ class Axonal(Block):
         """Nothing in transit."""
         del stats
         rows = (self.max_delay + 1, batch, math.prod(shapes[0]))
-        return DelayState(jnp.zeros(rows, sum_dtype(params.raw_delay.dtype)))
+        return DelayState(jnp.zeros(rows, accumulation_dtype(params.raw_delay.dtype)))
 
     def apply(
         self,

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool
 
 from snnjax._check import check_integer, check_rounding, check_switches, fail, short_repr
 from snnjax._quantised import Quantised
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import Shape, Signal, flat
 from snnjax.blocks.linear import Linear, Product
 from snnjax.ops import spike_matmul
@@ -76,7 +76,7 @@ class Dense(Linear):
     def product(self, weights: Any, x: Signal, shape: Shape, implementation: str | None) -> Array:
         """``spikes @ weights``."""
         del shape
-        return spike_matmul(flat(x), wide(weights), implementation=implementation)
+        return spike_matmul(flat(x), upcast(weights), implementation=implementation)
 
     def op(self, shape: Shape) -> Product:
         """A product of the fused op."""

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
 from snnjax.neurons._drive import EXPECTED_RATE
 from snnjax.ops._connection import Connection
@@ -72,7 +72,7 @@ class Linear(Block):
         return (
             currents
             if params.bias is None
-            else currents + wide(params.bias).reshape((1,) * (currents.ndim - 1) + (-1,))
+            else currents + upcast(params.bias).reshape((1,) * (currents.ndim - 1) + (-1,))
         )
 
     def apply(

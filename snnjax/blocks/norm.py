@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_switches, fail, short_repr
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -75,8 +75,8 @@ class BatchNorm(Block):
 
     def affine(self, params: NormParams, stats: NormStats) -> tuple[Array, Array]:
         """The factor and the term of each channel, ``factor * x + term``."""
-        factor = wide(params.scale) * jax.lax.rsqrt(stats.variance + self.epsilon)
-        return factor, wide(params.bias) - stats.mean * factor
+        factor = upcast(params.scale) * jax.lax.rsqrt(stats.variance + self.epsilon)
+        return factor, upcast(params.bias) - stats.mean * factor
 
     def apply(
         self,
@@ -89,7 +89,7 @@ class BatchNorm(Block):
     ) -> BlockResult:
         """Normalise by the statistics of this call in training, else by the running ones."""
         del state
-        x = wide(dense_signal(signals[0], shapes[0]))
+        x = upcast(dense_signal(signals[0], shapes[0]))
         if not self.needs_all_steps(context.train):
             factor, term = self.affine(params, stats)
             return BlockResult(_times(x, factor, term))
@@ -162,12 +162,14 @@ class LayerNorm(Block):
     ) -> BlockResult:
         """Normalise each step of each sample over its neurons."""
         del state, stats, context
-        x = wide(dense_signal(signals[0], shapes[0]))
+        x = upcast(dense_signal(signals[0], shapes[0]))
         axes = tuple(range(2, x.ndim))
         centred = x - jnp.mean(x, axes, keepdims=True)
         variance = jnp.mean(centred**2, axes, keepdims=True)
         return BlockResult(
-            _times(centred * jax.lax.rsqrt(variance + self.epsilon), wide(params.scale), wide(params.bias))
+            _times(
+                centred * jax.lax.rsqrt(variance + self.epsilon), upcast(params.scale), upcast(params.bias)
+            )
         )
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -66,7 +66,7 @@ class Integrator(Block):
         del stats
         (x,), (shape,) = signals, shapes
         end, outputs = _scan(
-            self, self._params(params, shape), state, wide(flat(dense_signal(x, shape))), context
+            self, self._params(params, shape), state, upcast(flat(dense_signal(x, shape))), context
         )
         return BlockResult(shaped(outputs, shape), end)
 
@@ -92,7 +92,7 @@ class Integrator(Block):
 
 @functools.partial(jax.jit, static_argnames=("block",), inline=True)
 def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: Context) -> tuple[Any, Array]:
-    valid, own = context.valid(currents.shape[0]), jax.tree.map(wide, params)
+    valid, own = context.valid(currents.shape[0]), jax.tree.map(upcast, params)
 
     def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
         (before, last), (current, inside) = carry, xs

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from snnjax._check import check_integer, check_rounding, check_shape, check_switches, fail, short_repr
 from snnjax._jax_compat import Tracer
 from snnjax._sharding import vary_alike
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -208,9 +208,9 @@ class Spiking(Block):
         """A scan of the neuron's step."""
         del stats
         (x,), (shape,) = signals, shapes
-        currents = wide(flat(dense_signal(x, shape)))
+        currents = upcast(flat(dense_signal(x, shape)))
         end, steps = _scan(self, params, state, currents, shape, context)
-        counts = jnp.sum(wide(steps.counted), axis=0)
+        counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, _overflow(steps.listed), membranes)
 
@@ -269,7 +269,9 @@ def _scan(
 ) -> tuple[SpikingState, _Steps]:
     """The state after all steps, and the results of every step, all in the accumulation dtype."""
     model = block.neuron
-    own = jax.tree.map(_wide_floats, block.neuron_params(params, shape))
+    # In the accumulation dtype, in which a scan adds up cotangents.
+    params = jax.tree.map(_wide_floats, params)
+    own = block.neuron_params(params, shape)
     valid = context.valid(currents.shape[0])
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     slots = block.slots(shape)
@@ -281,7 +283,7 @@ def _scan(
         membrane, threshold, after = model.advance(own, carry.neuron, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
-        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
         threshold = threshold if offset is None else threshold - offset
         spikes = spike(membrane - threshold, model.surrogate)
         after = model.finish(after, spikes)
@@ -322,7 +324,7 @@ def fire(
         spikes = choose(inside, spikes, jnp.zeros_like(spikes))
         return spikes, spikes
     # The second threshold keeps its distance from an adaptive one.
-    resting = jnp.broadcast_to(wide(block.neuron.threshold(own)), threshold.shape)
+    resting = jnp.broadcast_to(upcast(block.neuron.threshold(own)), threshold.shape)
     second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
     second = jax.lax.stop_gradient(second + (threshold - resting))
     counted = jnp.where(membrane > second, spikes, jax.lax.stop_gradient(spikes))
@@ -349,7 +351,7 @@ def _fed_back(
 
 
 def _wide_floats(leaf: Any) -> Any:
-    return wide(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+    return upcast(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
 
 def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.linear import Linear, LinearParams
 from snnjax.blocks.norm import Affine
 from snnjax.graph.network import Network, Params, Stats
@@ -45,6 +45,6 @@ def _times(params: LinearParams, factor: Any, term: Any) -> LinearParams:
     """Weights and bias whose currents are ``factor * currents + term``."""
     weights, bias = params
     dtype = weights.dtype
-    bias = term if bias is None else wide(bias) * factor + term
-    scaled = wide(weights) * factor.reshape((1,) * (weights.ndim - 1) + (-1,))
+    bias = term if bias is None else upcast(bias) * factor + term
+    scaled = upcast(weights) * factor.reshape((1,) * (weights.ndim - 1) + (-1,))
     return LinearParams(scaled.astype(dtype), bias.astype(dtype))

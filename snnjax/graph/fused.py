@@ -7,14 +7,18 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.blocks.block import BlockResult, Context, Shape, Signal, flat, shaped
 from snnjax.blocks.delay import DelayState
-from snnjax.blocks.spiking import Neurons, SpikingState
+from snnjax.blocks.spiking import SpikingState
 from snnjax.graph.containers import Node
 from snnjax.graph.plan import Fused, FusedLayer
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
-from snnjax.ops.lif_network import count_network, network_switches
+from snnjax.ops._connection import DENSE
+from snnjax.ops._lif_network.primitive import run_network
+from snnjax.ops._lif_network.records import LayerState
+from snnjax.ops._lif_network.switches import LayerSwitches, Switches
+from snnjax.ops.lif_network import as_operands
 
 
 class Arrays(NamedTuple):
@@ -52,19 +56,44 @@ class _Chain(NamedTuple):
         if layer.norm is None:
             return weights, bias
         factor, term = self.operands(layer.norm)
-        folded = (wide(weights) * factor.reshape((1,) * (weights.ndim - 1) + (-1,))).astype(weights.dtype)
+        folded = (upcast(weights) * factor.reshape((1,) * (weights.ndim - 1) + (-1,))).astype(weights.dtype)
         repeats = math.prod(self.shapes[layer.neuron][0][:-1])
         factor, term = jnp.tile(factor, repeats), jnp.tile(term, repeats)
-        return folded, (term if bias is None else wide(bias) * factor + term).astype(weights.dtype)
+        return folded, (term if bias is None else upcast(bias) * factor + term).astype(weights.dtype)
 
     def lif_layer(self, layer: FusedLayer) -> tuple[LIFLayer, Any]:
         """A layer in the form of the op, and its second threshold."""
         weights, bias = self.linear(layer)
         constants, second, recurrent = self.operands(layer.neuron)
-        decay, threshold, gain, second_state = constants
-        delays = None if layer.delay is None else self.operands(layer.delay)
-        options = (recurrent, second_state, layer.connection, delays)
-        return LIFLayer(weights, decay, threshold, gain, bias, *options), second
+        second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
+        return LIFLayer(
+            weights,
+            **constants._asdict(),
+            bias=bias,
+            recurrent=recurrent,
+            connection=layer.connection,
+            delays=None if layer.delay is None else self.operands(layer.delay),
+        ), second
+
+    def switches(self, layer: FusedLayer, records_spikes: bool) -> LayerSwitches:
+        """The switches of a layer."""
+        op = self.op(layer.neuron)
+        return LayerSwitches(
+            connection=layer.connection,
+            capacity=op.capacity,
+            surrogate=op.surrogate,
+            reset=op.form.reset,
+            detach_reset=op.form.detach_reset,
+            records_spikes=records_spikes,
+            rounds_record=op.rounds_record,
+        )
+
+    def layer_state(self, layer: FusedLayer, dtype: Any) -> LayerState:
+        """The state of a layer in the form of the op, which carries spikes in the dtype of the weights."""
+        v, *second = (own := self.state(layer.neuron)).neuron
+        rows = None if layer.delay is None else self.state(layer.delay).pending.astype(dtype)
+        spikes = None if own.spikes is None else own.spikes.astype(dtype)
+        return LayerState(v, second[0] if second else None, spikes, rows)
 
 
 def run_fused(
@@ -77,70 +106,48 @@ def run_fused(
 ) -> dict[int, BlockResult]:
     """The results of the nodes of a chain whose state or signal leaves it."""
     own = _Chain(nodes, shapes, arrays, context)
-    layers, seconds = zip(*(own.lif_layer(layer) for layer in chain.layers), strict=True)
-    ops: list[Neurons] = [own.op(layer.neuron) for layer in chain.layers]
+    layers, second = zip(*(own.lif_layer(layer) for layer in chain.layers), strict=True)
     readout, first_readout = _readout(own, chain, layers[-1])
     records = list(chain.taps)
-    if chain.readout is None and ops[-1].capacity is None:
+    if readout is None:
         records[-1] = False  # its spikes are the output
-    switches = network_switches(
-        layers,
-        readout,
-        [op.capacity for op in ops],
-        [op.surrogate for op in ops],
-        [op.form.reset for op in ops],
-        [op.form.detach_reset for op in ops],
-        records,
-        [jnp.bfloat16 if op.rounds_record else None for op in ops],
-        context.implementation,
+    switches = Switches(
+        layers=tuple(own.switches(*layer) for layer in zip(chain.layers, records, strict=True)),
+        readout=DENSE if readout is None else readout.connection,
+        implementation=context.implementation,
     )
-    others = context.second_threshold
-    names = (nodes[layer.neuron].name for layer in chain.layers)
-    given = tuple(others.get(name, second) for name, second in zip(names, seconds, strict=True))
-    state = _op_state(own, chain, layers, first_readout)
-    out, end = count_network(flat(x), layers, readout, state, context.lengths, given, switches)
-    results = _layer_results(own, chain, out, end)
+    each = zip(chain.layers, layers, strict=True)
+    first = tuple(own.layer_state(layer, made.weights.dtype) for layer, made in each)
+    state = LIFNetworkState(first, first_readout)
+    given = (flat(x), layers, readout, state, context.lengths, second, switches)
+    results: Any = run_network(as_operands("network.apply", *given), switches)
+    found = _layer_results(own, chain, results)
     if chain.readout is not None:
-        last = own.state(chain.readout.neuron)._replace(v=end.readout)
-        results[chain.readout.neuron] = BlockResult(shaped(out.output, shapes[chain.readout.neuron][0]), last)
-    return results
+        last = own.state(chain.readout.neuron)._replace(v=results.last_readout)
+        shape = shapes[chain.readout.neuron][0]
+        found[chain.readout.neuron] = BlockResult(shaped(results.output, shape), last)
+    return found
 
 
-def _layer_results(own: _Chain, chain: Fused, out: Any, end: LIFNetworkState) -> dict[int, BlockResult]:
-    results, spikes = {}, list(out.spikes or [None] * len(chain.layers))
-    if chain.readout is None and spikes[-1] is None:
-        spikes[-1] = out.output
+def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockResult]:
+    found = {}
     for place, layer in enumerate(chain.layers):
         before: SpikingState = own.state(layer.neuron)
-        v, w, sent = end.v[place], end.w[place], end.spikes[place]
-        neuron = type(before.neuron)(*((v,) if w is None else (v, w)))
-        after = before._replace(neuron=neuron, spikes=None if sent is None else wide(sent))
-        signal = None if spikes[place] is None else shaped(spikes[place], own.shapes[layer.neuron][0])
-        results[layer.neuron] = BlockResult(signal, after, None, out.activity[place], out.dropped[place])
-        if layer.delay is not None and end.pending is not None:
-            results[layer.delay] = BlockResult(None, DelayState(wide(end.pending[place])))
-    return results
-
-
-def _op_state(
-    own: _Chain, chain: Fused, layers: tuple[LIFLayer, ...], readout: Array | None
-) -> LIFNetworkState:
-    """The state of the chain in the form of the op, which carries spikes in the dtype of the weights."""
-    before = [own.state(layer.neuron) for layer in chain.layers]
-    dtypes = [layer.weights.dtype for layer in layers]
-    rows = [None if layer.delay is None else own.state(layer.delay).pending for layer in chain.layers]
-    return LIFNetworkState(
-        v=tuple(state.neuron[0] for state in before),
-        w=tuple(state.neuron[1] if len(state.neuron) > 1 else None for state in before),
-        spikes=tuple(
-            None if state.spikes is None else state.spikes.astype(dtype)
-            for state, dtype in zip(before, dtypes, strict=True)
-        ),
-        readout=readout,
-        pending=tuple(
-            None if own is None else own.astype(dtype) for own, dtype in zip(rows, dtypes, strict=True)
-        ),
-    )
+        last, spikes = results.last[place], results.spikes[place]
+        if spikes is None and chain.taps[place]:
+            spikes = results.output
+        neuron = type(before.neuron)(*((last.v,) if last.w is None else (last.v, last.w)))
+        sent = None if last.spikes is None else upcast(last.spikes)
+        signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])
+        found[layer.neuron] = BlockResult(
+            signal,
+            before._replace(neuron=neuron, spikes=sent),
+            counts=results.counts[place],
+            dropped=results.dropped[place],
+        )
+        if layer.delay is not None:
+            found[layer.delay] = BlockResult(None, DelayState(upcast(last.pending)))
+    return found
 
 
 def _readout(own: _Chain, chain: Fused, last: LIFLayer) -> tuple[LeakyReadout | None, Array | None]:
@@ -157,5 +164,5 @@ def _readout(own: _Chain, chain: Fused, last: LIFLayer) -> tuple[LeakyReadout | 
     width, dtype = last.connection.num_outputs(last.weights.shape), last.weights.dtype
     nothing, batch = jnp.zeros((), dtype), own.state(chain.layers[-1].neuron).neuron[0].shape[0]
     return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), jnp.zeros(
-        (batch, 0), sum_dtype(dtype)
+        (batch, 0), accumulation_dtype(dtype)
     )

@@ -129,7 +129,7 @@ class Network:
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         """A network is run by `apply`: it holds no parameters."""
         fail(
-            "network: `network` must be run by its function apply, got a call of the network. "
+            "network: `network` must be run by its function `apply`, got a call of itself. "
             "Write network.apply(params, state, inputs)."
         )
 
@@ -144,7 +144,7 @@ class Network:
         for node in self.nodes:
             own = (names[source] for source in node.sources)
             names[node.name] = graph.insert(node.name, node.block, tuple(own))
-        return names[self.outputs[0][1]]
+        return names[next(node for _, node in self.outputs)]
 
     def init(
         self,
@@ -359,7 +359,7 @@ class Network:
             if node not in lists:
                 fail(
                     f"network.apply: `second_threshold` must be for layers with a capacity, got one for {name!r}. "
-                    f"Choose {alternatives(list(lists)) or 'a capacity for a layer first'}."
+                    f"Choose {alternatives(list(lists)) if lists else 'a capacity for a layer first'}."
                 )
             found[node] = second
             lists[node].check_second_threshold("network.apply", params[node], second)

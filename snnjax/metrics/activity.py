@@ -1,7 +1,6 @@
 """Activity of a network: how active it is, whether lists overflow, and whether a layer is silent.
 
-`activity` is an output of a network: one array ``[batch, neurons]`` per layer, by name or in a list, true mean rates in
-spikes per step.
+`activity` is an output of a network: one array ``[batch, neurons]`` per layer, true mean rates in spikes per step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_shape, fail, plural
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.metrics.decode import check_lengths
 
 Activity = Mapping[str, Float[Array, "batch _"]] | Sequence[Float[Array, "batch _"]]
@@ -27,8 +26,8 @@ def mean_activity(activity: Activity) -> Float[Array, " layers"]:
         >>> mean_activity([jnp.array([[0.0, 0.5]]), jnp.array([[0.125]])])
         Array([0.25 , 0.125], dtype=float32)
     """
-    activity = _checked("mean_activity", activity)
-    return jnp.stack([jnp.mean(wide(rates)) for rates in activity])
+    activity = rates_of("mean_activity", activity)
+    return jnp.stack([jnp.mean(upcast(rates)) for rates in activity])
 
 
 def silent_layers(activity: Activity) -> Float[Array, " layers"]:
@@ -42,7 +41,7 @@ def silent_layers(activity: Activity) -> Float[Array, " layers"]:
         >>> silent_layers([jnp.array([[0.0, 0.5], [0.0, 0.0]]), jnp.zeros((2, 3))])
         Array([0.5, 1. ], dtype=float32)
     """
-    activity = _checked("silent_layers", activity)
+    activity = rates_of("silent_layers", activity)
     return jnp.stack([jnp.mean(jnp.all(rates == 0, axis=0), dtype=jnp.float32) for rates in activity])
 
 
@@ -62,8 +61,8 @@ def activation_sparsity(activity: Activity) -> Float[Array, ""]:
     Reference:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
-    activity = _checked("activation_sparsity", activity)
-    spikes = jnp.sum(jnp.stack([jnp.sum(jnp.mean(wide(rates), axis=0)) for rates in activity]))
+    activity = rates_of("activation_sparsity", activity)
+    spikes = jnp.sum(jnp.stack([jnp.sum(jnp.mean(upcast(rates), axis=0)) for rates in activity]))
     return 1 - spikes / sum(rates.shape[1] for rates in activity)
 
 
@@ -77,7 +76,7 @@ def dropped_share(
     ``sum_b dropped[l][b] / sum_b (lengths[b] * sum_n activity[l][b, n])``
 
     Args:
-        dropped: number of spikes beyond the capacity of each layer, as returned by networks.
+        dropped: number of spikes beyond the capacity, one array per layer, as returned by networks.
         activity: true rates, including spikes beyond the capacity.
         lengths: number of steps of each sequence.
 
@@ -91,32 +90,33 @@ def dropped_share(
         >>> dropped_share([jnp.array([2])], activity, lengths)
         Array([0.05], dtype=float32)
     """
-    if isinstance(dropped, Mapping) and isinstance(activity, Mapping):
+    if isinstance(dropped, Mapping) and isinstance(activity, Mapping):  # `jax.jit` may have sorted one of them
         dropped = [dropped[name] for name in activity if name in dropped]
-    dropped, activity = _listed(dropped), _checked("dropped_share", activity)
+    activity = rates_of("dropped_share", activity)
+    dropped = list(dropped.values()) if isinstance(dropped, Mapping) else list(dropped)
     if len(dropped) != len(activity):
         layers, hint = plural(len(activity), "layer"), "Pass both as the network returned them"
         fail(f"dropped_share: `dropped` must hold {layers}, got {len(dropped)}. {hint}.")
     check_lengths("dropped_share", lengths, None, activity[0].shape[0])
     shares = []
     for lost, rates in zip(dropped, activity, strict=True):
-        spikes = jnp.sum(wide(rates), axis=1)
+        spikes = jnp.sum(upcast(rates), axis=1)
         spikes = jnp.sum(spikes * lengths.astype(spikes.dtype))
         # Rates times steps are spike counts up to rounding: less than half a spike means none.
         shares.append(jnp.where(spikes > 0.5, jnp.sum(lost).astype(spikes.dtype) / jnp.maximum(spikes, 1), 0))
     return jnp.stack(shares)
 
 
-def _checked(op: str, activity: Activity) -> list[Array]:
-    """The rates of each layer."""
+def rates_of(op: str, activity: Activity) -> list[Float[Array, "batch _"]]:
+    """The rates of each layer, in the order of `activity`, after checking them."""
+    rates_of_layers = list(activity.values()) if isinstance(activity, Mapping) else list(activity)
+    _check_activity(op, rates_of_layers)
+    return rates_of_layers
+
+
+def _check_activity(op: str, activity: Sequence[Array]) -> None:
     hint = "Pass the activity that a network returns, one array per layer"
-    named = dict(activity if isinstance(activity, Mapping) else enumerate(activity))
-    if len(named) == 0:
+    if len(activity) == 0:
         fail(f"{op}: `activity` must hold at least one layer, got none. {hint}.")
-    for layer, rates in named.items():
-        check_shape(op, f"activity[{layer!r}]", rates, (None, None), "batch, neurons", hint)
-    return list(named.values())
-
-
-def _listed(values: Mapping[str, Array] | Sequence[Array]) -> list[Array]:
-    return list(values.values() if isinstance(values, Mapping) else values)
+    for layer, rates in enumerate(activity):
+        check_shape(op, f"activity[{layer}]", rates, (None, None), "batch, neurons", hint)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import concrete, fail, short_repr
-from snnjax._types import steps_within, sum_dtype, wide
+from snnjax._types import accumulation_dtype, steps_within, upcast
 from snnjax.blocks.block import Context, Signal, flat
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
@@ -137,7 +137,7 @@ def spike_gradients(
 
     The arguments are those that `Network.checked` returns.
     """
-    dtype, sizes = sum_dtype(params_dtype(arrays.params)), next(iter(signals.values())).shape[:2]
+    dtype, sizes = accumulation_dtype(params_dtype(arrays.params)), next(iter(signals.values())).shape[:2]
     offsets = {
         node.name: jnp.zeros((*sizes, math.prod(network.shapes[node.name])), dtype)
         for node in spiking_nodes(network)
@@ -207,7 +207,7 @@ def _of_layer(
     squares = (gradients / jnp.where(largest == 0, 1, largest)) ** 2  # those of tiny gradients would be 0
     dtype, num_neurons = squares.dtype, squares.shape[-1]
     num_steps = jnp.maximum(jnp.sum(valid, dtype=jnp.int32), 1).astype(dtype)
-    resting = jnp.broadcast_to(wide(block.neuron.threshold(constants)), (1, 1, num_neurons))
+    resting = jnp.broadcast_to(upcast(block.neuron.threshold(constants)), (1, 1, num_neurons))
 
     def shares(near: Array) -> tuple[Array, Array, Array]:
         near = near & valid[:, :, None]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.online.learner import RatePenalty
 
 
@@ -22,7 +22,7 @@ def no_rates(neurons: dict[str, Any]) -> Rates:
     return Rates({name: jnp.zeros_like(state.v) for name, state in neurons.items()}, jnp.int32(0))
 
 
-def pulled(
+def update_rates(
     penalty: RatePenalty | None, rates: Rates | None, spikes: dict[str, Array], window: int, targets: Any
 ) -> tuple[Rates | None, dict[str, Array]]:
     """The estimates with one more step, and the derivative of the penalty with respect to each, ``[batch, neurons]``.
@@ -35,4 +35,4 @@ def pulled(
     means = jax.tree.map(
         lambda mean, now: mean + (now - mean) / steps.astype(mean.dtype), rates.means, spikes
     )
-    return Rates(means, steps), jax.tree.map(wide, jax.grad(penalty)(means, targets))
+    return Rates(means, steps), jax.tree.map(upcast, jax.grad(penalty)(means, targets))

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.block import Context
 from snnjax.blocks.spiking import Spiking, fire
 from snnjax.graph.chain import ChainLayer
@@ -51,7 +51,7 @@ class Fired(NamedTuple):
     counted_slope: Array
 
 
-class Ran(NamedTuple):
+class LayerStep(NamedTuple):
     """The result of one step of a layer: its traces, its spikes, and the derivatives of the distance to the threshold.
 
     For a read-out, the distance is its membrane.
@@ -79,9 +79,9 @@ def readout_decay(layer: ChainLayer, own: LayerArrays, state: Any) -> Array:
 
 def sources_of(own: LayerArrays, x: Array, before: Array | None) -> Array:
     """Everything that a neuron sums, in the accumulation dtype: inputs, recurrent spikes, and 1 for a bias."""
-    parts = [wide(x.astype(own.weights.dtype))]
+    parts = [upcast(x.astype(own.weights.dtype))]
     if before is not None:
-        parts.append(wide(before))
+        parts.append(upcast(before))
     if own.bias is not None:
         parts.append(jnp.ones_like(parts[0][:, :1]))
     return jnp.concatenate(parts, axis=-1)
@@ -90,7 +90,7 @@ def sources_of(own: LayerArrays, x: Array, before: Array | None) -> Array:
 def _weights(own: LayerArrays) -> Array:
     """The weights of all sources, ``[sources, neurons]``."""
     parts = [own.weights, own.recurrent, None if own.bias is None else own.bias[None, :]]
-    return jnp.concatenate([wide(part) for part in parts if part is not None])
+    return jnp.concatenate([upcast(part) for part in parts if part is not None])
 
 
 def no_traces(own: LayerArrays, state: Any, filtered: bool, is_presynaptic: bool) -> Traces:
@@ -122,7 +122,7 @@ def advance(
     second: Any,
     kappa: Array,
     is_presynaptic: bool,
-) -> tuple[Any, Ran]:
+) -> tuple[Any, LayerStep]:
     """Advance a layer by one step: its new state, and everything that its gradient needs."""
     model = neuron_of(layer)
 
@@ -130,7 +130,7 @@ def advance(
         before = type(state)(*components)
         membrane, threshold, after = model.advance(constants, before, current)
         after = model.finish(after, jnp.zeros_like(membrane))
-        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
         return tuple(after), membrane, threshold
 
     def distance(*arguments: Any) -> tuple[tuple[Array, ...], Array]:
@@ -146,7 +146,7 @@ def advance(
         kept = jnp.mean(_by_component(distance, at, 0)[0][0])
         trace = kept * traces.weights + sources
         traces = traces._replace(weights=trace)
-        ran = Ran(traces, trace, traces.constants[:, 0], by_current[1], fired)
+        ran = LayerStep(traces, trace, traces.constants[:, 0], by_current[1], fired)
         return type(state)(*after), ran
     weights, by_weights = _trace_weights(distance, at, sources, traces.weights, by_current)
     constants, by_constants = _trace_constants(distance, at, traces.constants)
@@ -156,7 +156,7 @@ def advance(
             kappa * traces.filtered[0] + fired.slope[:, None, :] * by_weights,
             kappa * traces.filtered[1] + fired.slope[None] * by_constants,
         )
-    ran = Ran(Traces(weights, constants, last), by_weights, by_constants, by_current[1], fired)
+    ran = LayerStep(Traces(weights, constants, last), by_weights, by_constants, by_current[1], fired)
     return type(state)(*after), ran
 
 
@@ -172,7 +172,7 @@ def _fired(layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Arra
         listed, true_spikes = fire(
             block, own.neuron, block.slots(layer.out_shape), fired, second, None, context
         )
-        return wide(listed.to_dense() if isinstance(listed, SparseSpikes) else listed), wide(true_spikes)
+        return upcast(listed.to_dense() if isinstance(listed, SparseSpikes) else listed), upcast(true_spikes)
 
     (listed, true_spikes), pull_back = jax.vjp(both, membrane)
     unit, zero = jnp.ones_like(listed), jnp.zeros_like(listed)

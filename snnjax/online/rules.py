@@ -8,16 +8,16 @@ from jaxtyping import Array
 
 from snnjax._check import check_integer, fail
 from snnjax._quantised import refuse_gradient
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.blocks.spiking import Spiking, SpikingState
 from snnjax.graph import Network
 from snnjax.graph.chain import ChainLayer, layers_of
 from snnjax.graph.compare import check_state
 from snnjax.graph.network import Params, State, params_dtype
-from snnjax.online._rates import Rates, no_rates, pulled
+from snnjax.online._rates import Rates, no_rates, update_rates
 from snnjax.online._traces import (
     LayerArrays,
-    Ran,
+    LayerStep,
     advance,
     neuron_of,
     no_traces,
@@ -239,25 +239,25 @@ def _learner(
         params: Params, carry: OnlineCarry, inputs: Array, targets: Any
     ) -> tuple[OnlineCarry, Params, Array]:
         check_state("online", "carry", carry, init, params, inputs.shape[0])
-        # Masks act on parameters linearly, so gradients are pulled back through them.
+        # Masks act on parameters linearly, so gradients are update_rates back through them.
         owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)
         kappa = readout_decay(layers[-1], owns[-1], _neuron_state(carry.state, layers[-1]))
-        x, rans, state = inputs, [], dict(carry.state)
+        x, steps, state = inputs, [], dict(carry.state)
         for layer, own, traces in zip(layers, owns, carry.traces, strict=True):
             before, block = state[layer.neuron.name], layer.neuron.block
             spikes = before.spikes if isinstance(before, SpikingState) else None
             second = block.second(own.neuron) if isinstance(block, Spiking) else None
             given = (layer, own, _neuron_state(state, layer), sources_of(own, x, spikes), traces)
             after, ran = advance(*given, second, kappa, is_presynaptic)
-            x, rans = ran.fired.listed, [*rans, ran]
+            x, steps = ran.fired.listed, [*steps, ran]
             state[layer.neuron.name] = _next_state(before, after, x)
         output = x.astype(params_dtype(params))
-        fired = {name: ran.fired.counted for name, ran in zip(hidden, rans, strict=False)}
-        rates, pulls = pulled(penalty, carry.rates, fired, rate_window, targets)
+        fired = {name: ran.fired.counted for name, ran in zip(hidden, steps, strict=False)}
+        rates, penalty_gradients = update_rates(penalty, carry.rates, fired, rate_window, targets)
         gradients = _gradients(
-            owns, rans, jax.grad(loss)(output, targets), list(map(pulls.get, hidden)), feedback
+            owns, steps, jax.grad(loss)(output, targets), list(map(penalty_gradients.get, hidden)), feedback
         )
-        return OnlineCarry(state, tuple(ran.traces for ran in rans), rates), pull_back(gradients)[0], output
+        return OnlineCarry(state, tuple(ran.traces for ran in steps), rates), pull_back(gradients)[0], output
 
     return Learner(init, step)
 
@@ -276,25 +276,25 @@ def _next_state(before: Any, neuron: Any, fired: Array) -> Any:
 
 def _gradients(
     owns: list[LayerArrays],
-    rans: list[Ran],
+    steps: list[LayerStep],
     signal: Array,
-    pulls: list[Array | None],
+    penalty_gradients: list[Array | None],
     feedback: tuple[Array, ...] | None,
 ) -> list[LayerArrays]:
-    """The gradients, from the last layer to the first; `pulls` are those of the penalty."""
+    """The gradients, from the last layer to the first; `penalty_gradients` are those of the penalty."""
     gradients: list[LayerArrays] = []
-    error = reaching = wide(signal)
+    error = reaching = upcast(signal)
     for index in reversed(range(len(owns))):
-        own, ran = owns[index], rans[index]
+        own, ran = owns[index], steps[index]
         if feedback is not None and index < len(feedback):
-            reaching = error @ wide(feedback[index])
-        pull = pulls[index] if index < len(pulls) else None
+            reaching = error @ upcast(feedback[index])
+        pull = penalty_gradients[index] if index < len(penalty_gradients) else None
         gradients.insert(0, _as_arrays(own, *_times_traces(ran, reaching, pull)))
-        reaching = (reaching * ran.fired.slope * ran.by_current) @ wide(own.weights).T
+        reaching = (reaching * ran.fired.slope * ran.by_current) @ upcast(own.weights).T
     return gradients
 
 
-def _times_traces(ran: Ran, reaching: Array, pull: Array | None) -> tuple[Array, Array]:
+def _times_traces(ran: LayerStep, reaching: Array, pull: Array | None) -> tuple[Array, Array]:
     """A layer's gradient: the learning signal of the loss, and the pull of the penalty, times its traces.
 
     The read-out remembers earlier spikes, so the loss of this step depends on them by the filtered traces. The penalty
@@ -312,7 +312,7 @@ def _times_traces(ran: Ran, reaching: Array, pull: Array | None) -> tuple[Array,
     return by_weights + more_weights, by_constants + more_constants
 
 
-def _product(ran: Ran, through: Array) -> tuple[Array, Array]:
+def _product(ran: LayerStep, through: Array) -> tuple[Array, Array]:
     """A signal at the distance to the threshold, ``[batch, neurons]``, times the unfiltered traces."""
     is_presynaptic = ran.by_weights.ndim == 2
     if is_presynaptic:

@@ -90,9 +90,9 @@ def make_train_step(
             (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(params, batch, *others)
             return shown, gradients
         shown = objective(params, batch, *others)[1]
-        pulls = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
+        penalty_gradients = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
-        return shown, learn(params, batch, _lengths(batch), pulls)
+        return shown, learn(params, batch, _lengths(batch), penalty_gradients)
 
     def train_step(
         state: TrainState, batch: Batch, second_threshold: Any, key: Array | None = None

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from snnjax._network.describe import describe, first_difference
 
 import snnjax
 import snnjax.nir
 from snnjax import (
     axonal,
+    blocks,
     conv1d,
     dense,
     layer,
@@ -26,11 +26,14 @@ from snnjax import (
     network,
     neurons,
     online,
+    residual,
     spiking_readout,
     sum_pool,
     train,
 )
-from snnjax._network.specs import NetworkOutput
+from snnjax.blocks.linear import LinearParams
+from snnjax.graph.describe import describe, first_difference
+from snnjax.graph.run import Results
 from snnjax.quantisation import Quantised, quantise_network
 from snnjax.train import load_checkpoint, save_checkpoint
 from tests.graph.helpers import initial
@@ -111,19 +114,30 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
     "wider": {"wider": one(at=16)},
     "more outputs": {"more outputs": one(outputs=4)},
     "more inputs": {"more inputs": one(shape=12)},
-    "no bias": {"no bias": one(bias=False)},
-    "no readout bias": {"no readout bias": network(INPUTS, [layer(8)], leaky_readout(3, bias=False))},
+    "no bias": {"no bias": one(at=dense(8, bias=False))},
+    "no readout bias": {"no readout bias": network(INPUTS, [layer(8)], leaky_readout(dense(3, bias=False)))},
     "recurrent": {"recurrent": one(recurrent=True)},
     "deeper": {"deeper": network(INPUTS, [layer(8), layer(8)], leaky_readout(3))},
     "spiking": {"spiking": network(INPUTS, [layer(8)], spiking_readout(3))},
     "delays": {
-        "delays": one(delays=axonal(3)),
-        "fixed delays": one(delays=axonal(3, learn=False)),
-        "max_delay": one(delays=axonal(4)),
-        "initial delays": one(delays=axonal(3, initial=1.0)),
+        "delays": one(before=[axonal(3)]),
+        "fixed delays": one(before=[axonal(3, learn=False)]),
+        "max_delay": one(before=[axonal(4)]),
+        "initial delays": one(before=[axonal(3, initial=1.0)]),
     },
-    "one delay": {"one delay": one(delays=axonal(3, per="layer"))},
-    "recurrent delays": {"recurrent delays": one(recurrent=True, delays=axonal(3))},
+    "one delay": {"one delay": one(before=[axonal(3, per="layer")])},
+    "recurrent delays": {"recurrent delays": one(recurrent=[axonal(3), dense(8, bias=False)])},
+    "recurrent bias": {"recurrent bias": one(recurrent=dense(8))},
+    "norm": {
+        "norm": one(norm=blocks.batch_norm()),
+        "momentum": one(norm=blocks.batch_norm(momentum=0.5)),
+    },
+    "norm of each step": {"norm of each step": one(norm=blocks.layer_norm())},
+    "residual": {
+        "residual": one(before=[residual(layer(6))]),
+        "either": one(before=[residual(layer(6), join="either")]),
+    },
+    "named": {"named": one(name="hidden")},
     "pool": {"pool": network((4, 2), [sum_pool(2), layer(8)], leaky_readout(3))},
     "conv": {
         "conv": image(layer(conv1d(4, 3))),
@@ -164,8 +178,12 @@ def state_shapes(net: snnjax.Network) -> Any:
 @pytest.fixture
 def only_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What passes the checks of `apply` is not run."""
-    nothing = NetworkOutput(jnp.zeros((STEPS, BATCH, 3)), (), ())
-    monkeypatch.setattr(snnjax._network, "run", lambda call, inputs, state, *_: (nothing, state))
+
+    def run(running: Any, arrays: Any, *_: Any) -> Results:
+        signals = {name: jnp.zeros((STEPS, BATCH, 3)) for name in running.read}
+        return Results(signals, {}, {}, {}, dict(arrays.state), {})
+
+    monkeypatch.setattr(snnjax.graph.network, "run", run)
 
 
 def refusal_of(net: snnjax.Network, params: Any, state: Any) -> str | None:
@@ -225,58 +243,55 @@ def test_checkpoints_of_another_network_are_never_loaded(tmp_path: Path) -> None
 
 
 LIF, ADLIF, DELAYS = shapes(NETWORKS["lif"]), shapes(NETWORKS["adlif"]), shapes(NETWORKS["delays"])
+FIRST_WEIGHTS, NEURON, LAST_WEIGHTS = "layer_0/connection", "layer_0/neuron", "readout/connection"
 MESSAGES = {
-    "recurrence": (
-        "recurrent",
-        LIF,
-        None,
-        "params.layers[0].recurrent",
-        "be floating-point [8, 8], got None",
-    ),
-    "bias": ("no bias", LIF, None, "params.layers[0].bias", "be None, got float32[8]"),
+    "recurrence": ("recurrent", LIF, None, f"['{NEURON}'].recurrent", "be a tuple, got None"),
+    "bias": ("no bias", LIF, None, f"['{FIRST_WEIGHTS}'].bias", "be None, got float32[8]"),
     "outputs": (
         "more outputs",
         LIF,
         None,
-        "params.readout.weights",
+        f"['{LAST_WEIGHTS}'].weights",
         "be floating-point [8, 4], got float32[8, 3]",
     ),
-    "neuron": ("se_adlif", ADLIF, None, "params.layers[0].neuron", "be a SEAdLIFParams, got an AdLIFParams"),
-    "delays": ("delays", LIF, None, "params.layers[0].delays", "be a Delays, got None"),
-    "layers": ("deeper", LIF, None, "params.layers", "have 2 entries, got 1 entry"),
+    "neuron": ("se_adlif", ADLIF, None, f"['{NEURON}'].neuron", "be a SEAdLIFParams, got an AdLIFParams"),
+    "delays": ("delays", LIF, None, "", "hold axonal_0, got none of it"),
+    "blocks": ("deeper", LIF, None, "", "hold layer_1/connection, got none of it"),
+    "names": ("named", LIF, None, "", "hold hidden/connection, got none of it"),
+    "too many": ("lif", DELAYS, None, "", "hold blocks of this network alone, got axonal_0"),
     "integers": (
         "lif",
         jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.int32), LIF),
         None,
-        "params.layers[0].weights",
+        f"['{FIRST_WEIGHTS}'].weights",
         "be floating-point [6, 8], got int32[6, 8]",
     ),
-    "a number": ("lif", LIF._replace(readout=0.5), None, "params.readout", "be a LayerParams, got 0.5"),
+    "a number": ("lif", LIF | {LAST_WEIGHTS: 0.5}, None, f"['{LAST_WEIGHTS}']", "be a LinearParams, got 0.5"),
     "quantised with another scale": (
         "lif",
-        LIF._replace(
-            readout=LIF.readout._replace(
-                weights=Quantised(
-                    jax.ShapeDtypeStruct((8, 3), jnp.int8), jax.ShapeDtypeStruct((4,), jnp.float32)
-                )
+        LIF
+        | {
+            LAST_WEIGHTS: LinearParams(
+                Quantised(jax.ShapeDtypeStruct((8, 3), jnp.int8), jax.ShapeDtypeStruct((4,), jnp.float32)),
+                jax.ShapeDtypeStruct((3,), jnp.float32),
             )
-        ),
+        },
         None,
-        "params.readout.weights",
+        f"['{LAST_WEIGHTS}'].weights",
         "be floating-point [8, 3], got int8[8, 3] of quantised weights",
     ),
     "state of a neuron": (
         "current_lif",
         shapes(NETWORKS["current_lif"]),
         state_shapes(NETWORKS["adaptive_lif"]),
-        "state.neurons[0]",
+        f"['{NEURON}'].neuron",
         "be a CurrentLIFState, got an AdaptiveLIFState",
     ),
     "rows in transit": (
         "delays",
         DELAYS,
         state_shapes(NETWORKS["max_delay"]),
-        "state.pending[0].inputs",
+        "['axonal_0'].pending",
         "be float32[4, 2, 6], got float32[5, 2, 6]",
     ),
 }
@@ -287,11 +302,11 @@ def test_what_differs_first_is_named(case: str) -> None:
     name, params, state, path, found = MESSAGES[case]
     net = NETWORKS[name]
     if state is None:
-        text = f"network: `{path}` must {found}. Make them with init of this network."
+        text = f"network: `params{path}` must {found}. Make them with init of this network."
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-            net.spread(params)
+            net.initial_state(params, BATCH)
     else:
-        text = f"network.apply: `{path}` must {found}. Make it with initial_state of this network."
+        text = f"network.apply: `state{path}` must {found}. Make it with initial_state of this network."
         assert refusal_of(net, params, state) == text
 
 
@@ -303,8 +318,6 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 RULES["truncated"] = lambda net, loss: online.truncated(net, loss, window=2)
 ENTRANCES: dict[str, Callable[[snnjax.Network, Any], Any]] = {
     "initial_state": lambda net, params: net.initial_state(params, BATCH),
-    "spread": lambda net, params: net.spread(params),
-    "delays": lambda net, params: net.delays(params),
     "to_nir": lambda net, params: snnjax.nir.to_nir(net, params, dt=1e-3),
     "fit": lambda net, params: train.fit(
         net, params, None, None, loss=losses.cross_entropy_sum, config=train.TrainConfig()
@@ -350,7 +363,7 @@ def test_parameters_in_other_forms_run() -> None:
         assert out.output.shape == (STEPS, BATCH, 3)
     batch = jax.vmap(net.init)(jax.random.split(KEY, 2))
     assert jax.vmap(lambda own: net.apply(own, None, x)[0].output)(batch).shape == (2, STEPS, BATCH, 3)
-    text = "`params.layers[0].weights` must be floating-point [6, 8], got float32[2, 6, 8]. "
+    text = "`params['layer_0/connection'].weights` must be floating-point [6, 8], got float32[2, 6, 8]. "
     with pytest.raises(ValueError, match=re.escape(text)):
         net.apply(batch, None, x)
 

@@ -22,6 +22,7 @@ from snnjax import (
 )
 from snnjax.surrogates import boxcar, superspike
 from tests.graph.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
+from tests.numbers import assert_close
 from tests.ops.common import jit
 
 
@@ -90,7 +91,7 @@ def test_own_derivative_is_that_of_the_kernels_too(neuron: Any) -> None:
         )[1]
         for name in (None, "reference")
     ]
-    chex.assert_trees_all_equal(*gradients, strict=True)
+    assert_close(*gradients, of_largest=1e-5)  # scanned, the products of one of them in the kernels
     other = net_of(neuron(surrogate=superspike()))
     assert np.any(
         jit(with_gradients(other.apply))(params, None, random_spikes(0.5))[1][1][0][FIRST].weights
