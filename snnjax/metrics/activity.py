@@ -90,7 +90,8 @@ def dropped_share(
         >>> dropped_share([jnp.array([2])], activity, lengths)
         Array([0.05], dtype=float32)
     """
-    if isinstance(dropped, Mapping) and isinstance(activity, Mapping):  # `jax.jit` may have sorted one of them
+    # `jax.jit` may have sorted one of them.
+    if isinstance(dropped, Mapping) and isinstance(activity, Mapping):
         dropped = [dropped[name] for name in activity if name in dropped]
     activity = rates_of("dropped_share", activity)
     dropped = list(dropped.values()) if isinstance(dropped, Mapping) else list(dropped)
