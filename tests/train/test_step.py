@@ -18,6 +18,7 @@ from snnjax.data import Batch
 TIME, BATCH = 6, 3
 MASK = np.arange(36 * 5).reshape(36, 5) % 3 > 0
 NETWORKS = {
+    "no layer": [],
     "dense": [snnjax.layer(7), snnjax.layer(5, recurrent=True)],
     "convolution": [
         snnjax.layer(snnjax.conv2d(3, 3)),
