@@ -87,9 +87,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     inputs = np.where(rng.random(inputs.shape) < 0.5, inputs, 0)
     targets = rng.random((form.steps, form.batch, net.num_outputs))
     lengths = rng.integers(0, form.steps + 1, form.batch)
-    pulls = {
-        own.neuron.name: jnp.asarray(rng.normal(size=(form.batch, *own.out_shape))) for own in spiking
-    }
+    pulls = {own.neuron.name: jnp.asarray(rng.normal(size=(form.batch, *own.out_shape))) for own in spiking}
     labels = rng.integers(0, net.num_outputs, form.batch)
     return (
         params,

@@ -147,7 +147,10 @@ def test_numpy_integers_have_the_same_limit() -> None:
     [
         (2**24 + 1, snnjax.layer(2**24)),
         ((4, 4, 1), snnjax.layer(2**24 + 1, recurrent=True)),
-        ((4, 4, 1), snnjax.layer(2**14, recurrent=[snnjax.dense(2**28), snnjax.dense(2**28), snnjax.dense(2**14)])),
+        (
+            (4, 4, 1),
+            snnjax.layer(2**14, recurrent=[snnjax.dense(2**28), snnjax.dense(2**28), snnjax.dense(2**14)]),
+        ),
         ((2**30, 2**30, 1), snnjax.layer(2)),
         ((4, 4, 1), snnjax.layer(snnjax.conv2d(2, 2**30))),
     ],

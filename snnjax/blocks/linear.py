@@ -48,7 +48,9 @@ class Linear(Block):
         """The connection, if its weights are not too many."""
         count = math.prod(self.weights_shape(*shapes))
         if count > 2**_LOG2_WEIGHTS:
-            fail(f"{self.kind}: `weights` must be at most 2**{_LOG2_WEIGHTS}, got {count}. Use fewer neurons.")
+            fail(
+                f"{self.kind}: `weights` must be at most 2**{_LOG2_WEIGHTS}, got {count}. Use fewer neurons."
+            )
         return self
 
     def fan_in(self, shape: Shape) -> float:

@@ -45,9 +45,7 @@ def _drawn(
     key: Array, nodes: tuple[Node, ...], shapes: tuple[tuple[Shape, ...], ...], dtype: Any
 ) -> dict[str, Any]:
     each = zip(nodes, shapes, strict=True)
-    found = {
-        node.name: node.block.init(_key_of(key, node.name), *own, dtype=dtype) for node, own in each
-    }
+    found = {node.name: node.block.init(_key_of(key, node.name), *own, dtype=dtype) for node, own in each}
     return {name: own for name, own in found.items() if own is not None}
 
 

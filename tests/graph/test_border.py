@@ -26,8 +26,7 @@ def rounded(name: str) -> Any:
     """The parameters, of which one array is in bfloat16."""
     paths, form = jax.tree.flatten_with_path(PARAMS)
     return form.unflatten(
-        leaf.astype(jnp.bfloat16) if jax.tree_util.keystr(path) == name else leaf
-        for path, leaf in paths
+        leaf.astype(jnp.bfloat16) if jax.tree_util.keystr(path) == name else leaf for path, leaf in paths
     )
 
 

@@ -347,7 +347,8 @@ def test_online_rules_refuse_the_carry_of_another_network(name: str) -> None:
         return learners[0].step(params, carry, jnp.ones((BATCH, INPUTS)), jnp.ones((BATCH, 3)))
 
     with pytest.raises(
-        ValueError, match=r"^online: `carry\.state\['layer_0/neuron'\]\.neuron` must be a LIFState, got an AdLIFState\. "
+        ValueError,
+        match=r"^online: `carry\.state\['layer_0/neuron'\]\.neuron` must be a LIFState, got an AdLIFState\. ",
     ):
         jax.eval_shape(step, LIF, ADLIF)
 

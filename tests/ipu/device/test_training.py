@@ -12,9 +12,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import snnjax
 from snnjax import losses
+from tests.graph.helpers import initial, random_spikes
 from tests.ipu.device import on_device
 from tests.ipu.lowering.test_training import OPTIMISERS, own_step, plain_step
-from tests.graph.helpers import initial, random_spikes
 
 STEPS = 3
 # Sums in another order, and the quotients of Adam; a spike that differs would show far above.
