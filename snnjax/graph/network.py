@@ -386,7 +386,8 @@ class Network:
             inputs = {wanted[0]: inputs}
         if sorted(inputs) != sorted(wanted):
             fail(
-                f"{op}: `inputs` must be a dict of {', '.join(wanted)}, got {', '.join(inputs)}. Rename them."
+                f"{op}: `inputs` must be a dict of {', '.join(map(repr, wanted))}, "
+                f"got {', '.join(inputs)}. Rename them."
             )
         found = {}
         for name, shape in self.inputs:
