@@ -107,7 +107,7 @@ class Spiking(Block):
                 f"spiking: `recurrent` must be a connection for neurons of the shape {shape}, got True. "
                 f"Write recurrent=conv2d({shape[-1]}, 3), or dense({math.prod(shape)}) for all pairs."
             )
-        given = (Dense(shape[0], bias=False),) if self.recurrent is True else self.feedback
+        given = (Dense(math.prod(shape), bias=False),) if self.recurrent is True else self.feedback
         feedback = []
         for block in given:
             feedback.append(block.fitted(shape))

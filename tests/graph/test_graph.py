@@ -98,6 +98,9 @@ NETS: dict[str, Network] = {
 }
 
 
+CHUNKED = {"residuals of arrays and lists", "branches", "recurrent convolutions"}
+
+
 def inputs_of(net: Network) -> dict[str, Any]:
     found = {}
     for seed, (name, shape) in enumerate(net.inputs):
@@ -159,7 +162,7 @@ def test_a_network_is_its_blocks_in_order(name: str) -> None:
     expected = both(theirs)
     spikes = jax.tree.leaves(expected[1][1])
     assert all(0 < jnp.mean(own) < 1 for own in spikes)
-    for chunk in (None, 3):
+    for chunk in (None, 3) if name in CHUNKED else (None,):
         assert_close(both(ours, chunk), expected, of_largest=1e-4)
 
 

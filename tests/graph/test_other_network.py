@@ -1,5 +1,6 @@
 """Parameters, states and checkpoints of another network are refused, over all neurons, connections and switches."""
 
+import importlib
 import itertools
 import json
 import re
@@ -183,7 +184,7 @@ def only_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         signals = {name: jnp.zeros((STEPS, BATCH, 3)) for name in running.read}
         return Results(signals, {}, {}, {}, dict(arrays.state), {})
 
-    monkeypatch.setattr(snnjax.graph.network, "run", run)
+    monkeypatch.setattr(importlib.import_module("snnjax.graph.network"), "run", run)
 
 
 def refusal_of(net: snnjax.Network, params: Any, state: Any) -> str | None:
