@@ -416,13 +416,24 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply.",
     ),
     (
+        lambda: network(4, [layer(3, recurrent=[dense(3), blocks.batch_norm(frozen=True)])]),
+        "spiking: `recurrent` must hold blocks of one signal without statistics, got batch_norm. "
+        "Put it before or behind the neurons.",
+    ),
+    (
         lambda: NET.apply(initial(NET), None, X),
         "network.apply: `stats` must hold the statistics of layer_0/norm, got None. "
         "Make them with network.init_stats(key).",
     ),
     (
         lambda: NET.apply(initial(NET), None, X, stats={}),
-        "network.apply: `stats` must be those of this network, of layer_0/norm, got none. "
+        "network.apply: `stats` must hold layer_0/norm, got none of it. Make them with network.init_stats(key).",
+    ),
+    (
+        lambda: NET.apply(
+            initial(NET), None, X, stats=network(4, [layer(5, norm=blocks.batch_norm())]).init_stats(KEY)
+        ),
+        "network.apply: `stats['layer_0/norm'].mean` must be floating-point [3], got float32[5]. "
         "Make them with network.init_stats(key).",
     ),
 ]
