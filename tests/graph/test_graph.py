@@ -343,7 +343,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: network({"a": 4, "b": 4}, [dataclasses.replace(dense(3), source=("a", "b"))]),
-        "network: `dense_0` must receive 1 signal, got a and b. Join them with blocks.join(...).",
+        "network: `dense_0` must receive 1 signal, got 'a' and 'b'. Join them with blocks.join(...).",
     ),
     (
         lambda: network(4, [layer(3, name="a"), layer(3, name="a")]),
