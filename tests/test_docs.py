@@ -13,7 +13,7 @@ from tests.test_readme import LINK, TARGET, commands, run_python, subcommands, u
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 # Public modules, whose names are called as snnjax.<module>.<name>; those of the other two have the index's names, but
 # for records that users do not make.
-MODULES = [f"snnjax.{part}" for part in PUBLIC if part not in ("ops", "_network")]
+MODULES = [f"snnjax.{part}" for part in PUBLIC if part not in ("ops", "graph")]
 # Names of the index that the reference lists with their module.
 ALSO_ELSEWHERE = {"neurons", "Surrogate"}
 DIRECTIVE = re.compile(r"^\.\. (?:autofunction|autoclass|py:data):: (\S+)$", re.MULTILINE)

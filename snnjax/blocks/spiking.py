@@ -101,15 +101,23 @@ class Spiking(Block):
 
     def fitted(self, *shapes: Shape) -> "Spiking":
         """With the dense weights that ``recurrent=True`` stands for."""
-        if self.recurrent is not True:
-            return self
         (shape,) = shapes
-        if len(shape) > 1:
+        if self.recurrent is True and len(shape) > 1:
             fail(
                 f"spiking: `recurrent` must be a connection for neurons of the shape {shape}, got True. "
                 f"Write recurrent=conv2d({shape[-1]}, 3), or dense({math.prod(shape)}) for all pairs."
             )
-        return dataclasses.replace(self, recurrent=(Dense(math.prod(shape), bias=False),))
+        given = (Dense(math.prod(shape), bias=False),) if self.recurrent is True else self.feedback
+        feedback = []
+        for block in given:
+            if block.needs_all_steps(True) or _has_stats(block, shape) or block.num_signals != 1:
+                fail(
+                    f"spiking: `recurrent` must hold blocks of one signal without statistics, got {block.kind}. "
+                    "Put it before or behind the neurons."
+                )
+            feedback.append(block.fitted(shape))
+            shape = block.out_shape(shape)
+        return dataclasses.replace(self, recurrent=tuple(feedback))
 
     @property
     def feedback(self) -> tuple[Block, ...]:
@@ -125,7 +133,8 @@ class Spiking(Block):
     def out_shape(self, *shapes: Shape) -> Shape:
         """That of the currents."""
         (shape,) = shapes
-        if self.feedback and (fed_back := _shape_through(self.feedback, shape)) != shape:
+        fed_back = _shape_through(self.feedback, shape)
+        if fed_back not in (shape, (math.prod(shape),)):
             fail(
                 f"spiking: `recurrent` must lead back to the {list(shape)} neurons, got {list(fed_back)}. "
                 f"Feed back as many channels, {shape[-1]}."
@@ -352,6 +361,11 @@ def _fed_back(
 
 def _wide_floats(leaf: Any) -> Any:
     return upcast(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+
+def _has_stats(block: Block, shape: Shape) -> bool:
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    return jax.eval_shape(lambda key: block.initial_stats(key, shape), key) is not None
 
 
 def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:

@@ -1,5 +1,6 @@
 """Parameters, states and checkpoints of another network are refused, over all neurons, connections and switches."""
 
+import importlib
 import itertools
 import json
 import re
@@ -152,7 +153,17 @@ NETWORKS = {name: net for row in ALIKE.values() for name, net in row.items()}
 ROW = {name: row for row, own in ALIKE.items() for name in own}
 # Rows whose states are alike: membranes of as many neurons of one model, and as many sources of spikes in transit.
 ALIKE_STATES = (
-    {"lif", "one decay", "more inputs", "no bias", "no readout bias", "pool", "strided conv"},
+    {
+        "lif",
+        "one decay",
+        "more inputs",
+        "no bias",
+        "no readout bias",
+        "pool",
+        "strided conv",
+        "norm",
+        "norm of each step",
+    },
     {"delays", "one delay"},
     {"conv", "grouped conv", "kernel", "per neuron"},
 )
@@ -183,14 +194,17 @@ def only_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         signals = {name: jnp.zeros((STEPS, BATCH, 3)) for name in running.read}
         return Results(signals, {}, {}, {}, dict(arrays.state), {})
 
-    monkeypatch.setattr(snnjax.graph.network, "run", run)
+    monkeypatch.setattr(importlib.import_module("snnjax.graph.network"), "run", run)
 
 
 def refusal_of(net: snnjax.Network, params: Any, state: Any) -> str | None:
     """What `apply` says of these, without computing anything; None if it runs."""
     inputs = jax.ShapeDtypeStruct((STEPS, BATCH, net.num_inputs), jnp.float32)
     try:
-        jax.eval_shape(lambda *given: net.apply(*given), params, state, inputs)
+        stats = jax.eval_shape(net.init_stats, KEY)
+        jax.eval_shape(
+            lambda *given, stats: net.apply(*given, stats=stats), params, state, inputs, stats=stats
+        )
     except ValueError as error:
         return str(error)
     return None
@@ -332,7 +346,7 @@ ENTRANCES: dict[str, Callable[[snnjax.Network, Any], Any]] = {
 @pytest.mark.parametrize("name", ENTRANCES)
 def test_every_function_refuses_parameters_of_another_network(name: str) -> None:
     found = r"must be a SEAdLIFParams, got an AdLIFParams\. Make them with init of this network\."
-    text = rf"`params\.layers\[0\]\.neuron` {found}$"
+    text = rf"`params\['layer_0/neuron'\]\.neuron` {found}$"
     with pytest.raises(ValueError, match=text):
         ENTRANCES[name](NETWORKS["se_adlif"], ADLIF)
 
@@ -347,7 +361,8 @@ def test_online_rules_refuse_the_carry_of_another_network(name: str) -> None:
         return learners[0].step(params, carry, jnp.ones((BATCH, INPUTS)), jnp.ones((BATCH, 3)))
 
     with pytest.raises(
-        ValueError, match=r"^online: `carry\.state\.neurons\[0\]` must be a LIFState, got an AdLIFState\. "
+        ValueError,
+        match=r"^online: `carry\.state\['layer_0/neuron'\]\.neuron` must be a LIFState, got an AdLIFState\. ",
     ):
         jax.eval_shape(step, LIF, ADLIF)
 
