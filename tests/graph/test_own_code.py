@@ -13,11 +13,14 @@ import pytest
 from snnjax import (
     LIFLayer,
     Surrogate,
+    blocks,
     layer,
     leaky_readout,
     lif_network,
     network,
     neurons,
+    parallel,
+    residual,
     select_spikes,
 )
 from snnjax.surrogates import boxcar, superspike
@@ -153,3 +156,41 @@ def test_own_pieces_of_another_form_are_refused() -> None:
         with pytest.raises(ValueError) as error:
             run(plain._replace(**pieces))
         assert str(error.value) == expected
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference(blocks.Block):
+    """The first signal less the second."""
+
+    kind, num_signals = "difference", 2
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        first, second = signals
+        return blocks.BlockResult(first - second)
+
+
+@dataclasses.dataclass(frozen=True)
+class Double(blocks.Block):
+    """Twice its signal."""
+
+    kind = "double"
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(2 * signals[0])
+
+
+@pytest.mark.parametrize(
+    "container, factor",
+    [(parallel(a=[], b=Double(), join=Difference()), -1), (residual(Double(), join=Difference()), 1)],
+    ids=["parallel", "residual"],
+)
+def test_own_block_joins_branches(container: Any, factor: int) -> None:
+    inputs = random_spikes(0.5)
+    output, _ = network(INPUTS, [container]).apply({}, None, inputs)
+    np.testing.assert_array_equal(output.output, factor * inputs)
+
+
+def test_own_block_that_joins_states_its_number_of_signals() -> None:
+    branches = dict.fromkeys("abc", Double())
+    with pytest.raises(ValueError, match="`parallel_0/join` must receive 2 signals, got "):
+        network(INPUTS, [parallel(**branches, join=Difference())])
