@@ -1,6 +1,7 @@
 """A network as a model for the harness of NeuroBench, whose metrics then count what snnjax computes."""
 
 import importlib.util
+import math
 from typing import Any
 
 import jax
@@ -10,35 +11,45 @@ from jaxtyping import Array
 
 from snnjax import metrics
 from snnjax._check import check_shape, fail
-from snnjax._network import Network
-from snnjax._network.compare import check_params
-from snnjax._network.specs import LayerParams, NetworkOutput, NetworkParams
+from snnjax.blocks.delay import Axonal
+from snnjax.blocks.dense import Dense
+from snnjax.blocks.linear import Linear, LinearParams
+from snnjax.blocks.pool import Flatten, Pool
+from snnjax.blocks.spiking import Spiking
+from snnjax.graph import Network, NetworkOutput
+from snnjax.graph.compare import check_params
+from snnjax.graph.network import Params, Stats, params_dtype
 from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "to_neurobench"
 
 
-def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | None = "sum") -> Any:
-    """Turn a network with dense layers into a model for NeuroBench's `Benchmark`.
+def to_neurobench(
+    network: Network, params: Params, stats: Stats | None = None, *, decoder: str | None = "sum"
+) -> Any:
+    """Turn a network with dense weights into a model for NeuroBench's `Benchmark`.
 
     snnjax runs the network. NeuroBench counts with hooks on the modules of torch, so the model has one `Linear` for
-    each matrix of weights and one `Identity` for each layer of neurons, and passes to them what the network passed on
-    in that batch: inputs and spikes to the weights, and each layer's spikes to its neurons. NeuroBench's own code then
-    yields its metrics of accuracy, activation sparsity, synaptic operations, connection sparsity, parameters and
-    footprint. `MembraneUpdates` and `NeuronOperations` only know the neurons of snnTorch: what they report has no
-    meaning here.
+    each matrix of weights and one `Identity` for each block of neurons, and passes to them what the network passed on
+    in that batch: to weights the signals before them, and before their delays if they have any, to neurons their
+    spikes. NeuroBench's own code then yields its metrics of accuracy, activation sparsity, synaptic operations,
+    connection sparsity, parameters and footprint. `MembraneUpdates` and `NeuronOperations` only know the neurons of
+    snnTorch: what they report has no meaning here.
 
     The model is called as ``model(batch)`` with ``batch[batch, time, inputs]``, the axes of NeuroBench, and returns the
     predicted classes ``[batch]``. All steps count: pass sequences of one length.
 
     Args:
-        network: dense layers of any neurons, feed-forward or recurrent, with or without delays.
+        network: one input and one output; dense weights and any neurons, feed-forward or recurrent, with or without
+            delays, norms and branches.
         params: its parameters, float32 or float64; the model keeps a copy.
+        stats: its statistics, if it has norms.
         decoder: the decoder of `snnjax.metrics.predictions` that matches the loss; None returns the outputs
             ``[batch, time, outputs]``.
 
     Raises:
-        ValueError: if a layer is not dense, or parameters have another dtype.
+        ValueError: if weights are not dense, there are pools, several inputs or several outputs, or parameters have
+            another dtype.
         ImportError: if NeuroBench is not installed.
 
     Example:
@@ -59,8 +70,9 @@ def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | Non
     _check(network, params)
     # Packages without which everything else works, and of which a type checker may not know.
     torch, models = importlib.import_module("torch"), importlib.import_module("neurobench.models")
-    modules = _modules(torch, network, params)
-    run = jax.jit(lambda inputs: network.apply(params, None, inputs, record="spikes")[0])
+    modules, signals = _modules(torch, network, params), _signals(network)
+    record = ("spikes", *dict.fromkeys(signals.values()))
+    run = jax.jit(lambda inputs: network.apply(params, None, inputs, stats=stats, record=record)[0])
 
     class Model(models.NeuroBenchModel):
         """The network as NeuroBench sees it."""
@@ -76,7 +88,7 @@ def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | Non
             inputs = _inputs(batch, network, params)
             output = run(inputs)
             with torch.no_grad():
-                _pass(torch, modules, inputs, output)
+                _pass(torch, network, modules, signals, inputs, output)
             if decoder is None:
                 return _tensor(torch, jnp.swapaxes(output.output, 0, 1))
             return _tensor(torch, metrics.predictions(output.output, decoder=decoder)).long()
@@ -84,52 +96,78 @@ def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | Non
     return Model()
 
 
-def _check(network: Network, params: NetworkParams) -> None:
-    check_params(_OP, params, network.layers, network.readout)
-    for place, spec in enumerate(network.layers):
-        form = spec.fitted.connection
-        if form.pooling is not None or form.convolution is not None:
-            actual = " and ".join(part.words for part in form.parts)
-            hint = "Count its operations with metrics.synaptic_operations"
-            fail(f"to_neurobench: `network.layers[{place}]` must be dense, got {actual}. {hint}.")
+def _check(network: Network, params: Params) -> None:
+    check_params(_OP, params, network.nodes, network.in_shapes)
+    if len(network.inputs) != 1 or not network.is_single:
+        fail(
+            f"{_OP}: `network` must have one input and one output, got several. Make a network of one of them."
+        )
+    for node in network.nodes:
+        parts = (node.block, *(node.block.feedback if isinstance(node.block, Spiking) else ()))
+        for block in parts:
+            if isinstance(block, Pool) or (isinstance(block, Linear) and not isinstance(block, Dense)):
+                hint = "Count its operations with metrics.synaptic_operations"
+                fail(
+                    f"{_OP}: `network` must have dense weights alone, got {block.kind} in {node.name!r}. {hint}."
+                )
+        if sum(isinstance(block, Dense) for block in parts[1:]) > 1:
+            fail(
+                f"{_OP}: `network` must have one recurrent matrix a layer, got several in {node.name!r}. "
+                "Multiply them."
+            )
     dtypes = sorted({leaf.dtype.name for leaf in jax.tree.leaves(params)})
     # In a smaller dtype NeuroBench's counts would be rounded.
     if not set(dtypes) <= {"float32", "float64"}:
         actual = " and ".join(dtypes)
-        fail(f"to_neurobench: `params` must be float32 or float64, got {actual}. Cast or dequantise them.")
+        fail(f"{_OP}: `params` must be float32 or float64, got {actual}. Cast or dequantise them.")
 
 
-def _modules(torch: Any, network: Network, params: NetworkParams) -> Any:
-    """The modules with the parameters of the network, in the order of its layers."""
-    modules = torch.nn.ModuleDict()
-    for place, (spec, layer_params) in enumerate(zip(network.layers, params.layers, strict=True)):
-        modules[f"weights{place}"] = _linear(
-            torch, spec.fitted.masked(layer_params.weights), layer_params.bias
-        )
-        if layer_params.recurrent is not None:
-            modules[f"recurrent{place}"] = _linear(torch, layer_params.recurrent, None)
-        modules[f"layer{place}"] = torch.nn.Identity()
-    if network.readout is not None and params.readout is not None:
-        layer_params = params.readout
-        modules["readout"] = _linear(
-            torch, network.readout.fitted.masked(layer_params.weights), layer_params.bias
-        )
+def _signals(network: Network) -> dict[str, str]:
+    """The node or input whose signal each connection receives, before delays: a delayed spike counts once."""
+    passed: dict[str, str] = {}  # by the nodes that pass on the signal of another one
+    found = {}
+    for node in network.nodes:
+        source = passed.get(node.sources[0], node.sources[0])
+        if isinstance(node.block, Axonal | Flatten) or node.block.is_skipped(train=False):
+            passed[node.name] = source
+        if isinstance(node.block, Dense):
+            found[node.name] = source
+    return found
+
+
+def _modules(torch: Any, network: Network, params: Params) -> Any:
+    """The modules with the parameters of the network: one for each block of weights or neurons."""
+    modules, constants = torch.nn.ModuleDict(), []
+    for node in network.nodes:
+        block: Any = node.block
+        arrays: Any = params.get(node.name)
+        if isinstance(block, Dense):
+            modules[_key(node.name)] = _linear(torch, block, arrays)
+            continue
+        if isinstance(block, Spiking):
+            for part, weights in zip(block.feedback, arrays.recurrent or (), strict=True):
+                if isinstance(part, Dense):
+                    modules[_key(node.name, recurrent=True)] = _linear(torch, part, weights)
+                else:
+                    constants.append(weights)
+            arrays = arrays.neuron
+        if block.is_spiking:
+            modules[_key(node.name)] = torch.nn.Identity()
+        constants.append(arrays)
+    # Of neurons, delays and norms, of which no metric depends on more than their number and size.
     modules["constants"] = torch.nn.ParameterList(
-        [
-            _parameter(torch, leaf)
-            for layer_params in (*params.layers, params.readout)
-            for leaf in _constants(layer_params)
-        ]
+        [_parameter(torch, leaf) for leaf in jax.tree.leaves(constants)]
     )
     return modules
 
 
-def _constants(params: LayerParams | None) -> list[Array]:
-    """The parameters of neurons and delays, which no metric but their number and size depends on."""
-    return [] if params is None else jax.tree.leaves((params.neuron, params.delays))
+def _key(name: str, recurrent: bool = False) -> str:
+    """The key of the module of a node: no name ends with a slash, and torch allows no dots."""
+    return name.replace(".", ":") + ("/recurrent/" if recurrent else "/")
 
 
-def _linear(torch: Any, weights: Array, bias: Array | None) -> Any:
+def _linear(torch: Any, block: Dense, params: LinearParams) -> Any:
+    weights, bias = block.used(params.weights), params.bias
     module = torch.nn.Linear(*weights.shape, bias=bias is not None)
     module.weight = _parameter(torch, weights.T)
     if bias is not None:
@@ -145,25 +183,25 @@ def _tensor(torch: Any, array: Array) -> Any:
     return torch.from_numpy(np.array(array))
 
 
-def _inputs(batch: Any, network: Network, params: NetworkParams) -> Array:
+def _inputs(batch: Any, network: Network, params: Params) -> Array:
     """A batch of NeuroBench with the axes and the dtype of the network, ``[time, batch, inputs]``."""
     shape = (None, None, network.num_inputs)
     check_shape(_OP, "batch", batch, shape, "batch, time, inputs", "Flatten images in a preprocessor")
-    return jnp.swapaxes(jnp.asarray(batch.numpy()), 0, 1).astype(params.layers[0].weights.dtype)
+    return jnp.swapaxes(jnp.asarray(batch.numpy()), 0, 1).astype(params_dtype(params))
 
 
-def _pass(torch: Any, modules: Any, inputs: Array, output: NetworkOutput) -> None:
+def _pass(
+    torch: Any, network: Network, modules: Any, signals: dict[str, str], inputs: Array, output: NetworkOutput
+) -> None:
     """Show the hooks what went through each module, as rows ``[time * batch, neurons]``."""
-    rows = _rows(torch, inputs)
-    for place, spikes in enumerate(output.spikes or ()):
-        modules[f"weights{place}"](rows)
-        rows = _rows(torch, spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes)
-        if f"recurrent{place}" in modules:
-            modules[f"recurrent{place}"](rows)
-        modules[f"layer{place}"](rows)
-    if "readout" in modules:
-        modules["readout"](rows)
+    made = {network.inputs[0][0]: inputs, **output.recorded, network.outputs[0][1]: output.output}
+    for node in network.nodes:
+        signal = signals.get(node.name, node.name)  # connections receive one, neurons send theirs
+        for key in (_key(node.name, recurrent=True), _key(node.name)):
+            if key in modules:
+                modules[key](_rows(torch, made[signal]))
 
 
-def _rows(torch: Any, spikes: Array) -> Any:
-    return _tensor(torch, spikes.reshape(-1, spikes.shape[-1]))
+def _rows(torch: Any, signal: Any) -> Any:
+    signal = signal.to_dense() if isinstance(signal, SparseSpikes) else signal
+    return _tensor(torch, signal.reshape(-1, math.prod(signal.shape[2:])))

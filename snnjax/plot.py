@@ -3,6 +3,7 @@
 Colours are those of Okabe and Ito (2008, "Color Universal Design"), which are safe for all types of colour vision.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import jax
 import numpy as np
 
 from snnjax._check import check_integer, check_shape, fail, type_words
-from snnjax._network.specs import NetworkOutput
+from snnjax.graph import NetworkOutput
 from snnjax.metrics import dropped_share, mean_activity, silent_layers
 from snnjax.ops import LIFNetworkOutput
 from snnjax.sparse_spikes import SparseSpikes
@@ -57,13 +58,13 @@ def raster(spikes: Any, ax: Any = None, *, title: str = "", colour: str = BLUE) 
 
 
 def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None) -> Any:
-    """Draw a network's response to one sample: inputs, spikes of each layer, read-out; returns the `Figure`.
+    """Draw a network's response to one sample: inputs, spikes of each layer, read-outs; returns the `Figure`.
 
     Args:
-        inputs: ``[time, batch, inputs]``, an array or `SparseSpikes`.
-        output: the output of the network with ``record="spikes"``.
+        inputs: what the network was given: an array, `SparseSpikes`, or a dict of several inputs.
+        output: the output of the network with ``record="spikes"``, or with the names of the layers to draw.
         index: index of the sample in the batch.
-        label: class of the sample, whose read-out is highlighted; None draws all in the same way.
+        label: class of the sample, which is highlighted in the read-outs; None draws all in the same way.
 
     Raises:
         ValueError: if the output has no recorded spikes.
@@ -78,16 +79,21 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
         >>> len(plot.sample(inputs, output, label=2).axes)
         3
     """
-    if output.spikes is None:
+    layers = [name for name in output.activity if name in output.recorded]
+    if not layers:
         hint = 'Run the network with record="spikes"'
-        fail(f"plot.sample: `output` must hold the spikes of each layer, got none. {hint}.")
+        fail(f"plot.sample: `output` must hold the spikes of layers, got none. {hint}.")
     check_integer("plot.sample", "index", index, 0)
-    figure, axes = _subplots(len(output.spikes) + 2, 1, (7.0, 2.0 * len(output.spikes) + 3.4), sharex=True)
-    raster(_one(inputs, index), axes[0], title=f"input, {inputs.shape[-1]} neurons", colour=_GREY)
-    for layer, spikes in enumerate(output.spikes):
-        title, colour = f"layer {layer + 1}, {spikes.shape[-1]} neurons", _colour(layer)
-        raster(_one(spikes, index), axes[layer + 1], title=title, colour=colour)
-    _draw_readout(axes[-1], _one(output.output, index), label)
+    given, readouts = _by_name(inputs, "input"), _by_name(output.output, "read-out")
+    rows = len(given) + len(layers) + len(readouts)
+    figure, axes = _subplots(rows, 1, (7.0, 2.0 * len(layers) + 1.7 * (rows - len(layers))), sharex=True)
+    rasters = [(name, spikes, _GREY) for name, spikes in given.items()]
+    rasters += [(_layer(name), output.recorded[name], _colour(n)) for n, name in enumerate(layers)]
+    for ax, (name, spikes, colour) in zip(axes, rasters, strict=False):
+        spikes = _one(spikes, index)
+        raster(spikes, ax, title=f"{name}, {spikes.shape[-1]} neurons", colour=colour)
+    for ax, (name, signal) in zip(axes[len(rasters) :], readouts.items(), strict=True):
+        _draw_readout(ax, name, _one(signal, index), label)
     for ax in axes[:-1]:
         ax.set_xlabel("")
     return figure
@@ -119,17 +125,18 @@ def overview(output: Any, lengths: Any = None) -> Any:
     if not isinstance(output, NetworkOutput | LIFNetworkOutput):
         hint = "Pass the first result of network.apply"
         fail(f"plot.overview: `output` must be what a network returned, got {type_words(output)}. {hint}.")
-    steps, batch = output.output.shape[:2]
+    steps, batch = next(iter(_by_name(output.output, "").values())).shape[:2]
     if batch == 0:
         fail("plot.overview: `output` must hold at least one sequence, got none. Run the network on a batch.")
     lengths = np.full(batch, steps, np.int32) if lengths is None else np.asarray(lengths)
-    dropped = dropped_share(output.dropped, output.activity, jax.numpy.asarray(lengths))
-    shares = {"activity": mean_activity(output.activity), "dropped spikes": dropped}
-    shares |= {"silent neurons": silent_layers(output.activity)}
+    activity, dropped = ([*_by_layer(counts).values()] for counts in (output.activity, output.dropped))
+    shares = {"activity": mean_activity(activity)}
+    shares |= {"dropped spikes": dropped_share(dropped, activity, jax.numpy.asarray(lengths))}
+    shares |= {"silent neurons": silent_layers(activity)}
     shares = {title: np.asarray(share) for title, share in shares.items()}
     silent = shares["silent neurons"]
     colours = [RED if share >= _MOSTLY else _colour(layer) for layer, share in enumerate(silent)]
-    spans = np.stack([np.quantile(np.asarray(rates).mean(axis=0), (0.1, 0.9)) for rates in output.activity])
+    spans = np.stack([np.quantile(np.asarray(rates).mean(axis=0), (0.1, 0.9)) for rates in activity])
     figure, axes = _subplots(1, 3, (8.6, 1.3 + 0.45 * len(silent)), sharey=True)
     for ax, (title, share) in zip(axes, shares.items(), strict=True):
         ends = np.maximum(share, spans[:, 1]) if title == "activity" else share
@@ -140,7 +147,7 @@ def overview(output: Any, lengths: Any = None) -> Any:
         ax.set_xlim(0, max(1.5 * 100 * ends.max(), 1.0))
         _tidy(ax)
     axes[0].hlines(range(len(spans)), *(100 * spans.T), color=_GREY, linewidth=1.5)
-    names = [f"layer {layer + 1}\n{rates.shape[1]} neurons" for layer, rates in enumerate(output.activity)]
+    names = [f"{name}\n{rates.shape[1]} neurons" for name, rates in _by_layer(output.activity).items()]
     axes[0].set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
     for ax, of in zip(axes, ("neurons per step", "spikes", "neurons"), strict=True):
         ax.set_xlabel(f"% of {of}")
@@ -236,7 +243,25 @@ def save(figure: Any, path: Any) -> None:
     pyplot.close(figure)
 
 
-def _draw_readout(ax: Any, membranes: np.ndarray, label: int | None) -> None:
+def _by_name(signals: Any, name: str) -> dict[str, Any]:
+    """The inputs or outputs of a network by name; `name` is that of a single one."""
+    return dict(signals) if isinstance(signals, Mapping) else {name: signals}
+
+
+def _by_layer(activity: Any) -> dict[str, Any]:
+    """The results of each layer by its name; those of `lif_network` have none."""
+    if isinstance(activity, Mapping):
+        return {_layer(name): rates for name, rates in activity.items()}
+    return {f"layer {place + 1}": rates for place, rates in enumerate(activity)}
+
+
+def _layer(name: str) -> str:
+    """The name of the layer of a block of neurons."""
+    return name.removesuffix("/neuron")
+
+
+def _draw_readout(ax: Any, name: str, membranes: Any, label: int | None) -> None:
+    membranes = membranes.to_dense() if isinstance(membranes, SparseSpikes) else membranes
     for neuron in range(membranes.shape[1]):
         is_label = neuron == label
         style = (
@@ -246,7 +271,7 @@ def _draw_readout(ax: Any, membranes: np.ndarray, label: int | None) -> None:
         )
         ax.plot(membranes[:, neuron], label=f"class {neuron}, the label" if is_label else None, **style)
     ax.set(xlabel="time step", ylabel="membrane")
-    ax.set_title(f"read-out, {membranes.shape[1]} classes", fontsize="medium", loc="left")
+    ax.set_title(f"{name}, {membranes.shape[1]} classes", fontsize="medium", loc="left")
     if label is not None:
         ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0)
     _tidy(ax)
@@ -265,8 +290,11 @@ def _points(spikes: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _one(array: Any, index: int) -> Any:
-    """The sample `index` of ``[time, batch, ...]``."""
-    return array[:, index] if isinstance(array, SparseSpikes) else np.asarray(jax.device_get(array))[:, index]
+    """The sample `index` of ``[time, batch, *shape]``, over flat neurons."""
+    if isinstance(array, SparseSpikes):
+        return array[:, index]
+    one = np.asarray(jax.device_get(array))[:, index]
+    return one.reshape(len(one), math.prod(one.shape[1:]))
 
 
 def _epochs(op: str, metrics: Metrics) -> list[int]:

@@ -5,18 +5,18 @@ weights of a network during training; `quantise_network` then makes the network 
 computes what hardware stores.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check_choice, check_float_array, fail
-from snnjax._network.compare import check_is_params
-from snnjax._network.specs import LayerParams, NetworkParams
+from snnjax._check import check_choice, check_float_array, fail, type_words
 from snnjax._quantised import Quantised as Quantised
 from snnjax._quantised import dequantise as dequantise
+from snnjax.blocks.linear import LinearParams
+from snnjax.graph.network import Params
 
 BITS = (8, 4)
 
@@ -61,7 +61,7 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     return Quantised(jnp.clip(rows, -most, most).astype(jnp.int8), scale)
 
 
-def quantise_network(params: NetworkParams, bits: int = 8) -> NetworkParams:
+def quantise_network(params: Params, bits: int = 8) -> Params:
     """Quantise all weights of a network, to run it: `Network.apply` reads rows of int8.
 
     The result is that of ``straight_through(params, bits)`` up to rounding: rows of spikes are summed as integers,
@@ -77,7 +77,7 @@ def quantise_network(params: NetworkParams, bits: int = 8) -> NetworkParams:
         >>> from snnjax.quantisation import quantise_network
         >>> net = snnjax.network(4, [snnjax.layer(3)], snnjax.leaky_readout(2))
         >>> params = quantise_network(net.init(jax.random.key(0)))
-        >>> params.layers[0].weights.values.dtype
+        >>> params["layer_0/connection"].weights.values.dtype
         dtype('int8')
         >>> net.apply(params, None, jnp.ones((5, 1, 4)))[0].output.shape
         (5, 1, 2)
@@ -89,7 +89,7 @@ def quantise_network(params: NetworkParams, bits: int = 8) -> NetworkParams:
     return _with_weights("quantise_network", params, lambda weights: quantise(weights, bits))
 
 
-def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
+def straight_through(params: Params, bits: int = 8) -> Params:
     """Round all weights of a network, with the gradient of the identity.
 
     Call it inside the loss: ``network.apply(straight_through(params), ...)`` computes with rounded weights, and the
@@ -104,7 +104,7 @@ def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
         >>> from snnjax.quantisation import straight_through
         >>> net = snnjax.network(4, [snnjax.layer(3)], snnjax.leaky_readout(2))
         >>> params = net.init(jax.random.key(0))
-        >>> rounded = straight_through(params, bits=4).layers[0].weights
+        >>> rounded = straight_through(params, bits=4)["layer_0/connection"].weights
         >>> len(set((rounded[:, 0] / abs(rounded[:, 0]).max() * 7).round().tolist())) <= 15
         True
 
@@ -120,13 +120,14 @@ def straight_through(params: NetworkParams, bits: int = 8) -> NetworkParams:
     return _with_weights("straight_through", params, rounded)
 
 
-def _with_weights(op: str, params: NetworkParams, change: Callable[[Any], Any]) -> NetworkParams:
-    """The parameters with all their weights changed."""
-    check_is_params(op, params)
+def _with_weights(op: str, params: Params, change: Callable[[Any], Any]) -> Params:
+    """The parameters with the weights of all connections changed, those of recurrent ones too."""
+    if not isinstance(params, Mapping):
+        fail(
+            f"{op}: `params` must be a dict by block, got {type_words(params)}. Make them with network.init(key)."
+        )
 
-    def changed(layer: LayerParams) -> LayerParams:
-        recurrent = None if layer.recurrent is None else change(layer.recurrent)
-        return layer._replace(weights=change(layer.weights), recurrent=recurrent)
+    def changed(part: Any) -> Any:
+        return part._replace(weights=change(part.weights)) if isinstance(part, LinearParams) else part
 
-    readout = None if params.readout is None else changed(params.readout)
-    return NetworkParams(tuple(changed(layer) for layer in params.layers), readout)
+    return jax.tree.map(changed, params, is_leaf=lambda part: isinstance(part, LinearParams))

@@ -12,13 +12,17 @@ import pytest
 
 from snnjax import (
     axonal,
+    blocks,
     conv1d,
     dense,
+    flatten,
     layer,
     leaky_readout,
+    mean_pool,
     metrics,
     network,
     neurons,
+    parallel,
     spiking_readout,
 )
 from snnjax.neurobench import to_neurobench
@@ -29,10 +33,17 @@ needs_neurobench = pytest.mark.skipif(not is_installed, reason="NeuroBench is no
 STEPS, SAMPLES, INPUTS, CLASSES = 15, 10, 6, 3
 MASK = np.arange(INPUTS * 8).reshape(INPUTS, 8) % 3 > 0
 NETWORKS = {
-    "masked, delayed": ([layer(dense(8, mask=MASK), delays=axonal(4)), layer(5)], leaky_readout(CLASSES)),
-    "recurrent": ([layer(8, neurons.adlif(), recurrent=True, bias=False)], leaky_readout(CLASSES)),
+    "masked, delayed": ([axonal(4), layer(dense(8, mask=MASK)), layer(5)], leaky_readout(CLASSES)),
+    "recurrent": (
+        [layer(dense(8, bias=False), neurons.adlif(), recurrent=[axonal(2), dense(8, bias=False)])],
+        leaky_readout(CLASSES),
+    ),
     "lists": ([layer(8, capacity=8)], leaky_readout(CLASSES)),
     "spiking": ([layer(8)], spiking_readout(CLASSES)),
+    "branches": (
+        [parallel(fast=layer(8, norm=blocks.batch_norm()), slow=[axonal(4), flatten(), layer(4)])],
+        leaky_readout(CLASSES),
+    ),
 }
 
 
@@ -63,18 +74,12 @@ def test_neurobench_counts_as_we_do(name: str, binary: bool) -> None:
     labels = rng.integers(0, CLASSES, SAMPLES)
     x, lengths = jnp.swapaxes(jnp.asarray(inputs), 0, 1), jnp.full(SAMPLES, STEPS)
     params = net.init(jax.random.key(1), x, target_activity=0.2)
-    report = judged(to_neurobench(net, params), inputs, labels, batch_size=4)
+    stats = net.init_stats(jax.random.key(0))
+    report = judged(to_neurobench(net, params, stats), inputs, labels, batch_size=4)
 
-    output = net.apply(params, None, x)[0]
-    owns = [*params.layers, *([] if params.readout is None else [params.readout])]
-    cost = metrics.synaptic_operations(
-        [own.weights for own in owns],
-        metrics.input_counts(x),
-        output.activity,
-        lengths,
-        recurrent=[own.recurrent for own in params.layers],
-        binary_inputs=binary,
-    )
+    output = net.apply(params, None, x, stats=stats)[0]
+    counts = metrics.input_counts(x)
+    cost = metrics.synaptic_operations(net, params, counts, output.activity, lengths, binary_inputs=binary)
     assert report["ParameterCount"] == metrics.parameter_count(params)
     assert report["Footprint"] == metrics.footprint(params)
     chex.assert_trees_all_close(
@@ -82,7 +87,7 @@ def test_neurobench_counts_as_we_do(name: str, binary: bool) -> None:
     )
     accuracy = metrics.accuracy(output.output, jnp.asarray(labels, jnp.int32))
     chex.assert_trees_all_close(report["ClassificationAccuracy"], accuracy, rtol=1e-6, atol=0, strict=True)
-    sparsity = metrics.activation_sparsity(output.activity)
+    sparsity = metrics.activation_sparsity([*output.activity.values()])
     assert 0.5 < float(sparsity) < 0.98
     chex.assert_trees_all_close(report["ActivationSparsity"], sparsity, rtol=1e-6, atol=0, strict=True)
     found = report["SynapticOperations"]
@@ -104,11 +109,27 @@ def test_without_a_decoder_a_model_returns_outputs() -> None:
 @needs_neurobench
 def test_what_neurobench_cannot_count_is_refused() -> None:
     torch = importlib.import_module("torch")
-    net = network((6, 1), [layer(conv1d(2, 3))], leaky_readout(2))
-    with pytest.raises(ValueError) as caught:
-        to_neurobench(net, net.init(jax.random.key(0)))
-    assert str(caught.value).startswith("to_neurobench: `network.layers[0]` must be dense, got ")
-    assert str(caught.value).endswith(" Count its operations with metrics.synaptic_operations.")
+    expected = "to_neurobench: `network` must have "
+    hint = " Count its operations with metrics.synaptic_operations."
+    two = ([layer(2, recurrent=[dense(2), dense(2)])], None)
+    for inputs, (items, readout), text in (
+        (
+            (6, 1),
+            ([layer(conv1d(2, 3))], None),
+            f"dense weights alone, got conv1d in 'layer_0/connection'.{hint}",
+        ),
+        (
+            (6, 1),
+            ([mean_pool(2), layer(2)], None),
+            f"dense weights alone, got mean_pool in 'mean_pool_0'.{hint}",
+        ),
+        (2, two, "one recurrent matrix a layer, got several in 'layer_0/neuron'. Multiply them."),
+        (2, ([], {"a": layer(2)}), "one input and one output, got several. Make a network of one of them."),
+    ):
+        net = network(inputs, items, readout)
+        with pytest.raises(ValueError) as caught:
+            to_neurobench(net, net.init(jax.random.key(0)))
+        assert str(caught.value) == expected + text
     net = network(INPUTS, [layer(8)], leaky_readout(CLASSES))
     with pytest.raises(ValueError) as caught:
         to_neurobench(net, net.init(jax.random.key(0), dtype=jnp.bfloat16))
@@ -118,7 +139,7 @@ def test_what_neurobench_cannot_count_is_refused() -> None:
     with pytest.raises(ValueError) as caught:
         to_neurobench(net, net.init(jax.random.key(0)))(torch.ones(2, STEPS, 7))
     assert str(caught.value) == (
-        f"to_neurobench: `batch` must have shape [batch, time, 6], got [2, {STEPS}, 7]. "
+        f"to_neurobench: `batch` must have shape [batch, time, inputs] = [any, any, 6], got [2, {STEPS}, 7]. "
         "Flatten images in a preprocessor."
     )
 

@@ -1,6 +1,7 @@
 """Plots: what is drawn where, from dense spikes and from lists, and messages."""
 
 import re
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -60,17 +61,37 @@ def test_raster_draws_into_given_axes() -> None:
     assert plot.raster(DENSE, axes) is axes
 
 
+def output_of(output: Any, activity: Any = None, dropped: Any = None, recorded: Any = None) -> NetworkOutput:
+    return NetworkOutput(output, activity or {}, dropped or {}, {}, recorded or {}, {})
+
+
 def test_sample_draws_inputs_layers_and_readout() -> None:
-    hidden = (
-        jnp.stack([DENSE, DENSE], axis=1),
-        SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], axis=1), 2),
-    )
-    output = NetworkOutput(jnp.ones((5, 2, 3)), (), (), hidden)
-    figure = plot.sample(SparseSpikes.from_dense(jnp.stack([DENSE, DENSE], 1), 2), output, index=1, label=2)
+    both = jnp.stack([DENSE, DENSE], axis=1)
+    recorded = {
+        "hidden/neuron": both.reshape(5, 2, 2, 2),
+        "lif_0": SparseSpikes.from_dense(both, 2),
+        "hidden/connection": both,
+    }
+    activity = {"hidden/neuron": both[0], "lif_0": both[0]}
+    output = output_of(jnp.ones((5, 2, 3)), activity, recorded=recorded)
+    figure = plot.sample(SparseSpikes.from_dense(both, 2), output, index=1, label=2)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["input, 4 neurons", "layer 1, 4 neurons", "layer 2, 4 neurons", "read-out, 3 classes"]
+    assert titles == ["input, 4 neurons", "hidden, 4 neurons", "lif_0, 4 neurons", "read-out, 3 classes"]
+    assert points(figure.axes[1]) == points(figure.axes[2]) == [(0.0, 3.0), (2.0, 1.0), (4.0, 1.0)]
     assert len(figure.axes[-1].lines) == 3
     assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == ["class 2, the label"]
+
+
+def test_sample_draws_several_inputs_and_readouts_by_name() -> None:
+    both = jnp.stack([DENSE, DENSE], axis=1)
+    output = output_of(
+        {"main": jnp.ones((5, 2, 3)), "spiking": SparseSpikes.from_dense(both, 2)},
+        {"lif_0": both[0]},
+        recorded={"lif_0": both},
+    )
+    figure = plot.sample({"left": both, "right": both}, output)
+    titles = [axes.get_title(loc="left").split(",")[0] for axes in figure.axes]
+    assert titles == ["left", "right", "lif_0", "main", "spiking"]
 
 
 def test_curves_mark_the_best_epoch_on_validation_data() -> None:
@@ -88,18 +109,18 @@ def test_activity_draws_percent_by_layer_and_the_bound() -> None:
 
 
 def test_overview_has_a_bar_a_layer_for_each_share() -> None:
-    activity = (
-        jnp.array([[0.5, 0.25, 0.0, 0.25], [0.5, 0.25, 0.0, 0.25]]),
-        jnp.array([[0.25, 0, 0], [0, 0, 0]]),
-    )
-    output = NetworkOutput(jnp.zeros((4, 2, 3)), activity, (jnp.array([2, 0]), jnp.array([0, 0])))
-    axes = plot.overview(output, jnp.array([4, 2])).axes
+    activity = {
+        "hidden/neuron": jnp.array([[0.5, 0.25, 0.0, 0.25], [0.5, 0.25, 0.0, 0.25]]),
+        "lif_0": jnp.array([[0.25, 0, 0], [0, 0, 0]]),
+    }
+    dropped = {"hidden/neuron": jnp.array([2, 0]), "lif_0": jnp.array([0, 0])}
+    axes = plot.overview(output_of(jnp.zeros((4, 2, 3)), activity, dropped), jnp.array([4, 2])).axes
     widths = [[bar.get_width() for bar in ax.patches] for ax in axes]
     # Of the first layer's 4 * 1 + 2 * 1 spikes two are dropped.
     np.testing.assert_allclose(widths, [[25, 100 / 24], [100 / 3, 0], [25, 200 / 3]], rtol=1e-6)
     assert [label.get_text() for label in axes[0].get_yticklabels()] == [
-        "layer 1\n4 neurons",
-        "layer 2\n3 neurons",
+        "hidden\n4 neurons",
+        "lif_0\n3 neurons",
     ]
     assert [bar.get_facecolor() == to_rgba(plot.RED) for bar in axes[2].patches] == [False, True]
 
@@ -118,7 +139,7 @@ FAILURES = {
     ),
     "empty batch": (
         lambda: plot.overview(
-            NetworkOutput(jnp.zeros((4, 0, 3)), (jnp.zeros((0, 5)),), (jnp.zeros(0, int),))
+            output_of(jnp.zeros((4, 0, 3)), {"lif_0": jnp.zeros((0, 5))}, {"lif_0": jnp.zeros(0, int)})
         ),
         "plot.overview: `output` must hold at least one sequence, got none. Run the network on a batch.",
     ),
@@ -128,8 +149,8 @@ FAILURES = {
         "Choose a sample, for instance spikes[:, 0].",
     ),
     "not recorded": (
-        lambda: plot.sample(jnp.zeros((2, 1, 4)), NetworkOutput(jnp.zeros((2, 1, 3)), (), ())),
-        "plot.sample: `output` must hold the spikes of each layer, got none. "
+        lambda: plot.sample(jnp.zeros((2, 1, 4)), output_of(jnp.zeros((2, 1, 3)))),
+        "plot.sample: `output` must hold the spikes of layers, got none. "
         'Run the network with record="spikes".',
     ),
     "no epoch": (

@@ -11,7 +11,20 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import LIFLayer, SparseSpikes, layer, leaky_readout, lif_network, network, neurons, spike_matmul
+from snnjax import (
+    LIFLayer,
+    SparseSpikes,
+    axonal,
+    blocks,
+    conv2d,
+    dense,
+    layer,
+    leaky_readout,
+    lif_network,
+    network,
+    neurons,
+    spike_matmul,
+)
 from snnjax.quantisation import (
     Quantised,
     dequantise,
@@ -101,10 +114,14 @@ def test_kernel_sums_rows_of_int8_as_the_reference(
 
 NETWORKS = {
     "recurrent": [layer(70, recurrent=True), layer(33, neurons.adlif(), capacity=9)],
-    "delayed and pooled": [snnjax.mean_pool(2), layer(17, delays=snnjax.axonal(3))],
-    "masked": [snnjax.dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0)],
-    "convolution": [snnjax.conv2d(3, 3), layer(6)],
+    "delayed and pooled": [axonal(3), snnjax.mean_pool(2), layer(17, recurrent=[axonal(2), dense(17)])],
+    "masked": [layer(dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0))],
+    "convolution": [layer(conv2d(3, 3), recurrent=conv2d(3, 3)), layer(6)],
     "scanned": [layer(9, neurons.izhikevich(), recurrent=True)],
+    "normalised, two ways": [
+        layer(dense(9, bias=False), norm=blocks.batch_norm()),
+        snnjax.residual(layer(9)),
+    ],
 }
 
 
@@ -113,10 +130,11 @@ NETWORKS = {
 def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
     net = network((6, 6, 1), NETWORKS[name], leaky_readout(3))
     inputs = random_spikes(0.3, inputs=36)
-    params = initial(net, inputs, target_activity=0.2)
-    apply = functools.partial(net.apply, state=None, inputs=inputs, lengths=jnp.array([20, 7, 0]))
+    params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(jax.random.key(0))
+    options = {"state": None, "inputs": inputs, "lengths": jnp.array([20, 7, 0]), "stats": stats}
+    apply = functools.partial(net.apply, **options)
     want = apply(straight_through(params))[0]
-    assert float(want.activity[0][0].mean()) > 0
+    assert all(float(rates[0].mean()) > 0 for rates in want.activity.values())
     for implementation in (None, "reference", "composed"):
         got = apply(quantise_network(params), implementation=implementation)[0]
         chex.assert_trees_all_close(
@@ -173,6 +191,6 @@ def test_what_has_no_weights_to_quantise_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^quantise: `weights` must have an output axis, got a number\."):
         quantise(jnp.float32(3))
     for change in (quantise_network, straight_through):
-        text = f"{change.__name__}: `params` must be NetworkParams, got a dict. Make them with network.init(key)."
+        text = f"{change.__name__}: `params` must be a dict by block, got a list. Make them with network.init(key)."
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-            change({})
+            change([])

@@ -53,11 +53,14 @@ class Axonal(Block):
     learn: bool
     per: str
 
+    def count(self, shape: Shape) -> int:
+        """The number of delays."""
+        return {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
+
     def init(self, key: Array, *shapes: Shape, dtype: Any) -> DelayParams:
         """Draw the delays, in the accumulation dtype: in bfloat16 or float16 long delays would be off by steps."""
         (shape,) = shapes
-        count = {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
-        share = jax.random.uniform(key, (count,), jnp.float32, *self.initial) / self.max_delay
+        share = jax.random.uniform(key, (self.count(shape),), jnp.float32, *self.initial) / self.max_delay
         margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
         return DelayParams(
             decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(accumulation_dtype(dtype))

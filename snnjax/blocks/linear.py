@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._quantised import Quantised, scaled
 from snnjax._types import upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
 from snnjax.neurons._drive import EXPECTED_RATE
@@ -98,6 +99,13 @@ class Linear(Block):
         del stats
         bias = None if params.bias is None else one_per_neuron(params.bias, self.out_shape(shape))
         return LinearParams(self.used(params.weights), bias)
+
+
+def rescaled(weights: Any, factor: Array) -> Any:
+    """Weights whose currents are larger by a factor for each output."""
+    if isinstance(weights, Quantised):
+        return weights._replace(scale=(upcast(weights.scale) * factor).astype(weights.dtype))
+    return scaled(upcast(weights), factor).astype(weights.dtype)
 
 
 def normal(key: Array, shape: Shape) -> Array:

@@ -78,7 +78,7 @@ class Integrator(Block):
         """The read-out of the fused op, if it is a leaky integrator of one state."""
         del shape
         form = self.neuron.fused
-        if form is None or form.reset != "none":
+        if form is None or form.reset != "none" or _has_second_state(self.neuron):
             return None
         return Neurons(form, None, self.neuron.surrogate, False, False, None)
 
@@ -88,6 +88,14 @@ class Integrator(Block):
         form = self.neuron.fused
         assert form is not None
         return NeuronOperands(form.constants(self._params(params, shape)), None, None)
+
+
+@functools.cache
+def _has_second_state(neuron: Neuron) -> bool:
+    form = neuron.fused
+    assert form is not None
+    constants = jax.eval_shape(lambda: form.constants(neuron.init(jax.random.key(0), 1)))
+    return constants.second_state is not None
 
 
 @functools.partial(jax.jit, static_argnames=("block",), inline=True)

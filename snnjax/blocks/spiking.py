@@ -125,7 +125,8 @@ class Spiking(Block):
     def out_shape(self, *shapes: Shape) -> Shape:
         """That of the currents."""
         (shape,) = shapes
-        if self.feedback and (fed_back := _shape_through(self.feedback, shape)) != shape:
+        fed_back = _shape_through(self.feedback, shape)
+        if fed_back not in (shape, (math.prod(shape),)):
             fail(
                 f"spiking: `recurrent` must lead back to the {list(shape)} neurons, got {list(fed_back)}. "
                 f"Feed back as many channels, {shape[-1]}."

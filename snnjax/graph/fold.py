@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from snnjax._types import upcast
-from snnjax.blocks.linear import Linear, LinearParams
+from snnjax.blocks.linear import Linear, LinearParams, rescaled
 from snnjax.blocks.norm import Affine
 from snnjax.graph.network import Network, Params, Stats
 
@@ -56,8 +56,5 @@ def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Param
 
 def _times(params: LinearParams, factor: Any, term: Any) -> LinearParams:
     """Weights and bias whose currents are ``factor * currents + term``."""
-    weights, bias = params
-    dtype = weights.dtype
-    bias = term if bias is None else upcast(bias) * factor + term
-    scaled = upcast(weights) * factor.reshape((1,) * (weights.ndim - 1) + (-1,))
-    return LinearParams(scaled.astype(dtype), bias.astype(dtype))
+    bias = term if params.bias is None else upcast(params.bias) * factor + term
+    return LinearParams(rescaled(params.weights, factor), bias.astype(params.weights.dtype))

@@ -10,6 +10,7 @@ from jaxtyping import Array
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.blocks.block import BlockResult, Context, Shape, Signal, flat, shaped
 from snnjax.blocks.delay import DelayState
+from snnjax.blocks.linear import rescaled
 from snnjax.blocks.spiking import SpikingState
 from snnjax.graph.containers import Node
 from snnjax.graph.plan import Fused, FusedLayer
@@ -56,7 +57,7 @@ class _Chain(NamedTuple):
         if layer.norm is None:
             return weights, bias
         factor, term = self.operands(layer.norm)
-        folded = (upcast(weights) * factor.reshape((1,) * (weights.ndim - 1) + (-1,))).astype(weights.dtype)
+        folded = rescaled(weights, factor)
         repeats = math.prod(self.shapes[layer.neuron][0][:-1])
         factor, term = jnp.tile(factor, repeats), jnp.tile(term, repeats)
         return folded, (term if bias is None else upcast(bias) * factor + term).astype(weights.dtype)

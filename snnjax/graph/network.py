@@ -27,6 +27,7 @@ from snnjax._check import (
     short_repr,
 )
 from snnjax._dispatch import IMPLEMENTATIONS
+from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
 from snnjax.blocks.block import Context, Shape, Signal, rounded
 from snnjax.blocks.delay import DelayState
@@ -418,7 +419,8 @@ class Network:
 
 def params_dtype(params: Mapping[str, Any]) -> Any:
     """The dtype of the results of a network: that of its weights."""
-    leaves = [leaf for leaf in jax.tree.leaves(params) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    leaves = jax.tree.leaves(params, is_leaf=lambda leaf: isinstance(leaf, Quantised))
+    leaves = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)]
     weights = [leaf for leaf in leaves if leaf.ndim > 1]
     return (weights or leaves)[0].dtype if leaves else jnp.dtype(jnp.float32)
 

@@ -13,16 +13,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check_choice, fail, short_repr
-from snnjax._network import Network
-from snnjax._network.compare import check_params
-from snnjax._network.specs import NetworkParams
 from snnjax._quantised import any_quantised
 from snnjax._types import RESETS
-from snnjax.nir._chain import chain_of
+from snnjax.graph import Network, fold
+from snnjax.graph.compare import check_params
+from snnjax.graph.network import Params, Stats, params_dtype
 from snnjax.nir._conventions import CONVENTIONS
 from snnjax.nir._export import graph_of
 from snnjax.nir._file import read_graph
@@ -30,12 +30,15 @@ from snnjax.nir._import import network_of
 from snnjax.nir._metadata import facts_of
 from snnjax.nir._read_neurons import Reading
 from snnjax.nir._time import METHODS
+from snnjax.nir._wiring import places_of
 from snnjax.nir._write_neurons import Writing
 
 _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
-def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = "euler") -> Any:
+def to_nir(
+    network: Network, params: Params, *, dt: float, method: str = "euler", stats: Stats | None = None
+) -> Any:
     r"""Convert a network to a NIR graph, for `from_nir` and for other libraries and chips.
 
     NIR uses continuous time. A decay :math:`\alpha` per step becomes a time constant, and a gain of 1 a resistance:
@@ -47,42 +50,50 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
 
     Integrate-and-fire neurons get ``r = 1 / dt``, delays ``delay * dt``. Images become [channels, height, width], and
     the weights after them are reordered accordingly. Neurons with the reset "none" become an integrator and a
-    Threshold.
+    Threshold. Signals that are added, as in `snnjax.residual`, become several edges to one node. Norms behind
+    connections become part of their weights, and dropout, which does nothing outside of training, is left out.
 
-    What NIR cannot express is stored as metadata, which `from_nir` reads and others ignore: `dt`; the reset "subtract"
-    (NIR only knows the reset to a value); capacity, second threshold, named surrogate, what is learned; raw decays and
-    delays, masks. A custom surrogate is a function and is replaced by the default one.
+    What NIR cannot express is stored as metadata, which `from_nir` reads and others ignore: `dt`; the names of blocks;
+    the reset "subtract" (NIR only knows the reset to a value); capacity, second threshold, named surrogate, what is
+    learned; raw decays and delays, masks. A custom surrogate is a function and is replaced by the default one.
 
     Args:
-        network: a network of `integrate_and_fire`, `lif` or `current_lif` layers.
+        network: a network of `integrate_and_fire`, `lif`, `current_lif` and `leaky_integrator` neurons, with any
+            branches that are added.
         params: its parameters.
         dt: length of a step, in the unit of time that the reader expects, which is seconds in most libraries.
         method: how the reader discretises time constants: "euler" (snnTorch, Norse, Spyx) or "exact" (Sinabs).
+        stats: its statistics, if it has norms.
 
     Returns:
         A `nir.NIRGraph`.
 
     Raises:
-        ValueError: if NIR has no node for something (other neurons, asymmetric padding, one-dimensional pooling,
-            recurrent layers of images, weights of 8 bits), or `dt` is not positive.
+        ValueError: if NIR has no node for something (other neurons, joins that do not add, norms that are not behind a
+            connection, asymmetric padding, one-dimensional pools, dense recurrent connections of images, weights of 8
+            bits), or `dt` is not positive.
 
     Example:
         >>> import jax, snnjax
         >>> net = snnjax.network(3, [snnjax.layer(4)], snnjax.leaky_readout(2))
         >>> graph = to_nir(net, net.init(jax.random.key(0)), dt=1e-3)
         >>> list(graph.nodes)
-        ['input', 'weights_0', 'neurons_0', 'weights_readout', 'neurons_readout', 'output']
+        ['input', 'layer_0_connection', 'layer_0_neuron', 'readout_connection', 'readout_neuron', 'output']
     """
     if not isinstance(network, Network):
         actual = short_repr(network)
         fail(f"to_nir: `network` must be a network, got {actual}. Make it with snnjax.network(...).")
-    check_params("to_nir", params, network.layers, network.readout)
+    check_params("to_nir", params, network.nodes, network.in_shapes)
     _check_dt("to_nir", dt)
     check_choice("to_nir", "method", method, METHODS)
     if any_quantised(params):
         hint = "Pass those that quantise_network was given"
         fail(f"to_nir: `params` must have floating-point weights, got int8. {hint}.")
-    dtype = params.layers[0].weights.dtype
+    if missing := network.init_stats(jax.random.key(0)).keys() - (stats or {}).keys():
+        hint = "Pass stats= those of the training"
+        fail(f"to_nir: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
+    network, params, _ = fold(network, params, stats or {})
+    dtype = params_dtype(params)
     stored = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
     return graph_of(network, params, Writing(float(dt), method, stored), {"dtype": jnp.dtype(dtype).name})
 
@@ -94,11 +105,11 @@ def from_nir(
     method: str | None = None,
     reset: str | None = None,
     writer: str = "nir",
-) -> tuple[Network, NetworkParams]:
+) -> tuple[Network, Params]:
     r"""Convert a NIR graph to a network and its parameters.
 
-    The nodes must be one chain from Input to Output; recurrence is by edges, and subgraphs are inlined.
-    In steps of `dt`:
+    Each node becomes a block of its name; several edges to a node add up, and subgraphs are inlined. Spikes may come
+    back to their neurons, by edges through weights and delays; there are no other cycles. In steps of `dt`:
 
     .. math::
 
@@ -107,10 +118,10 @@ def from_nir(
             \qquad v' = v_\mathrm{reset} \text{ after a spike}
 
     starting from `v_reset`, or 0 without reset; Euler's gain is ``r dt / tau``. Recurrent edges carry the spikes of the
-    previous step. Gains other than 1 and ``1 - decay``, Scale nodes, and consecutive weights are merged into the
-    weights, v_leak into the bias. Neurons without spikes at the end are the read-out; a bare Affine there is a read-out
-    that only passes on its current. An image is flat and (height, width, channels) here: reorder data ``[time, batch,
-    channels, height, width]`` with ``moveaxis(x, 2, -1).reshape(*x.shape[:2], -1)``.
+    previous step. Gains other than 1 and ``1 - decay`` and Scale nodes are merged into weights, v_leak into a bias; a
+    node ``x/scale`` is added where there are none. Several Inputs and Outputs are those of a network with several, by
+    their names. Images are (height, width, channels) here: reorder data ``[time, batch, channels, height, width]`` with
+    ``moveaxis(x, 2, -1)``.
 
     A graph from `to_nir`, read with its stored `dt` and `method`, gives the outputs of its network bit for bit, in
     every dtype; read with another `dt`, or modified, it follows its time constants.
@@ -133,8 +144,8 @@ def from_nir(
         >>> net = snnjax.network(3, [snnjax.layer(4)], snnjax.leaky_readout(2))
         >>> nir.write("network.nir", to_nir(net, net.init(jax.random.key(0)), dt=1e-3))
         >>> same, params = from_nir("network.nir")
-        >>> same.layers[0].num_neurons, params.layers[0].weights.shape
-        (4, (3, 4))
+        >>> same.out_shape, params["layer_0/connection"].weights.shape
+        ((2,), (3, 4))
     """
     import nir
 
@@ -157,7 +168,7 @@ def from_nir(
     dtype = facts_of("the graph", graph).get("dtype", "float32")
     check_choice("from_nir", "graph.metadata['snnjax'].dtype", dtype, _DTYPES)
     reading = Reading(float(dt), method or said, convention, reset)
-    return network_of(chain_of(graph), reading, jnp.dtype(dtype))
+    return network_of(places_of(graph), reading, jnp.dtype(dtype))
 
 
 def _check_dt(op: str, dt: Any) -> None:

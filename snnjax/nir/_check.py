@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from snnjax._check import MAX_SIZE, fail, plural, short_repr
-from snnjax.nir._layout import Shape, channels_first, from_channels_first
+from snnjax.nir._layout import Layout
 
 # A file may declare any length: sizes beyond any machine are rejected before allocation.
 MAX_NEURONS = MAX_SIZE
@@ -27,12 +27,12 @@ def numbers(name: str, node: Any, field: str) -> np.ndarray:
     return array
 
 
-def per_neuron(name: str, node: Any, field: str, shape: Shape) -> np.ndarray:
+def per_neuron(name: str, node: Any, field: str, layout: Layout) -> np.ndarray:
     """A field of a node as one value per neuron, in our order."""
     given = numbers(name, node, field)
-    values = from_channels_first(given, shape)
+    values = layout.ours(given)
     if values is None:
-        expected = f"have values of shape {list(channels_first(shape))} in {name}.{field}"
+        expected = f"have values of shape {list(layout.theirs)} in {name}.{field}"
         hint = "Write one value per neuron, or one for all"
         fail(f"from_nir: `graph` must {expected}, got {list(given.shape)}. {hint}.")
     return values

@@ -1,198 +1,309 @@
 """Convert a network and its parameters to a graph."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from snnjax._check import fail
-from snnjax._network import Network
-from snnjax._network.connections import Fitted
-from snnjax._network.delays import Axonal
-from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec
-from snnjax.nir._layout import Shape, channels_first, rows_to_channels_first, to_channels_first
+from snnjax.blocks.block import Block
+from snnjax.blocks.conv import Convolve
+from snnjax.blocks.delay import Axonal
+from snnjax.blocks.dense import Dense
+from snnjax.blocks.join import Join
+from snnjax.blocks.pool import Flatten, Pool
+from snnjax.blocks.readout import Integrator
+from snnjax.blocks.spiking import Spiking
+from snnjax.graph import Network, Node
+from snnjax.graph.network import Params
+from snnjax.nir._layout import Layout, Shape, channels_first
 from snnjax.nir._metadata import written
 from snnjax.nir._write_neurons import Writing, nodes_of
-from snnjax.ops._convolution import Convolution
-from snnjax.ops.pool_spikes import Pooling
 
-# The kinds of connections that `_add_connection` writes, besides dense weights.
-_PARTS = (Pooling, Convolution)
+
+class _Written(NamedTuple):
+    """The signal of a node of the network in the graph."""
+
+    names: tuple[str, ...]  # of the nodes whose signals add up to it
+    layout: Layout
+    join: str | None = None  # the block that adds them
 
 
 class _Graph:
-    """A graph under construction, a chain of nodes."""
+    """A graph under construction."""
 
-    def __init__(self, first: Any) -> None:
-        self.nodes: dict[str, Any] = {"input": first}
+    def __init__(self, network: Network, params: Params, writing: Writing) -> None:
+        self.network, self.params, self.writing = network, params, writing
+        self.nodes: dict[str, Any] = {}
         self.edges: list[tuple[str, str]] = []
-        self.last = "input"
+        self.signals: dict[str, _Written] = {}  # by the names of inputs and nodes of the network
 
-    def add(self, name: str, node: Any) -> None:
-        """Put a node after the last one."""
-        self.nodes[name] = node
-        self.edges.append((self.last, name))
-        self.last = name
+    def add(self, name: str, node: Any, sources: tuple[str, ...]) -> str:
+        """Add a node that receives `sources`; return its name, in which no library minds a character."""
+        free = name.replace("/", "_").replace(".", "_")
+        while free in self.nodes:
+            free += "_"
+        self.nodes[free] = node
+        self.edges += [(source, free) for source in sources]
+        return free
 
-    def add_loop(self, neuron: str, way: list[tuple[str, Any]]) -> None:
-        """Feed the spikes of the last node back to `neuron`."""
-        before = self.last
-        for name, node in way:
-            self.nodes[name] = node
-            self.edges.append((before, name))
-            before = name
-        self.edges.append((before, neuron))
+    def add_input(self, name: str, shape: Shape) -> None:
+        """Add an input of the network."""
+        import nir
+
+        node = nir.Input(input_type={"input": _axes(channels_first(shape))}, metadata=written({"name": name}))
+        self.signals[name] = _Written((self.add(name, node, ()),), Layout.of(shape))
+
+    def add_output(self, name: str | None, source: str) -> None:
+        """Add an output of the network; the only one has no name."""
+        import nir
+
+        signal = self.signals[source]
+        facts = {} if name is None else {"name": name}
+        node = nir.Output(
+            output_type={"output": _axes(signal.layout.theirs)}, metadata=written(facts | _join(signal))
+        )
+        self.add("output" if name is None else name, node, signal.names)
+
+    def take(self, node: Node) -> None:
+        """Add a node of the network."""
+        signals = [self.signals[source] for source in node.sources]
+        if node.block.is_skipped(train=False):
+            self.signals[node.name] = signals[0]
+        elif isinstance(node.block, Join) and node.block.how == "add":
+            self.signals[node.name] = _sum(node.name, signals)
+        else:
+            writer = _WRITERS.get(type(node.block))
+            if writer is None:
+                fail(
+                    f"to_nir: `network` must hold blocks that NIR has nodes for, got {node.block.kind} in "
+                    f"{node.name!r}. Replace it, or save the network in a checkpoint of snnjax.train."
+                )
+            self.signals[node.name] = writer(self, node, signals[0])
 
 
-def graph_of(network: Network, params: NetworkParams, writing: Writing, facts: dict[str, Any]) -> Any:
-    """The graph: a chain of nodes, and loops for recurrent layers."""
+def graph_of(network: Network, params: Params, writing: Writing, facts: dict[str, Any]) -> Any:
+    """The graph: a node for each block but joins, which are several edges to one node."""
     import nir
 
-    graph = _Graph(nir.Input(input_type={"input": _axes(network.input_shape)}))
-    for index, (spec, layer_params) in enumerate(zip(network.layers, params.layers, strict=True)):
-        _add_layer(graph, str(index), spec, layer_params, writing)
-    shape = network.layers[-1].fitted.out_shape
-    if network.readout is not None and params.readout is not None:
-        spec, layer_params, where = network.readout, params.readout, "the read-out"
-        shape = spec.fitted.out_shape
-        _add_connection(graph, "readout", spec, layer_params, writing)
-        for node in nodes_of(where, spec.neuron, layer_params.neuron, shape, writing, {}):
-            graph.add("neurons_readout", node)
-    graph.add("output", nir.Output(output_type={"output": _axes(shape)}))
+    graph = _Graph(network, params, writing)
+    for name, shape in network.inputs:
+        graph.add_input(name, shape)
+    for node in network.nodes:
+        graph.take(node)
+    for name, source in network.outputs:
+        graph.add_output(None if network.is_single else name, source)
     about = {"dt": writing.dt, "method": writing.method, **written(facts)}
     return nir.NIRGraph(nodes=graph.nodes, edges=graph.edges, metadata=about)
 
 
 def _axes(shape: Shape) -> np.ndarray:
-    return np.array(channels_first(shape))
+    return np.array(shape)
 
 
-def _add_layer(graph: _Graph, index: str, spec: LayerSpec, params: LayerParams, writing: Writing) -> None:
+def _join(signal: _Written) -> dict[str, Any]:
+    return {} if signal.join is None else {"join": signal.join}
+
+
+def _facts(node: Node, signal: _Written) -> dict[str, Any]:
+    """What the metadata say of every node."""
+    return {"name": node.name, **_join(signal)}
+
+
+def _sum(name: str, signals: list[_Written]) -> _Written:
+    """The sum of signals, as several edges to those who receive it."""
+    names = tuple(each for signal in signals for each in signal.names)
+    first = signals[0].layout
+    if len(set(names)) < len(names):
+        hint = "Put a block on one of the ways"
+        fail(f"to_nir: `network` must add a signal once, got {name!r}, which adds one to itself. {hint}.")
+    if not all(signal.layout.fits(first) for signal in signals):
+        fail(
+            f"to_nir: `network` must add neurons in one order, got a flattened image and others in {name!r}. "
+            "Flatten behind the join."
+        )
+    return _Written(names, first, name)
+
+
+def _flatten(graph: _Graph, node: Node, signal: _Written) -> _Written:
+    image, shape = signal.layout.image, graph.network.shapes[node.name]
+    if len(signal.layout.theirs) == 1:
+        return signal
+    name = _add_flatten(graph, node.name, signal, _facts(node, signal))
+    return _Written((name,), Layout(shape, image, is_flat=True))
+
+
+def _add_flatten(graph: _Graph, name: str, signal: _Written, facts: dict[str, Any]) -> str:
     import nir
 
-    where, shape = f"layer {index}", spec.fitted.out_shape
-    facts = {
-        "capacity": spec.capacity,
-        "second_threshold": spec.second_threshold,
-        "per_channel": spec.per_channel,
+    # Start and end are explicit: NIR's default does not flatten the channels.
+    first = {"input": _axes(signal.layout.theirs)}
+    node = nir.Flatten(input_type=first, start_dim=0, end_dim=-1, metadata=written(facts))
+    return graph.add(name, node, signal.names)
+
+
+def _pool(graph: _Graph, node: Node, signal: _Written) -> _Written:
+    import nir
+
+    pooling = node.block.pooling(signal.layout.shape)  # type: ignore[attr-defined]
+    if len(pooling.window) != 2:
+        fail(
+            f"to_nir: `network` must pool in two dimensions, as NIR does, got one in {node.name!r}. "
+            "Pool only images."
+        )
+    make, window = nir.AvgPool2d if pooling.mean else nir.SumPool2d, np.array(pooling.window)
+    about = written(_facts(node, signal))
+    made = make(kernel_size=window, stride=window, padding=np.zeros(2, int), metadata=about)
+    return _Written((graph.add(node.name, made, signal.names),), Layout.of(pooling.out_shape))
+
+
+def _delay(graph: _Graph, node: Node, signal: _Written) -> _Written:
+    facts = _facts(node, signal)
+    made = delay_node(node.block, graph.params[node.name], signal.layout, graph.writing, facts)
+    return _Written((graph.add(node.name, made, signal.names),), signal.layout)
+
+
+def delay_node(block: Any, params: Any, layout: Layout, writing: Writing, facts: dict[str, Any]) -> Any:
+    """Delays."""
+    import nir
+
+    steps, raw = np.asarray(block.delays(params, layout.shape), np.float64), params.raw_delay
+    about = {
+        "max_delay": block.max_delay,
+        "initial": list(block.initial),
+        "learn": block.learn,
+        "per": block.per,
     }
-    if spec.delays is not None and params.delays is not None:
-        graph.add(f"delay_{index}", _delay(spec.delays, params.delays.inputs, spec.fitted.in_shape, writing))
-    _add_connection(graph, index, spec, params, writing)
-    first = f"neurons_{index}"
-    for node in nodes_of(where, spec.neuron, params.neuron, shape, writing, facts):
-        graph.add(first if graph.last != first else f"threshold_{index}", node)
-    if params.recurrent is None:
-        return
-    way: list[tuple[str, Any]] = []
-    if spec.delays is not None and params.delays is not None and params.delays.recurrent is not None:
-        way.append((f"recurrent_delay_{index}", _delay(spec.delays, params.delays.recurrent, shape, writing)))
-    weights = np.asarray(params.recurrent, writing.dtype)
-    graph.add_loop(first, [*way, (f"recurrent_{index}", nir.Linear(weight=weights.T.copy()))])
+    metadata = written({**facts, "delays": about}, raw_delay=np.asarray(raw, writing.dtype))
+    return nir.Delay(delay=layout.written(steps * writing.dt).astype(writing.dtype), metadata=metadata)
 
 
-def _delay(spec: Axonal, raw: Any, shape: Shape, writing: Writing) -> Any:
+def _weights(graph: _Graph, node: Node, signal: _Written) -> _Written:
+    facts, layout, shape = _facts(node, signal), signal.layout, graph.network.shapes[node.name]
+    sources = signal.names
+    if isinstance(node.block, Dense) and len(layout.theirs) > 1:
+        name = _add_flatten(graph, f"{node.name}/flatten", signal, {"added": True, **_join(signal)})
+        sources, facts = (name,), {"name": node.name}
+    made = weights_node(node.name, node.block, graph.params[node.name], layout, graph.writing, facts)
+    return _Written((graph.add(node.name, made, sources),), Layout.of(shape))
+
+
+def weights_node(
+    where: str, block: Any, params: Any, layout: Layout, writing: Writing, facts: dict[str, Any]
+) -> Any:
+    """Dense weights or a convolution."""
     import nir
 
-    steps = np.asarray(spec.steps(raw, shape), np.float64)
-    facts = {
-        "max_delay": spec.max_delay,
-        "initial": list(spec.initial) if isinstance(spec.initial, tuple) else spec.initial,
-        "learn": spec.learn,
-        "per": spec.per,
-    }
-    delay = to_channels_first(steps * writing.dt, shape).astype(writing.dtype)
-    return nir.Delay(
-        delay=delay, metadata=written({"delays": facts}, raw_delay=np.asarray(raw, writing.dtype))
-    )
-
-
-def _add_connection(
-    graph: _Graph, index: str, spec: LayerSpec | ReadoutSpec, params: LayerParams, writing: Writing
-) -> None:
-    """Add pooling, and the weights after it."""
-    import nir
-
-    fitted = spec.fitted
-    _check_parts(fitted)
-    pooling, shape = fitted.connection.pooling, fitted.in_shape
-    if pooling is not None:
-        if len(pooling.window) != 2:
-            fail("to_nir: `network` must pool in two dimensions, as NIR does, got one. Pool only images.")
-        make = nir.AvgPool2d if pooling.mean else nir.SumPool2d
-        window = np.array(pooling.window)
-        graph.add(f"pool_{index}", make(kernel_size=window, stride=window, padding=np.zeros(2, int)))
-        shape = pooling.out_shape
-    weights = np.asarray(fitted.masked(params.weights), writing.dtype)
+    weights = np.asarray(block.used(params.weights), writing.dtype)
     bias = None if params.bias is None else np.asarray(params.bias, writing.dtype)
-    if fitted.connection.convolution is not None:
-        graph.add(f"weights_{index}", _convolution(index, fitted, weights, bias))
-        return
-    if len(shape) > 1:
-        # Start and end are explicit: NIR's default does not flatten the channels.
-        first = {"input": _axes(shape)}
-        graph.add(f"flatten_{index}", nir.Flatten(input_type=first, start_dim=0, end_dim=-1))
-    mask = None if fitted.mask is None else fitted.mask.entries.astype(np.uint8)
-    metadata = {} if mask is None else written({}, mask=mask)
-    matrix = np.ascontiguousarray(rows_to_channels_first(weights, shape).T)
+    if isinstance(block, Convolve):
+        return _convolution(where, block.geometry(layout.shape), weights, bias, facts)
+    mask = None if block.mask is None else block.mask.entries.astype(np.uint8)
+    metadata, matrix = written(facts, mask=mask), np.ascontiguousarray(weights[layout.order].T)
     if bias is None:
-        graph.add(f"weights_{index}", nir.Linear(weight=matrix, metadata=metadata))
-    else:
-        graph.add(f"weights_{index}", nir.Affine(weight=matrix, bias=bias, metadata=metadata))
+        return nir.Linear(weight=matrix, metadata=metadata)
+    return nir.Affine(weight=matrix, bias=bias, metadata=metadata)
 
 
-def _check_parts(fitted: Fitted) -> None:
-    """Check that an unsupported kind of connection is not mistaken for dense weights."""
-    for part in fitted.connection.parts:
-        if not isinstance(part, _PARTS):
-            fail(
-                f"to_nir: `network` must hold connections that are written as NIR, got {part.words}. "
-                "Replace it with dense weights or a convolution."
-            )
-
-
-def _convolution(index: str, fitted: Fitted, weights: np.ndarray, bias: np.ndarray | None) -> Any:
+def _convolution(
+    where: str, geometry: Any, weights: np.ndarray, bias: np.ndarray | None, facts: dict[str, Any]
+) -> Any:
     import nir
 
-    convolution = fitted.connection.convolution
-    assert convolution is not None
-    space = len(convolution.kernel)
+    space = len(geometry.kernel)
     kernels = np.ascontiguousarray(np.moveaxis(weights, (-1, -2), (0, 1)))
-    lengths = convolution.shape[:-1]
+    lengths = geometry.shape[:-1]
     common = {
         "weight": kernels,
-        "groups": convolution.groups,
-        "bias": np.zeros(convolution.channels_out, weights.dtype) if bias is None else bias,
-        "metadata": written({"bias": bias is not None}),
+        "groups": geometry.groups,
+        "bias": np.zeros(geometry.channels_out, weights.dtype) if bias is None else bias,
+        "metadata": written({**facts, "bias": bias is not None}),
     }
-    padding = _padding(index, convolution)
+    padding = _padding(where, geometry)
     if space == 1:
         single = padding if isinstance(padding, str) else padding[0]
         node = nir.Conv1d(
-            input_shape=lengths[0], stride=convolution.strides[0], padding=single, dilation=1, **common
+            input_shape=lengths[0], stride=geometry.strides[0], padding=single, dilation=1, **common
         )
     else:
-        pair = (lengths[0], lengths[1])
-        node = nir.Conv2d(
-            input_shape=pair,
-            stride=(convolution.strides[0], convolution.strides[1]),
-            padding=padding,
-            dilation=(1, 1),
-            **common,
-        )
+        pair, strides = (lengths[0], lengths[1]), (geometry.strides[0], geometry.strides[1])
+        node = nir.Conv2d(input_shape=pair, stride=strides, padding=padding, dilation=(1, 1), **common)
     # NIR 1.0.8 assumes square kernels and ungrouped channels.
-    node.input_type, node.output_type = (
-        {"input": _axes(convolution.shape)},
-        {"output": _axes(convolution.out_shape)},
-    )
+    node.input_type = {"input": _axes(channels_first(geometry.shape))}
+    node.output_type = {"output": _axes(channels_first(geometry.out_shape))}
     return node
 
 
-def _padding(index: str, convolution: Any) -> Any:
+def _padding(where: str, geometry: Any) -> Any:
     """Zeros on each side, if symmetric; else "same", if that is equivalent."""
-    if all(low == high for low, high in convolution.padding):
-        return tuple(low for low, _ in convolution.padding)
-    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in convolution.kernel)
-    if not (convolution.padding == same and all(stride == 1 for stride in convolution.strides)):
-        actual = f"{convolution.padding} in layer {index}"
-        fail(f"to_nir: `network` must pad both sides alike, got {actual}. Pad them so, or use an odd kernel.")
+    if all(low == high for low, high in geometry.padding):
+        return tuple(low for low, _ in geometry.padding)
+    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in geometry.kernel)
+    if not (geometry.padding == same and all(stride == 1 for stride in geometry.strides)):
+        hint = "Pad them so, or use an odd kernel"
+        fail(f"to_nir: `network` must pad both sides alike, got {geometry.padding} in {where!r}. {hint}.")
     return "same"
+
+
+def _neurons(graph: _Graph, node: Node, signal: _Written) -> _Written:
+    block: Any = node.block
+    facts, params = _facts(node, signal), graph.params[node.name]
+    if isinstance(block, Spiking):
+        facts |= {
+            "capacity": block.capacity,
+            "second_threshold": block.second_threshold,
+            "per_channel": block.per_channel,
+        }
+        params = params.neuron
+    sources, names = signal.names, [node.name, f"{node.name}/threshold"]
+    made = nodes_of(node.name, block.neuron, params, signal.layout, graph.writing, facts)
+    written_names = []
+    for name, each in zip(names, made, strict=False):
+        sources = (graph.add(name, each, sources),)
+        written_names += sources
+    if isinstance(block, Spiking) and block.feedback:
+        _add_feedback(graph, node, written_names, signal.layout)
+    return _Written(sources, signal.layout)
+
+
+def _add_feedback(graph: _Graph, node: Node, names: list[str], layout: Layout) -> None:
+    """Feed the spikes of neurons back to them."""
+    block: Any = node.block
+    signal, last = layout, names[-1]
+    for part, arrays in zip(block.feedback, graph.params[node.name].recurrent, strict=True):
+        name = f"{node.name}/recurrent"
+        if isinstance(part, Axonal):
+            made = delay_node(part, arrays, signal, graph.writing, {})
+            name += "_delay"
+        elif isinstance(part, Convolve) or (isinstance(part, Dense) and len(signal.theirs) == 1):
+            facts = {"bias": arrays.bias is not None}
+            made = weights_node(node.name, part, arrays, signal, graph.writing, facts)
+            signal = Layout.of(part.out_shape(signal.shape))
+            if layout.is_flat and signal.shape == layout.shape:
+                made, signal = _in_their_order(made, layout), layout
+        else:
+            fail(
+                "to_nir: `network` must have recurrent connections of delays and weights, dense ones for flat "
+                f"neurons, got {part.kind} in {node.name!r}. Replace it."
+            )
+        last = graph.add(name, made, (last,))
+    graph.edges.append((last, names[0]))
+
+
+def _in_their_order(node: Any, layout: Layout) -> Any:
+    """Dense weights to neurons of a flattened image, in NIR's order."""
+    node.weight = np.ascontiguousarray(node.weight[layout.order])
+    if hasattr(node, "bias"):
+        node.bias = np.ascontiguousarray(node.bias[layout.order])
+    return node
+
+
+_WRITERS: dict[type[Block], Callable[[_Graph, Node, _Written], _Written]] = {
+    Dense: _weights,
+    Convolve: _weights,
+    Pool: _pool,
+    Flatten: _flatten,
+    Axonal: _delay,
+    Spiking: _neurons,
+    Integrator: _neurons,
+}

@@ -1,6 +1,7 @@
-"""Convert a chain of nodes to a network and its parameters."""
+"""Convert the nodes of a graph, in order, to a network and its parameters."""
 
 import contextlib
+import dataclasses
 import math
 from typing import Any
 
@@ -8,206 +9,301 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import fail
-from snnjax._network import Network, network
-from snnjax._network.connections import Convolve
-from snnjax._network.delays import Delays
-from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec, layer
-from snnjax.neurons import LeakyIntegratorParams, leaky_integrator
-from snnjax.nir._chain import SPIKING, Chain, Stage, Step
-from snnjax.nir._check import MAX_NEURONS
-from snnjax.nir._layout import Shape, channels_last, per_channel
-from snnjax.nir._metadata import refuse_metadata
-from snnjax.nir._read_connections import Front, Signal, delays_of, front_of
+from snnjax._check import fail, short_repr
+from snnjax._types import accumulation_dtype
+from snnjax.blocks.block import Block
+from snnjax.blocks.delay import DelayParams
+from snnjax.blocks.join import join
+from snnjax.blocks.linear import Linear
+from snnjax.blocks.pool import Flatten, flatten
+from snnjax.blocks.readout import integrator
+from snnjax.blocks.spiking import Spiking, SpikingParams, spiking
+from snnjax.graph import Network, Node
+from snnjax.graph.network import Params
+from snnjax.nir._check import MAX_NEURONS, per_neuron
+from snnjax.nir._feedback import feedback_of
+from snnjax.nir._layout import Layout, Shape, channels_last, per_channel
+from snnjax.nir._metadata import facts_of, refuse_metadata
+from snnjax.nir._read_connections import (
+    Signal,
+    Weights,
+    check_flatten,
+    delays_of,
+    identity_of,
+    pool_of,
+    weights_of,
+)
 from snnjax.nir._read_neurons import Cell, Reading, cell_of
-from snnjax.nir._time import raw_of_leak
+from snnjax.nir._wiring import INTEGRATORS, NEURONS, WEIGHTS, Place, Step
 
 # The number of axes that the first node expects.
 _AXES = {"Affine": 1, "Linear": 1, "Conv1d": 2}
-# The raw parameter of no delay: exactly 0 if delays are rounded, close to 0 if they are learned.
-_RAW_NO_DELAY = -16.0
 
 
-def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, NetworkParams]:
-    """The network of the stages, and its parameters."""
-    shape = _input_shape(chain)
-    signal, items, params = Signal(shape), [], []
-    stages = _with_thresholds(chain.stages)
-    for index, (stage, threshold) in enumerate(stages):
-        is_last = index + 1 == len(stages)
-        arrays, spec, signal = _stage(stage, threshold, signal, reading, is_last)
-        items += arrays[:-1]
-        params.append(arrays[-1])
-        items.append(spec)
-    spikes = [isinstance(spec, LayerSpec) for spec in items]
-    if not any(spikes):
-        fail("from_nir: `graph` must hold spiking neurons, got none. Put LIF neurons before the last ones.")
-    specs, readout = items[:-1], items[-1]
-    made = network(shape, specs, readout)
-    cast = jax.tree.map(lambda array: jnp.asarray(array, dtype), params)
-    if made.readout is None:
-        return made, NetworkParams(tuple(cast), None)
-    return made, NetworkParams(tuple(cast[:-1]), cast[-1])
+def network_of(places: tuple[Place, ...], reading: Reading, dtype: Any) -> tuple[Network, Params]:
+    """The network of the nodes, and its parameters."""
+    builder = _Builder(places, reading)
+    for place in places:
+        builder.take(place)
+    return builder.network(), {name: _cast(arrays, dtype) for name, arrays in builder.params().items()}
 
 
-def _input_shape(chain: Chain) -> Shape:
-    """The shape of the inputs in our order, without leading axes for batch and time, which some libraries write."""
-    given = chain.shape
+def _cast(params: Any, dtype: Any) -> Any:
+    """Arrays in the dtype of a network's weights; delays stay in that of its sums."""
+
+    def cast(part: Any) -> Any:
+        wanted = accumulation_dtype(dtype) if isinstance(part, DelayParams) else dtype
+        return jax.tree.map(lambda array: jnp.asarray(array, wanted), part)
+
+    return jax.tree.map(cast, params, is_leaf=lambda part: isinstance(part, DelayParams))
+
+
+class _Builder:
+    """A network under construction, node by node of the graph."""
+
+    def __init__(self, places: tuple[Place, ...], reading: Reading) -> None:
+        self.reading = reading
+        self.kinds = {place.step.name: place.step.kind for place in places}
+        self.inputs: dict[str, Shape] = {}
+        self.nodes: dict[str, Node] = {}
+        self.weights: dict[str, Weights] = {}  # of the nodes that are connections, by their names
+        self.others: dict[str, Any] = {}  # parameters of other nodes
+        self.outputs: list[tuple[str, str]] = []
+        self.is_single = True
+        self.signals: dict[str, Signal] = {}  # by the names in the graph
+        self.sums: dict[tuple[str, ...], Signal] = {}
+        self.alone: set[str] = set()  # nodes whose signal one other node receives
+
+    def network(self) -> Network:
+        """The network."""
+        nodes = []
+        for name, node in self.nodes.items():
+            if name in self.weights:
+                weights = self.weights[name]
+                node = node._replace(
+                    block=dataclasses.replace(weights.block, bias=weights.params.bias is not None)
+                )
+            nodes.append(node)
+        return Network(tuple(self.inputs.items()), tuple(nodes), tuple(self.outputs), self.is_single, ())
+
+    def params(self) -> Params:
+        """Its parameters, in float64."""
+        return {name: weights.params for name, weights in self.weights.items()} | self.others
+
+    def take(self, place: Place) -> None:
+        """Add a node of the graph."""
+        step, takers = (
+            place.step,
+            {
+                "Output": self._output,
+                "Scale": self._scale,
+                "Flatten": self._flatten,
+                "SumPool2d": self._pool,
+                "AvgPool2d": self._pool,
+                "Delay": self._delay,
+                **dict.fromkeys(WEIGHTS, self._weights),
+                **dict.fromkeys(NEURONS, self._neurons),
+            },
+        )
+        if step.kind == "Input":
+            name, shape = self._name(step), _input_shape(place, self.kinds)
+            self.inputs[name] = shape
+            self.signals[step.name] = Signal(name, Layout.of(shape))
+        else:
+            takers[step.kind](place, self._received(place))
+
+    def _name(self, step: Step) -> str:
+        """The name of a node in the network: the one that it had before `to_nir`, else that in the graph."""
+        name = facts_of(step.name, step.node).get("name", step.name)
+        if not isinstance(name, str) or not name or name in (*self.nodes, *self.inputs):
+            refuse_metadata(step.name, f"the name {short_repr(name)}")
+        return name
+
+    def _fresh(self, name: str) -> str:
+        """A name for a node that the graph does not have."""
+        while name in self.nodes or name in self.inputs or name in self.kinds:
+            name += "_"
+        return name
+
+    def _add(self, place: Place, block: Block, signal: Signal, layout: Layout, factor: Any = None) -> str:
+        """A node of the network for one of the graph."""
+        name = self._name(place.step)
+        self._insert(name, block, (signal.source,), is_alone=len(place.readers) == 1)
+        self.signals[place.step.name] = Signal(name, layout, factor)
+        return name
+
+    def _insert(self, name: str, block: Block, sources: tuple[str, ...], is_alone: bool) -> None:
+        self.nodes[name] = Node(name, block, sources)
+        if is_alone:
+            self.alone.add(name)
+
+    def _received(self, place: Place) -> Signal:
+        """The sum of what a node receives."""
+        if len(place.sources) == 1:
+            return self.signals[place.sources[0]]
+        if place.sources in self.sums:
+            return self.sums[place.sources]
+        step = place.step
+        signals = [self._scaled(self.signals[source], source) for source in place.sources]
+        first, *others = (signal.layout for signal in signals)
+        for other in others:
+            if not other.fits(first):
+                shapes = f"{list(first.theirs)} and {list(other.theirs)}"
+                shapes += " of another order" if first.theirs == other.theirs else ""
+                hint = "Give them the same, for instance by weights"
+                fail(f"from_nir: `graph` must add signals of one shape at {step.name}, got {shapes}. {hint}.")
+        given = facts_of(step.name, step.node).get("join")
+        name = self._fresh(given if isinstance(given, str) and given else f"{step.name}/add")
+        sources = tuple(signal.source for signal in signals)
+        self._insert(name, join("add"), sources, is_alone=self.alone.issuperset(sources))
+        self.sums[place.sources] = Signal(name, first)
+        return self.sums[place.sources]
+
+    def _hosts(self, name: str, *values: np.ndarray | None) -> list[str] | None:
+        """The connections that can take factors and constants in place of a signal; None if there are none.
+
+        Nor are there if others receive their signals too.
+        """
+        if name not in self.alone:
+            return None
+        node = self.nodes[name]
+        if isinstance(node.block, Linear):
+            return [name] if all(map(self.weights[name].takes, values)) else None
+        if not isinstance(node.block, Flatten) and len(node.sources) < 2:
+            return None
+        found = [self._hosts(source, *values) for source in node.sources]
+        return None if None in found else [host for hosts in found for host in hosts or ()]
+
+    def _scaled(
+        self, signal: Signal, name: str, factor: np.ndarray | None = None, offset: np.ndarray | None = None
+    ) -> Signal:
+        """A signal times a factor plus a constant, by the weights before it, or by some of its own."""
+        hosts = None
+        if signal.factor is None:
+            hosts = self._hosts(signal.source, factor, offset)
+        else:
+            factor = signal.factor if factor is None else signal.factor * factor
+        if factor is None and offset is None:
+            return signal
+        if hosts is None:
+            inserted, made = self._fresh(f"{name}/scale"), identity_of(name, signal.layout)
+            self._insert(inserted, made.block, (signal.source,), is_alone=True)
+            self.weights[inserted] = made
+            signal, hosts = Signal(inserted, made.layout), [inserted]
+        for place, host in enumerate(hosts):
+            self.weights[host] = self.weights[host].scaled(name, factor, None if place else offset)
+        return signal
+
+    def _output(self, place: Place, signal: Signal) -> None:
+        signal, facts = self._scaled(signal, place.step.name), facts_of(*place.step)
+        count = sum(kind == "Output" for kind in self.kinds.values())
+        name = facts.get("name", "readout" if count == 1 else place.step.name)
+        if not isinstance(name, str) or name in dict(self.outputs):
+            refuse_metadata(place.step.name, f"the name {short_repr(name)}")
+        self.is_single = count == 1 and "name" not in facts
+        self.outputs.append((name, signal.source))
+
+    def _scale(self, place: Place, signal: Signal) -> None:
+        step = place.step
+        factor = per_neuron(step.name, step.node, "scale", signal.layout)
+        if signal.factor is None and self._hosts(signal.source, factor) is not None:
+            signal = self._scaled(signal, step.name, factor)
+            if len(place.readers) > 1:
+                self.alone.discard(signal.source)
+        else:
+            signal = signal._replace(factor=factor if signal.factor is None else factor * signal.factor)
+        self.signals[step.name] = signal
+
+    def _flatten(self, place: Place, signal: Signal) -> None:
+        check_flatten(place.step, signal)
+        layout = signal.layout
+        if facts_of(*place.step).get("added") is True or len(layout.shape) == 1:
+            self.signals[place.step.name] = signal._replace(
+                layout=layout._replace(is_flat=len(layout.image) > 1)
+            )
+            if len(place.readers) > 1:
+                self.alone.discard(signal.source)
+            return
+        layout = Layout((math.prod(layout.shape),), layout.image, is_flat=True)
+        self._add(place, flatten(), signal, layout, signal.factor)
+
+    def _pool(self, place: Place, signal: Signal) -> None:
+        block, layout, factor = pool_of(place.step, signal)
+        self._add(place, block, signal, layout, factor)
+
+    def _delay(self, place: Place, signal: Signal) -> None:
+        block, params = delays_of(place.step, signal.layout, self.reading.dt)
+        self.others[self._add(place, block, signal, signal.layout, signal.factor)] = params
+
+    def _weights(self, place: Place, signal: Signal) -> None:
+        weights = weights_of(place.step, signal)
+        self.weights[self._add(place, weights.block, signal, weights.layout)] = weights
+
+    def _neurons(self, place: Place, signal: Signal) -> None:
+        """Neurons, with their recurrent connection."""
+        step, spikes = place.step, place.threshold is not None or place.step.kind not in INTEGRATORS
+        cell = cell_of(step, place.threshold, signal.layout, self.reading)
+        feedback, held, bias = feedback_of(
+            place.recurrent, step.name, signal.layout, cell.scale, self.reading.dt
+        )
+        offset = bias if cell.offset is None else cell.offset if bias is None else cell.offset + bias
+        signal = self._scaled(signal, step.name, cell.scale, offset)
+        if spikes:
+            block, neuron = _spiking(step, cell, feedback, signal.layout)
+            self.others[self._add(place, block, signal, signal.layout)] = SpikingParams(neuron, held)
+            return
+        neuron = _of_channels(cell.params, signal.layout.shape)
+        if neuron is None:
+            fail(
+                f"from_nir: `graph` must have one set of constants a channel in {step.name}, which does not spike, "
+                "got pixels that differ. Put a Flatten before it."
+            )
+        self.others[self._add(place, integrator(cell.neuron), signal, signal.layout)] = neuron
+
+
+def _spiking(step: Step, cell: Cell, feedback: tuple[Block, ...], layout: Layout) -> tuple[Spiking, Any]:
+    """The block of neurons that spike, and the parameters of the neurons."""
+    facts, of_channels = cell.facts, _of_channels(cell.params, layout.shape)
+    by_channel = of_channels is not None and facts.get("per_channel") is not False
+    capacity, second = (facts.get(key) for key in ("capacity", "second_threshold"))
+    try:
+        options: Any = {"capacity": capacity, "second_threshold": second, "per_channel": by_channel}
+        block = spiking(cell.neuron, recurrent=feedback, **options)
+    except (TypeError, ValueError) as error:
+        refuse_metadata(step.name, error)
+    if by_channel:
+        return block, of_channels
+    count = math.prod(layout.shape)
+    return block, jax.tree.map(
+        lambda array: array if array.ndim == 0 else np.resize(array, count), cell.params
+    )
+
+
+def _of_channels(params: Any, shape: Shape) -> Any:
+    """The parameters of neurons with one value a channel; None if some differ within one."""
+    found = [
+        array if array.ndim == 0 or array.size == shape[-1] else per_channel(array, shape)
+        for array in jax.tree.leaves(params)
+    ]
+    return (
+        None
+        if any(array is None for array in found)
+        else jax.tree.unflatten(jax.tree.structure(params), found)
+    )
+
+
+def _input_shape(place: Place, kinds: dict[str, str]) -> Shape:
+    """The shape of an input in our order, without leading axes for batch and time, which some libraries write."""
+    given = next(iter(place.step.node.input_type.values()))
     shape: Shape = ()
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         shape = tuple(int(length) for length in np.asarray(given).reshape(-1))
-    first = chain.stages[0].connections[:1]
-    axes = _AXES.get(first[0].kind, 3) if first else 3
+    axes = _AXES.get(kinds[place.readers[0]], 3)
     if len(shape) == axes + 1:
         shape = shape[1:]
     if not (1 <= len(shape) <= 3 and all(length > 0 for length in shape) and math.prod(shape) <= MAX_NEURONS):
-        expected = "have an Input of shape [neurons], [channels, length] or [channels, height, width]"
+        expected = (
+            f"have the shape [neurons], [channels, length] or [channels, height, width] in {place.step.name}"
+        )
         fail(f"from_nir: `graph` must {expected}, got {given}. Write it without batch and time.")
     return channels_last(shape)
-
-
-def _with_thresholds(stages: tuple[Stage, ...]) -> list[tuple[Stage, Step | None]]:
-    """Each stage, with the Threshold directly after its integrators: together they are neurons without reset."""
-    found: list[tuple[Stage, Step | None]] = []
-    for stage in stages:
-        before = found[-1][0] if found else None
-        bare = stage.neuron is not None and stage.neuron.kind == "Threshold" and not stage.connections
-        if (
-            bare
-            and before is not None
-            and before.neuron is not None
-            and before.neuron.kind in ("I", "LI", "CubaLI")
-        ):
-            if before.recurrent is not None:
-                fail(
-                    f"from_nir: `graph` must feed spikes back, got {before.neuron.name}. Start at the "
-                    "Threshold."
-                )
-            found[-1] = (before._replace(recurrent=stage.recurrent), stage.neuron)
-        else:
-            found.append((stage, None))
-    return found
-
-
-def _stage(
-    stage: Stage, threshold: Step | None, signal: Signal, reading: Reading, is_last: bool
-) -> tuple[list[Any], LayerSpec | ReadoutSpec, Signal]:
-    """The items before the layer in the network, and its parameters and specification."""
-    name = "the Output" if stage.neuron is None else stage.neuron.name
-    front = front_of(stage.connections, name, signal, reading.dt)
-    if stage.neuron is None:
-        return (
-            [*front.items, _readout_params(front, _nothing(front))],
-            _readout(front, _nothing(front), name),
-            front.signal,
-        )
-    cell = cell_of(stage.neuron, threshold, front.signal.shape, reading)
-    front = front.scaled(name, cell.scale, cell.offset)
-    if stage.neuron.kind in SPIKING or threshold is not None:
-        params, spec = _layer(stage, front, cell, reading, is_last)
-        return [*front.items, params], spec, front.signal
-    if not is_last or stage.recurrent is not None:
-        fail(
-            "from_nir: `graph` must have non-spiking neurons only at its end, and none that feed back, got "
-            f"{name}. Write spiking neurons, or a Threshold directly after it."
-        )
-    return [*front.items, _readout_params(front, cell)], _readout(front, cell, name), front.signal
-
-
-def _nothing(front: Front) -> Cell:
-    """A read-out that passes on its current: a leaky integrator with decay 0."""
-    raw: Any = raw_of_leak(np.ones(front.signal.shape[-1]))
-    return Cell(leaky_integrator(normalize=False), LeakyIntegratorParams(raw))
-
-
-def _readout(front: Front, cell: Cell, name: str) -> ReadoutSpec:
-    if isinstance(front.connection, Convolve):
-        fail(
-            f"from_nir: `graph` must have dense weights before {name}, which does not spike, got a "
-            "convolution. Put a Flatten and an Affine before it."
-        )
-    if front.delays is not None:
-        fail(
-            f"from_nir: `graph` must have no delays before {name}, got a Delay. Put spiking neurons after it."
-        )
-    return ReadoutSpec(front.connection, cell.neuron, front.bias is not None)
-
-
-def _readout_params(front: Front, cell: Cell) -> LayerParams:
-    weights: Any = front.weights
-    bias: Any = front.bias
-    return LayerParams(weights, bias, None, cell.params)
-
-
-def _layer(
-    stage: Stage, front: Front, cell: Cell, reading: Reading, is_last: bool
-) -> tuple[LayerParams, LayerSpec]:
-    assert stage.neuron is not None
-    shape, facts = front.signal.shape, cell.facts
-    recurrent, bias, raw_back, delays = _recurrence(stage, front, cell, reading)
-    of_channels = jax.tree.map(lambda array: _of_channels(array, shape), cell.params)
-    by_channel = all(array is not None for array in jax.tree.leaves(of_channels, is_leaf=lambda x: x is None))
-    by_channel = by_channel and facts.get("per_channel") is not False
-    neuron = of_channels if by_channel else jax.tree.map(lambda array: _of_neurons(array, shape), cell.params)
-    raw: Any = front.raw_delays
-    weights: Any = front.weights
-    if delays is not None and raw is None:
-        raw = np.full(1, _RAW_NO_DELAY)
-    layer_delays = None if delays is None else Delays(raw, raw_back if recurrent is not None else None)
-    options = {"recurrent": recurrent is not None, "bias": bias is not None, "per_channel": by_channel}
-    try:
-        capacity, second = (None if is_last else facts.get(key) for key in ("capacity", "second_threshold"))
-        spec = layer(
-            front.connection,
-            cell.neuron,
-            delays=delays,
-            capacity=capacity,
-            second_threshold=second,
-            **options,
-        )
-    except (TypeError, ValueError) as error:
-        refuse_metadata(stage.neuron.name, error)
-    return LayerParams(weights, bias, recurrent, neuron, layer_delays), spec
-
-
-def _of_channels(array: np.ndarray, shape: Shape) -> np.ndarray | None:
-    if array.ndim == 0 or array.size == shape[-1]:
-        return array
-    return per_channel(array, shape)
-
-
-def _of_neurons(array: np.ndarray, shape: Shape) -> np.ndarray:
-    return array if array.ndim == 0 else np.resize(array, math.prod(shape))
-
-
-def _recurrence(stage: Stage, front: Front, cell: Cell, reading: Reading) -> Any:
-    """Recurrent weights, the bias including theirs, and the delays of both paths."""
-    assert stage.neuron is not None
-    way, name, delays = stage.recurrent, stage.neuron.name, front.delays
-    if way is None:
-        return None, front.bias, None, delays
-    if len(front.signal.shape) != 1:
-        fail(
-            f"from_nir: `graph` must have neurons with one axis at {name}, which feed back, got "
-            f"{list(front.signal.shape)}. Write a Flatten and an Affine before it."
-        )
-    raw_back = None
-    if way and way[0].kind == "Delay":
-        delays_back, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
-        # Both paths share one longest delay.
-        if delays not in (None, delays_back):
-            fail(
-                f"from_nir: `graph` must have one longest delay on both paths to {name}, "
-                f"got another in {way[0].name}. Give both the same longest delay."
-            )
-        way, delays = way[1:], delays_back
-    elif delays is not None:
-        raw_back = np.full(1, _RAW_NO_DELAY)
-    back = front_of(way, name, front.signal, reading.dt).scaled(name, cell.scale, None)
-    if not (back.weights.shape == (front.signal.shape[0],) * 2 and back.delays is None):
-        actual = f"weights {list(back.weights.shape)}"
-        fail(f"from_nir: `graph` must feed {name} back to itself, got {actual}. Make the weights square.")
-    bias = front.bias
-    if back.bias is not None and back.bias.any():
-        bias = back.bias if bias is None else bias + back.bias
-    return back.weights, bias, raw_back, delays

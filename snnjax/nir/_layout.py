@@ -1,7 +1,7 @@
 """The two orders of an image's neurons: NIR's [channels, height, width], and (height, width, channels) here."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Num
@@ -19,42 +19,54 @@ def channels_last(shape: Shape) -> Shape:
     return (*shape[1:], shape[0])
 
 
-def from_channels_first(values: Any, shape: Shape) -> Num[np.ndarray, " neurons"] | None:
-    """One value per neuron in our order, from values in NIR's order: with its shape, flat, or broadcastable to it.
+class Layout(NamedTuple):
+    """The neurons of a signal, here and in NIR."""
 
-    None if they do not fit.
-    """
-    values, there = np.asarray(values), channels_first(shape)
-    if values.size == math.prod(shape) and values.ndim == 1:
-        values = values.reshape(there)
-    try:
-        full = np.broadcast_to(values, there)
-    except ValueError:
-        return None
-    return np.moveaxis(full, 0, -1).reshape(-1)
+    shape: Shape  # here
+    image: Shape  # in whose order the neurons are: that of the image of which `shape` is the flattened one
+    is_flat: bool = False  # whether NIR flattened them, each library in its own order
 
+    @classmethod
+    def of(cls, shape: Shape) -> "Layout":
+        """That of neurons which are not flattened."""
+        return cls(shape, shape)
 
-def to_channels_first(values: Any, shape: Shape) -> np.ndarray:
-    """One value per neuron in NIR's order and shape, from one value per neuron, channel or layer in ours."""
-    full = np.broadcast_to(_in_shape(np.asarray(values), shape), shape)
-    return np.ascontiguousarray(np.moveaxis(full, -1, 0))
+    @property
+    def theirs(self) -> Shape:
+        """The shape in NIR."""
+        return (math.prod(self.shape),) if self.is_flat else channels_first(self.image)
 
+    @property
+    def order(self) -> np.ndarray:
+        """Our number of each neuron in NIR's order."""
+        return np.moveaxis(np.arange(math.prod(self.image)).reshape(self.image), -1, 0).reshape(-1)
 
-def _in_shape(values: np.ndarray, shape: Shape) -> np.ndarray:
-    is_per_neuron = values.ndim == 1 and values.size == math.prod(shape)
-    return values.reshape(shape) if is_per_neuron else values
+    def fits(self, other: "Layout") -> bool:
+        """Whether two signals have the same neurons in the same order, here and in NIR."""
+        is_one = self.shape == other.shape and self.theirs == other.theirs
+        return is_one and (self.image == other.image or np.array_equal(self.order, other.order))
 
+    def ours(self, values: Any) -> Num[np.ndarray, " neurons"] | None:
+        """One value per neuron in our order, from values in NIR's: with its shape, flat, or broadcastable to it.
 
-def rows_from_channels_first(weights: np.ndarray, shape: Shape) -> np.ndarray:
-    """Rows ``[inputs, ...]`` in our order, from rows in the order of NIR's flattened image."""
-    rows = weights.reshape(*channels_first(shape), -1)
-    return np.moveaxis(rows, 0, len(shape) - 1).reshape(weights.shape)
+        None if they do not fit.
+        """
+        values, there = np.asarray(values), channels_first(self.image)
+        if values.size == math.prod(self.image) and values.ndim == 1:
+            values = values.reshape(there)
+        try:
+            full = np.broadcast_to(values, there)
+        except ValueError:
+            return None
+        return np.moveaxis(full, 0, -1).reshape(-1)
 
-
-def rows_to_channels_first(weights: np.ndarray, shape: Shape) -> np.ndarray:
-    """The inverse of `rows_from_channels_first`."""
-    rows = weights.reshape(*shape, -1)
-    return np.moveaxis(rows, len(shape) - 1, 0).reshape(weights.shape)
+    def written(self, values: Any) -> np.ndarray:
+        """One value per neuron in NIR's order and shape, from one value per neuron, channel or layer in ours."""
+        values = np.asarray(values)
+        if values.ndim == 1 and values.size == math.prod(self.image):
+            values = values.reshape(self.image)
+        full = np.moveaxis(np.broadcast_to(values, self.image), -1, 0)
+        return np.ascontiguousarray(full).reshape(self.theirs)
 
 
 def per_channel(values: np.ndarray, shape: Shape) -> np.ndarray | None:

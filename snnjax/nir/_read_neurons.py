@@ -1,6 +1,7 @@
 """Convert the neurons of a graph: their constants per step, and the scale of their input."""
 
 import inspect
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,12 +9,12 @@ import numpy as np
 from snnjax import neurons, surrogates
 from snnjax._check import fail
 from snnjax.neurons import Neuron
-from snnjax.nir._chain import Step
 from snnjax.nir._check import per_neuron
 from snnjax.nir._conventions import Convention
-from snnjax.nir._layout import Shape
+from snnjax.nir._layout import Layout
 from snnjax.nir._metadata import array_of, facts_of, refuse_metadata
 from snnjax.nir._time import leak_of, leak_of_raw, raw_of_leak, tau_of
+from snnjax.nir._wiring import Step
 
 # Gains this close to 1 are 1: writers compute them in float32 from time constants, with errors of a few times 1.2e-7.
 _GAIN_TOLERANCE = 1e-6
@@ -46,13 +47,13 @@ class _Fields(NamedTuple):
     """The fields of a node for the neurons of a layer."""
 
     step: Step
-    shape: Shape
+    layout: Layout
     reading: Reading
     facts: dict[str, Any]
 
     def get(self, field: str) -> np.ndarray:
         """One value per neuron."""
-        return per_neuron(self.step.name, self.step.node, field, self.shape)
+        return per_neuron(self.step.name, self.step.node, field, self.layout)
 
     def leak(self, field: str) -> np.ndarray:
         """The fraction lost per step, from a time constant."""
@@ -71,7 +72,7 @@ class _Fields(NamedTuple):
     def raw(self, leak: np.ndarray, field: str, key: str) -> np.ndarray:
         """The raw decays, from the metadata if they still agree with the node."""
         kept = array_of(self.step.node, key)
-        if kept is not None and kept.ndim == 1 and kept.size in (1, self.shape[-1], leak.size):
+        if kept is not None and kept.ndim == 1 and kept.size in (1, self.layout.shape[-1], leak.size):
             full = np.resize(kept, leak.shape)
             tau = tau_of(leak_of_raw(full), self.reading.dt, self.reading.method)
             if np.allclose(tau, self.get(field), rtol=_TAU_TOLERANCE, atol=0):
@@ -97,10 +98,10 @@ class _Fields(NamedTuple):
             refuse_metadata(self.step.name, error)
 
 
-def cell_of(step: Step, threshold: Step | None, shape: Shape, reading: Reading) -> Cell:
+def cell_of(step: Step, threshold: Step | None, layout: Layout, reading: Reading) -> Cell:
     """The neurons of a node, or of an integrator and the Threshold after it, which are neurons without reset."""
-    fields = _Fields(step, shape, reading, facts_of(step.name, step.node))
-    behind = None if threshold is None else _Fields(threshold, shape, reading, {}).get("threshold")
+    fields = _Fields(step, layout, reading, facts_of(step.name, step.node))
+    behind = None if threshold is None else _Fields(threshold, layout, reading, {}).get("threshold")
     if step.kind in ("IF", "I"):
         return _without_leak(fields, behind)
     if step.kind in ("LIF", "LI"):
@@ -109,9 +110,10 @@ def cell_of(step: Step, threshold: Step | None, shape: Shape, reading: Reading) 
         return _current_based(fields, behind)
     assert step.kind == "Threshold"
     # A membrane with decay 0.
-    nothing = np.ones(shape).reshape(-1)
+    nothing = np.ones(math.prod(layout.shape))
     neuron = fields.switches(neurons.lif, **_resets(fields, "none"), normalize=False)
-    return Cell(neuron, neurons.LIFParams(_array(raw_of_leak(nothing)), _array(fields.get("threshold"))))
+    params = neurons.LIFParams(_array(raw_of_leak(nothing)), _array(fields.get("threshold")))
+    return Cell(neuron, params, None, None, fields.facts)
 
 
 def _without_leak(fields: _Fields, threshold: np.ndarray | None) -> Cell:

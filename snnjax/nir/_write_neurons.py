@@ -8,7 +8,7 @@ import numpy as np
 from snnjax import neurons
 from snnjax._check import fail
 from snnjax.neurons import Neuron
-from snnjax.nir._layout import Shape, to_channels_first
+from snnjax.nir._layout import Layout
 from snnjax.nir._metadata import written
 from snnjax.nir._time import leak_of_raw, tau_of
 from snnjax.surrogates import Surrogate
@@ -32,19 +32,18 @@ class Writing(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """The neurons of a layer."""
+    """The neurons of a block."""
 
-    where: str  # location, for messages
+    where: str  # its name
     params: Any
-    shape: Shape
+    layout: Layout
     writing: Writing
     metadata: dict[str, Any]
     arguments: dict[str, Any]
 
     def array(self, values: Any) -> np.ndarray:
         """Values of neurons in NIR's layout."""
-        full = to_channels_first(np.asarray(values, np.float64), self.shape)
-        return full.astype(self.writing.dtype)
+        return self.layout.written(np.asarray(values, np.float64)).astype(self.writing.dtype)
 
     def zeros(self) -> np.ndarray:
         return self.array(0.0)
@@ -75,13 +74,13 @@ class _Layer(NamedTuple):
 
 
 def nodes_of(
-    where: str, neuron: Neuron, params: Any, shape: Shape, writing: Writing, facts: dict[str, Any]
+    where: str, neuron: Neuron, params: Any, layout: Layout, writing: Writing, facts: dict[str, Any]
 ) -> list[Any]:
-    """The node of a layer's neurons; two for neurons without reset, none for a read-out that passes on its input."""
+    """The node of a layer's neurons; two for neurons without reset."""
     arguments = _arguments(where, neuron)
     arrays = {name: _plain(getattr(params, name, None)) for name in ("raw_decay", "raw_synapse_decay")}
     metadata = written({**facts, "arguments": arguments}, **arrays)
-    layer = _Layer(where, params, shape, writing, metadata, arguments)
+    layer = _Layer(where, params, layout, writing, metadata, arguments)
     writers = {
         "lif": _lif,
         "current_lif": _current_lif,
@@ -150,7 +149,7 @@ def _integrator(layer: _Layer, spikes: bool) -> list[Any]:
         leak_of_raw(np.asarray(layer.params.raw_decay, np.float64)),
         layer.arguments["normalize"],
     )
-    return [] if (leak == 1).all() else _integrators(layer, leak, normalize)
+    return _integrators(layer, leak, normalize)
 
 
 def _integrators(layer: _Layer, leak: np.ndarray, normalize: bool) -> list[Any]:

@@ -9,6 +9,8 @@ import numpy as np
 
 import snnjax
 from snnjax import neurons, surrogates
+from snnjax.blocks.linear import LinearParams
+from snnjax.blocks.spiking import SpikingParams
 
 DT = 1e-3
 
@@ -17,56 +19,89 @@ NETWORKS = {
     "recurrent": lambda: snnjax.network(
         5,
         [snnjax.layer(6, neurons.current_lif((0.8, 0.9), normalize=False), recurrent=True, capacity=4)],
-        snnjax.leaky_readout(2, normalize=False, bias=False),
+        snnjax.leaky_readout(snnjax.dense(2, bias=False), normalize=False),
     ),
     "image": lambda: snnjax.network(
         (6, 8, 2),
         [
-            snnjax.conv2d(4, 3),
-            snnjax.sum_pool(2),
+            snnjax.layer(snnjax.conv2d(4, 3), recurrent=snnjax.conv2d(4, 3, bias=False)),
+            snnjax.sum_pool((2, 2)),
             snnjax.layer(
-                snnjax.conv2d(3, 3, strides=2, padding=[(1, 1), (1, 1)]),
+                snnjax.conv2d(3, 3, strides=2, padding=[(1, 1), (1, 1)], bias=False),
                 neurons.lif((0.5, 0.9), reset="zero", normalize=False, learn_decay=True),
-                bias=False,
                 per_channel=False,
             ),
+            snnjax.axonal(4),
             snnjax.mean_pool((1, 2)),
-            snnjax.layer(5, neurons.integrate_and_fire((0.5, 1.0)), delays=snnjax.axonal(4), recurrent=True),
+            snnjax.layer(
+                5,
+                neurons.integrate_and_fire((0.5, 1.0)),
+                recurrent=[snnjax.axonal(3), snnjax.dense(5)],
+            ),
         ],
         snnjax.spiking_readout(3, neurons.lif(surrogate=surrogates.sigmoid(4))),
     ),
     "line": lambda: snnjax.network(
         (9, 2),
         [
-            snnjax.conv1d(4, 4, groups=2),
+            snnjax.layer(snnjax.conv1d(4, 4, groups=2)),
+            snnjax.flatten(),
+            snnjax.axonal(4, learn=False, per="layer"),
             snnjax.layer(
                 snnjax.dense(5, mask=np.arange(180).reshape(36, 5) % 3 == 0),
                 neurons.lif(reset="none", per_neuron=False),
-                delays=snnjax.axonal(4, learn=False, per="channel"),
             ),
         ],
         snnjax.spiking_readout(3, neurons.lif(reset_time="immediate", inclusive=True)),
     ),
+    "branches": lambda: snnjax.network(
+        {"left": (4, 4, 2), "right": 6},
+        [
+            snnjax.layer(snnjax.conv2d(2, 3), name="first"),
+            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3))),
+            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3)), snnjax.conv2d(2, 1)),
+            snnjax.dense(7, name="images"),
+            snnjax.dense(7, source="right", name="others"),
+            snnjax.blocks.join("add", source=("images", "others"), name="both"),
+            snnjax.blocks.spiking(recurrent=True, name="hidden"),
+        ],
+        {
+            "classes": snnjax.leaky_readout(3),
+            "early": snnjax.leaky_readout(snnjax.conv2d(1, 2), source="first"),
+        },
+    ),
+    "flat recurrence": lambda: snnjax.network(
+        (2, 3, 2),
+        [snnjax.layer([snnjax.conv2d(2, 2), snnjax.flatten()], recurrent=snnjax.dense(12)), snnjax.layer(4)],
+    ),
 }
 
 
-def run(network: snnjax.Network, params: Any, inputs: Any) -> np.ndarray:
-    return np.asarray(jax.jit(network.apply)(params, None, jnp.asarray(inputs))[0].output)
+def inputs_of(network: snnjax.Network, steps: int = 8) -> Any:
+    """Random spikes, by name if there are several inputs."""
+    given = {name: spikes_of((steps, 1, *shape), seed) for seed, (name, shape) in enumerate(network.inputs)}
+    return given if len(given) > 1 else next(iter(given.values()))
+
+
+def run(network: snnjax.Network, params: Any, inputs: Any) -> Any:
+    """The output of a network."""
+    output = jax.jit(network.apply)(params, None, jax.tree.map(jnp.asarray, inputs))[0].output
+    return jax.tree.map(np.asarray, output)
 
 
 def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
     """Random parameters without the compilations of `init`; thresholds in reach."""
     rng = np.random.default_rng(5)
     shapes = jax.eval_shape(lambda key: network.init(key, dtype=dtype), jax.random.key(0))
-    filled = jax.tree.map(lambda like: jnp.asarray(rng.normal(0.3, 0.6, like.shape), dtype), shapes)
-    own = [
-        layer._replace(
-            weights=spec.fitted.masked(layer.weights),
-            neuron=layer.neuron._replace(threshold=jnp.abs(layer.neuron.threshold) + 0.1),
-        )
-        for spec, layer in zip(network.layers, filled.layers, strict=True)
-    ]
-    return filled._replace(layers=tuple(own))
+    found = jax.tree.map(lambda like: jnp.asarray(rng.normal(0.3, 0.6, like.shape), like.dtype), shapes)
+    for node in network.nodes:
+        own = found.get(node.name)
+        if isinstance(own, LinearParams):
+            found[node.name] = own._replace(weights=node.block.used(own.weights))
+        elif isinstance(own, SpikingParams) and hasattr(own.neuron, "threshold"):
+            threshold = jnp.abs(own.neuron.threshold) + 0.1
+            found[node.name] = own._replace(neuron=own.neuron._replace(threshold=threshold))
+    return found
 
 
 def spikes_of(shape: tuple[int, ...], seed: int = 0, rate: float = 0.4) -> jax.Array:

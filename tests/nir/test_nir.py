@@ -1,5 +1,6 @@
 """NIR: the published example, round trips, other libraries both ways, every pitfall."""
 
+import dataclasses
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,25 @@ import nir
 import numpy as np
 import pytest
 
-from snnjax import neurons
+import snnjax
+from snnjax import blocks, neurons
+from snnjax.blocks.conv import Convolve
+from snnjax.blocks.norm import NormStats
+from snnjax.blocks.spiking import Spiking
 from snnjax.nir import from_nir, to_nir
 from tests.architecture import ROOT
-from tests.nir.graphs import DT, NETWORKS, graph_of, identity, lif, params_of, run, spikes_of
-from tests.numbers import assert_same_bits
+from tests.nir.graphs import (
+    DT,
+    NETWORKS,
+    graph_of,
+    identity,
+    inputs_of,
+    lif,
+    params_of,
+    run,
+    spikes_of,
+)
+from tests.numbers import assert_close, assert_same_bits
 
 ARCHIVE = ROOT / "tests" / "golden" / "nir.zip"
 
@@ -70,7 +85,8 @@ def test_graph_gives_the_outputs_of_the_library(case: str, golden: Path) -> None
     with np.load(golden / f"{case}.npz") as there:
         inputs, outputs = there["inputs"].astype(np.float32), there["outputs"]
     inputs = np.moveaxis(inputs, 2, -1) if inputs.ndim == 5 else inputs
-    ours = run(network, params, inputs.reshape(*inputs.shape[:2], -1))
+    ours = run(network, params, inputs)
+    ours, outputs = (array.reshape(*array.shape[:2], -1) for array in (ours, outputs))
     assert np.any(outputs)
     late = LATE.get(case, 0)
     assert not np.any(outputs[:late])
@@ -85,6 +101,20 @@ def test_every_golden_case_is_compared(golden: Path) -> None:
     assert {path.stem for path in golden.glob("*.npz")} == set(LIBRARIES)
 
 
+def nodes_of(network: snnjax.Network) -> dict[str, Any]:
+    """The nodes by name, with the padding of convolutions in numbers."""
+
+    def numbered(block: Any, shape: Any) -> Any:
+        if isinstance(block, Convolve):
+            return dataclasses.replace(block, padding=block.geometry(shape).padding)
+        if isinstance(block, Spiking) and block.recurrent:
+            return dataclasses.replace(block, recurrent=tuple(numbered(own, shape) for own in block.feedback))
+        return block
+
+    nodes = zip(network.nodes, network.in_shapes, strict=True)
+    return {node.name: (numbered(node.block, shapes[0]), node.sources) for node, shapes in nodes}
+
+
 @pytest.mark.parametrize(
     "name, method, dtype",
     [
@@ -92,6 +122,8 @@ def test_every_golden_case_is_compared(golden: Path) -> None:
         ("recurrent", "exact", jnp.float32),
         ("image", "euler", jnp.float32),
         ("line", "euler", jnp.float32),
+        ("branches", "euler", jnp.float32),
+        ("flat recurrence", "euler", jnp.float32),
     ],
 )
 def test_round_trip_by_a_file_is_exact(name: str, method: str, dtype: Any, tmp_path: Path) -> None:
@@ -101,62 +133,87 @@ def test_round_trip_by_a_file_is_exact(name: str, method: str, dtype: Any, tmp_p
     nir.write(tmp_path / "network.nir", written)
     again, same = from_nir(tmp_path / "network.nir")
     assert_same_bits(same, params)
-    for ours, theirs in zip(again.layers, network.layers, strict=True):
-        for field in (
-            "recurrent",
-            "bias",
-            "capacity",
-            "second_threshold",
-            "delays",
-            "per_channel",
-            "connection",
-        ):
-            assert getattr(ours, field) == getattr(theirs, field)
-        assert (ours.neuron.name, ours.neuron.surrogate) == (theirs.neuron.name, theirs.neuron.surrogate)
+    assert dict(again.inputs) == dict(network.inputs)
+    assert (dict(again.outputs), again.is_single) == (dict(network.outputs), network.is_single)
+    assert nodes_of(again) == nodes_of(network)
     # What nir.read 1.0.8 infers of grouped convolutions is wrong.
     assert_same_bits(from_nir(nir.read(tmp_path / "network.nir", type_check=name != "line"))[1], params)
-    if name not in (
-        "recurrent",
-        "image",
-    ):  # runs of the others are compiled for seconds, and show nothing new
-        return
-    inputs = spikes_of((8, 1, network.num_inputs)).astype(dtype)
-    outputs = run(network, params, inputs)
-    assert np.any(outputs)
-    assert_same_bits(run(again, same, inputs), outputs)
+
+
+@pytest.mark.parametrize("name", ["branches", "flat recurrence"])
+def test_graph_computes_what_its_network_does(name: str) -> None:
+    """Without its metadata, too: then blocks have other names."""
+    network = NETWORKS[name]()
+    params, inputs = params_of(network), inputs_of(network)
+    expected, graph = run(network, params, inputs), to_nir(network, params, dt=DT)
+    assert all(np.any(leaf) for leaf in jax.tree.leaves(expected))
+    for has_metadata in (True, False):
+        for node in graph.nodes.values():
+            node.metadata = node.metadata if has_metadata else {}
+        found = run(*from_nir(graph, reset="subtract"), inputs)
+        assert_close(found, expected, of_largest=1e-6)
+
+
+def test_norm_becomes_part_of_the_weights() -> None:
+    """The network that comes back has none; dropout is left out."""
+    parts = {"norm": blocks.batch_norm(), "dropout": blocks.dropout(0.5)}
+    net = snnjax.network((4, 4, 2), [snnjax.layer(snnjax.conv2d(3, 3, bias=False), **parts)])
+    params = params_of(net)
+    mean, variance = jnp.array([0.1, 0.2, 0.0]), jnp.array([0.5, 2.0, 1.0])
+    (name,) = net.init_stats(jax.random.key(0))
+    stats = {name: NormStats(mean, variance)}
+    again, same = from_nir(to_nir(net, params, dt=DT, stats=stats))
+    assert [node.name for node in again.nodes] == ["layer_0/connection", "layer_0/neuron"]
+    inputs = inputs_of(net)
+    expected = np.asarray(net.apply(params, None, inputs, stats=stats)[0].output)
+    assert expected.any()
+    np.testing.assert_array_equal(run(again, same, inputs), expected)
+
+
+def test_sum_of_a_sum_has_one_edge_for_each_signal() -> None:
+    net = snnjax.network(
+        3, [snnjax.layer(3), snnjax.residual(snnjax.layer(3)), snnjax.residual(snnjax.layer(3))]
+    )
+    params, inputs = params_of(net), inputs_of(net)
+    graph = to_nir(net, params, dt=DT)
+    assert [a for a, b in graph.edges if b == "output"] == [
+        "residual_1_body_layer_0_neuron",
+        "residual_0_body_layer_0_neuron",
+        "layer_0_neuron",
+    ]
+    np.testing.assert_array_equal(run(*from_nir(graph), inputs), run(net, params, inputs))
 
 
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float16])
 def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
     network = NETWORKS["line"]()
-    drawn = params_of(network)
     with jax.enable_x64(True):
         # A third has digits in every dtype.
-        params = jax.tree.map(lambda array: array.astype(dtype) / 3, drawn)
+        params = jax.tree.map(lambda array: array / 3, params_of(network, dtype))
         assert_same_bits(from_nir(to_nir(network, params, dt=DT))[1], params)
 
 
-def layer_of(graph: Any, **options: Any) -> tuple[Any, Any]:
-    """The specification and parameters of the first layer."""
+def read(graph: Any, **options: Any) -> tuple[dict[str, Any], Any]:
+    """The blocks of a graph by name, and their parameters."""
     network, params = from_nir(graph, **{"dt": DT, **options})
-    return network.layers[0], params.layers[0]
+    return {node.name: node.block for node in network.nodes}, params
 
 
 def test_gain_is_applied() -> None:
-    spec, own = layer_of(graph_of(identity(), lif(r=np.array([3.0]))))
-    assert dict(spec.neuron.arguments)["normalize"]
-    np.testing.assert_array_equal(own.weights, [[3.0]])
-    np.testing.assert_allclose(neurons.raw_to_decay(own.neuron.raw_decay), [0.75], rtol=1e-6)
-    spec, own = layer_of(graph_of(identity(), lif(r=np.array([4.0]))))  # tau / dt: a gain of 1
-    assert not dict(spec.neuron.arguments)["normalize"]
-    np.testing.assert_array_equal(own.weights, [[1.0]])
+    made, params = read(graph_of(identity(), lif(r=np.array([3.0]))))
+    assert dict(made["n1"].neuron.arguments)["normalize"]
+    np.testing.assert_array_equal(params["n0"].weights, [[3.0]])
+    np.testing.assert_allclose(neurons.raw_to_decay(params["n1"].neuron.raw_decay), [0.75], rtol=1e-6)
+    made, params = read(graph_of(identity(), lif(r=np.array([4.0]))))  # tau / dt: a gain of 1
+    assert not dict(made["n1"].neuron.arguments)["normalize"]
+    np.testing.assert_array_equal(params["n0"].weights, [[1.0]])
 
 
 def test_integrate_and_fire_does_not_leak() -> None:
     node = nir.IF(r=np.array([2000.0]), v_threshold=np.array([0.5]))
-    spec, own = layer_of(graph_of(identity(), node))
-    assert spec.neuron.name == "integrate_and_fire"
-    np.testing.assert_array_equal(own.weights, [[2.0]])
+    made, params = read(graph_of(identity(), node))
+    assert made["n1"].neuron.name == "integrate_and_fire"
+    np.testing.assert_array_equal(params["n0"].weights, [[2.0]])
 
 
 def test_shapes_are_written() -> None:
@@ -166,7 +223,7 @@ def test_shapes_are_written() -> None:
         shapes = [*node.input_type.values(), *node.output_type.values()]
         assert shapes
         assert all(shape is not None and np.size(shape) for shape in shapes)
-    assert graph.nodes["weights_0"].input_shape == (6, 8)
+    assert graph.nodes["layer_0_connection"].input_shape == (6, 8)
 
 
 def test_shape_with_a_batch_in_front_is_understood() -> None:
@@ -177,9 +234,9 @@ def test_shape_with_a_batch_in_front_is_understood() -> None:
 def test_flatten_counts_axes_without_a_batch_and_keeps_pixels_with_their_weights() -> None:
     # Each output reads the pixel of its number in NIR's order, which counts channels first.
     image = nir.Flatten({"input": np.array([2, 2, 3])}, start_dim=0, end_dim=-1)
-    _, own = layer_of(graph_of(image, identity(12), lif(12), shape=(2, 2, 3)))
+    _, params = read(graph_of(image, identity(12), lif(12), shape=(2, 2, 3)))
     channels_last = np.arange(12).reshape(2, 2, 3).transpose(1, 2, 0).reshape(-1)
-    np.testing.assert_array_equal(np.argmax(own.weights, axis=1), channels_last)
+    np.testing.assert_array_equal(np.argmax(params["n1"].weights, axis=1), channels_last)
     image.start_dim = 1
     with pytest.raises(ValueError, match=r"flatten all 3 axes in n0, got start_dim=1, end_dim=-1"):
         from_nir(graph_of(image, identity(12), lif(12), shape=(2, 2, 3)), dt=DT)
@@ -188,27 +245,27 @@ def test_flatten_counts_axes_without_a_batch_and_keeps_pixels_with_their_weights
 def test_bias_may_be_missing() -> None:
     kernels = np.ones((3, 2, 1, 1), np.float32)
     convolution = nir.Conv2d((4, 4), kernels, 1, 0, 1, 1, None)
-    spec, own = layer_of(graph_of(convolution, lif(), shape=(2, 4, 4)))
-    assert not spec.bias
-    assert own.bias is None
-    spec, own = layer_of(graph_of(identity(), lif()))
-    assert own.bias is None
+    for graph in (graph_of(convolution, lif(), shape=(2, 4, 4)), graph_of(identity(), lif())):
+        made, params = read(graph)
+        assert not made["n0"].bias
+        assert params["n0"].bias is None
 
 
 def test_reset_is_kept_or_said() -> None:
     network = NETWORKS["lif"]()
     graph = to_nir(network, params_of(network), dt=DT)
-    assert from_nir(graph)[0].layers[0].neuron.glif.reset == "subtract"
+    assert read(graph)[0]["layer_0/neuron"].neuron.glif.reset == "subtract"
     other = graph_of(identity(), lif())
-    assert layer_of(other)[0].neuron.glif.reset == "zero"
-    assert layer_of(other, reset="subtract")[0].neuron.glif.reset == "subtract"
+    assert read(other)[0]["n1"].neuron.glif.reset == "zero"
+    assert read(other, reset="subtract")[0]["n1"].neuron.glif.reset == "subtract"
 
 
 def test_numbers_stand_for_arrays() -> None:
     node = lif()
     node.tau, node.v_threshold = np.array(4e-3), np.array(0.5)
-    _, own = layer_of(graph_of(identity(3), node, shape=(3,)))
-    assert own.neuron.threshold.shape == own.neuron.raw_decay.shape == (3,)
+    _, params = read(graph_of(identity(3), node, shape=(3,)))
+    own = params["n1"].neuron
+    assert own.threshold.shape == own.raw_decay.shape == (3,)
 
 
 @pytest.mark.parametrize("method", ["euler", "exact"])
@@ -242,36 +299,32 @@ def test_subgraph_is_the_same_network_inlined() -> None:
         [("input", "lif"), ("lif", "back"), ("back", "lif"), ("lif", "output")],
     )
     flat = graph_of(identity(2), lif(2), shape=(2,), loops=[("back", back, "n1")])
-    nested = graph_of(identity(2), inner, shape=(2,))
-    assert_same_bits(layer_of(nested)[1], layer_of(flat)[1])
-    own = layer_of(flat)[1]
-    np.testing.assert_array_equal(own.recurrent, np.arange(4.0).reshape(2, 2).T)
-    np.testing.assert_array_equal(own.bias, [1.0, 1.0])
+    own = read(flat)[1]
+    np.testing.assert_array_equal(own["n1"].recurrent[0].weights, np.arange(4.0).reshape(2, 2).T)
+    np.testing.assert_array_equal(own["n0"].bias, [1.0, 1.0])
+    nested = read(graph_of(identity(2), inner, shape=(2,)))[1]
+    assert_same_bits({"n0": nested["n0"], "n1": nested["n1/lif"]}, own)
 
 
 def test_delays_become_steps() -> None:
     for times, learn in (([3e-3, 0.0], False), ([2.5e-3, 1e-3], True)):
-        network, params = from_nir(
-            graph_of(nir.Delay(np.array(times)), identity(2), lif(2), shape=(2,)), dt=DT
-        )
+        made, params = read(graph_of(nir.Delay(np.array(times)), identity(2), lif(2), shape=(2,)))
         # A learnable delay is never 0, and no longer than the longest.
         np.testing.assert_allclose(
-            network.delays(params)[0].inputs, np.array(times) / DT, rtol=0, atol=1e-5 if learn else 0
+            made["n0"].delays(params["n0"], (2,)), np.array(times) / DT, rtol=0, atol=1e-5 if learn else 0
         )
-        assert network.layers[0].delays.learn == learn
+        assert made["n0"].learn == learn
 
 
 def test_long_delays_stay_whole_steps() -> None:
     """Times in float32, of up to 200,000 steps of 0.1 ms, which round them by up to a hundredth of a step."""
     steps = np.array([0, 1, 4_999, 5_000, 123_457, 199_999, 200_000])
     times = (steps * 1e-4).astype(np.float32)
-    graph = graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,))
-    network, params = from_nir(graph, dt=1e-4)
-    assert network.layers[0].delays.learn is False
-    np.testing.assert_array_equal(network.delays(params)[0].inputs, steps)
-    written = to_nir(network, params, dt=1e-4)
-    again, own = from_nir(written)
-    np.testing.assert_array_equal(again.delays(own)[0].inputs, steps)
+    network, params = from_nir(graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,)), dt=1e-4)
+    for made, own in ((network, params), from_nir(to_nir(network, params, dt=1e-4))):
+        block = made.nodes[0].block
+        assert block.learn is False
+        np.testing.assert_array_equal(block.delays(own["n0"], (7,)), steps)
 
 
 def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
@@ -282,59 +335,112 @@ def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
         "current_lif": nir.CubaLI(tau_mem=4e-3 * one, tau_syn=2e-3 * one, r=one, v_leak=0 * one),
     }
     for name, integrator in integrators.items():
-        spec, _ = layer_of(graph_of(identity(), integrator, node))
-        assert (spec.neuron.name, spec.neuron.glif.reset) == (name, "none")
-    spec, own = layer_of(graph_of(identity(), node))
-    np.testing.assert_array_equal(neurons.raw_to_decay(own.neuron.raw_decay), [0.0])
+        made, _ = read(graph_of(identity(), integrator, node))
+        assert (made["n1"].neuron.name, made["n1"].neuron.glif.reset) == (name, "none")
+    _, params = read(graph_of(identity(), node))
+    np.testing.assert_array_equal(neurons.raw_to_decay(params["n1"].neuron.raw_decay), [0.0])
 
 
-def test_read_outs_of_every_kind_come_back() -> None:
+def test_integrators_of_every_kind_come_back() -> None:
+    """As read-outs, and with others behind them."""
     one = np.ones(1, np.float32)
-    ends = {
-        "LI": nir.LI(tau=4e-3 * one, r=one, v_leak=0 * one),
-        "I": nir.I(r=one / np.float32(DT)),
-        "CubaLI": nir.CubaLI(tau_mem=4e-3 * one, tau_syn=2e-3 * one, r=one, v_leak=0 * one),
-        None: None,
+    kinds = {
+        "LI": (nir.LI(tau=4e-3 * one, r=one, v_leak=0 * one), [0.25, 0.1875]),
+        "I": (nir.I(r=one / np.float32(DT)), [1.0, 1.0]),
+        "CubaLI": (
+            nir.CubaLI(tau_mem=4e-3 * one, tau_syn=2e-3 * one, r=one, v_leak=0 * one),
+            [0.125, 0.15625],
+        ),
     }
-    for kind, node in ends.items():
-        nodes = [identity(), lif(), nir.Affine(np.array([[0.5]]), one), *([] if node is None else [node])]
-        network, params = from_nir(graph_of(*nodes), dt=DT)
-        state, outputs = network.readout.neuron.initial_state(params.readout.neuron, 1), []
-        for current in (1.0, 0.0):
-            state, out = network.readout.neuron.step(params.readout.neuron, state, jnp.array([[current]]))
-            outputs.append(float(out[0, 0]))
-        expected = {"LI": [0.25, 0.1875], "I": [1.0, 1.0], "CubaLI": [0.125, 0.15625], None: [1.0, 0.0]}
-        np.testing.assert_allclose(np.array(outputs), np.array(expected[kind]), rtol=1e-6)
-        again = to_nir(network, params, dt=DT)
-        assert type(again.nodes.get("neurons_readout")).__name__ == (kind or "NoneType")
+    inputs = np.array([1.0, 0.0], np.float32).reshape(2, 1, 1)
+    for kind, (node, expected) in kinds.items():
+        for behind in ([], [nir.Linear(2 * np.eye(1))]):
+            network, params = from_nir(graph_of(identity(), node, *behind), dt=DT)
+            outputs = run(network, params, inputs).reshape(-1)
+            np.testing.assert_allclose(outputs, np.array(expected) * (2 if behind else 1), rtol=1e-6)
+            again = to_nir(network, params, dt=DT)
+            assert type(again.nodes["n1"]).__name__ == kind
 
 
-def test_scale_and_weights_behind_weights_become_one() -> None:
+def test_current_based_read_out_has_both_states_behind_spikes() -> None:
+    one = np.ones(1, np.float32)
+    node = nir.CubaLI(tau_mem=4e-3 * one, tau_syn=2e-3 * one, r=one, v_leak=0 * one)
+    network, params = from_nir(graph_of(identity(), lif(r=np.array([8.0])), identity(), node), dt=DT)
+    outputs = run(network, params, np.array([1.0, 0.0], np.float32).reshape(2, 1, 1)).reshape(-1)
+    np.testing.assert_allclose(outputs, [0.125, 0.15625], rtol=1e-6)
+
+
+def test_weights_alone_are_a_read_out() -> None:
+    network, params = from_nir(graph_of(identity(), lif(), nir.Linear(2 * np.eye(1))), dt=DT)
+    outputs = run(network, params, np.ones((4, 1, 1)))
+    assert set(outputs.reshape(-1).tolist()) == {0.0, 2.0}
+
+
+def test_scale_becomes_part_of_weights() -> None:
     scale, half = nir.Scale(np.array([2.0, 3.0])), nir.Linear(0.5 * np.eye(2))
-    _, own = layer_of(graph_of(scale, half, scale, identity(2), lif(2), shape=(2,)))
-    np.testing.assert_array_equal(own.weights, np.diag([2.0, 4.5]))
+    made, params = read(graph_of(scale, half, scale, identity(2), lif(2), shape=(2,)))
+    assert list(made) == ["n1", "n3", "n4"]
+    np.testing.assert_array_equal(params["n1"].weights @ params["n3"].weights, np.diag([2.0, 4.5]))
     kernels = np.arange(4.0).reshape(2, 2, 1, 1)
     channels = nir.Scale(np.array([2.0, 3.0]).reshape(2, 1, 1) * np.ones((2, 4, 4)))
     convolution = nir.Conv2d((2, 2), kernels, 1, 0, 1, 1, np.ones(2))
     pool = nir.SumPool2d(np.array([2, 2]), np.array([2, 2]), np.array([0, 0]))
-    _, own = layer_of(graph_of(channels, pool, convolution, lif(), shape=(2, 4, 4)))
-    np.testing.assert_array_equal(own.weights[0, 0], kernels[:, :, 0, 0].T * np.array([[2.0], [3.0]]))
+    _, params = read(graph_of(channels, pool, convolution, lif(), shape=(2, 4, 4)))
+    np.testing.assert_array_equal(
+        params["n2"].weights[0, 0], kernels[:, :, 0, 0].T * np.array([[2.0], [3.0]])
+    )
 
 
-def test_neurons_without_weights_have_those_of_the_identity() -> None:
-    spec, own = layer_of(graph_of(lif(3), shape=(3,)))
-    np.testing.assert_array_equal(own.weights, np.eye(3))
-    spec, own = layer_of(graph_of(lif(), shape=(3, 2, 2)))
-    assert (own.weights.shape, spec.fitted.out_shape) == ((1, 1, 1, 3), (2, 2, 3))
+def scaled_sum(readers: int) -> nir.NIRGraph:
+    """A gain of 3 behind the sum of two weights, whose signals one or two neurons receive."""
+    graph = graph_of(identity(2), lif(2, r=3 * np.ones(2)), shape=(2,))
+    graph.nodes["other"] = nir.Linear(2 * np.eye(2))
+    graph.edges += [("input", "other"), ("other", "n1")]
+    if readers == 2:
+        graph.nodes |= {"second": lif(2), "end": nir.Output(np.array([2]))}
+        graph.edges += [("n0", "second"), ("other", "second"), ("second", "end")]
+    return graph
+
+
+def test_scale_of_a_sum_is_that_of_all_its_weights_or_has_its_own() -> None:
+    made, params = read(scaled_sum(1))
+    assert list(made) == ["n0", "other", "n1/add", "n1"]
+    np.testing.assert_array_equal([params["n0"].weights[0, 0], params["other"].weights[0, 0]], [3.0, 6.0])
+    made, params = read(scaled_sum(2))
+    assert set(made) == {"n0", "other", "second/add", "n1/scale", "n1", "second"}
+    np.testing.assert_array_equal(params["n1/scale"].weights, 3 * np.eye(2))
+    np.testing.assert_array_equal([params["n0"].weights[0, 0], params["other"].weights[0, 0]], [1.0, 2.0])
+    network, params = from_nir(scaled_sum(2), dt=DT)
+    assert dict(network.outputs) == {"output": "n1", "end": "second"}
+    outputs = run(
+        network, params, np.full((1, 1, 2), 0.2, np.float32)
+    )  # 0.25 * (1 + 2) * 0.2 = 0.15, times 3
+    assert [float(outputs[name].sum()) for name in ("output", "end")] == [0, 0]
+
+
+def test_neurons_need_no_weights() -> None:
+    for shape in ((3,), (3, 2, 2)):
+        made, params = read(graph_of(lif(shape[0]) if len(shape) == 1 else lif(), shape=shape))
+        assert list(made) == list(params) == ["n0"]
+    made, params = read(graph_of(lif(3, r=np.array([1.0, 2.0, 3.0])), shape=(3,)))
+    np.testing.assert_array_equal(params["n0/scale"].weights, np.diag([1.0, 2.0, 3.0]))
+    made, params = read(graph_of(lif(r=np.array([2.0])), shape=(3, 2, 2)))
+    assert params["n0/scale"].weights.shape == (1, 1, 1, 3)
+
+
+def test_spikes_that_come_back_as_they_are_have_weights_of_the_identity() -> None:
+    graph = graph_of(identity(3), lif(3), shape=(3,))
+    graph.edges.append(("n1", "n1"))
+    np.testing.assert_array_equal(read(graph)[1]["n1"].recurrent[0].weights, np.eye(3))
 
 
 def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
     network = NETWORKS["lif"]()
     params = params_of(network)
     graph = to_nir(network, params, dt=DT)
-    decay = neurons.raw_to_decay(params.layers[0].neuron.raw_decay)
-    _, own = layer_of(graph, dt=DT / 2)
-    np.testing.assert_allclose(neurons.raw_to_decay(own.neuron.raw_decay), 1 - (1 - decay) / 2, rtol=1e-6)
-    graph.nodes["neurons_0"].tau *= 3
-    _, own = layer_of(graph)
-    np.testing.assert_allclose(neurons.raw_to_decay(own.neuron.raw_decay), 1 - (1 - decay) / 3, rtol=1e-6)
+    decay = neurons.raw_to_decay(params["layer_0/neuron"].neuron.raw_decay)
+    own = read(graph, dt=DT / 2)[1]["layer_0/neuron"].neuron
+    np.testing.assert_allclose(neurons.raw_to_decay(own.raw_decay), 1 - (1 - decay) / 2, rtol=1e-6)
+    graph.nodes["layer_0_neuron"].tau *= 3
+    own = read(graph)[1]["layer_0/neuron"].neuron
+    np.testing.assert_allclose(neurons.raw_to_decay(own.raw_decay), 1 - (1 - decay) / 3, rtol=1e-6)

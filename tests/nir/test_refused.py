@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import neurons
+from snnjax import blocks, neurons
+from snnjax.blocks.dense import Dense
 from snnjax.nir import from_nir, to_nir
-from snnjax.ops._connection import Connection
 from tests.nir.graphs import DT, NETWORKS, graph_of, identity, lif, params_of
 
 
@@ -30,14 +30,19 @@ class Unknown(nir.Scale):
     """A node of a newer NIR."""
 
 
-def refused_chains() -> dict[str, tuple[Any, str]]:
-    """Graphs that are not a chain, and their errors."""
+def refused_wirings() -> dict[str, tuple[Any, str]]:
+    """Graphs whose edges networks here do not support, and their errors."""
     chain = [identity(), lif()]
     itself = graph_of(*chain)
     itself.nodes["n0"] = itself
+    pictures = graph_of(identity(), lif(), shape=(1,))
+    pictures.nodes |= {"other": nir.Input(np.array([2])), "n2": identity(2)}
+    pictures.edges += [("other", "n2"), ("n2", "n1")]
+    twice = graph_of(*chain, loops=[("a", identity(), "n1"), ("b", identity(), "n1")])
+    shared = graph_of(*chain, loops=[("a", identity(), "n1")])
     return {
         "number": (3, "be a nir.NIRGraph or a path, got 3. Read it with nir.read."),
-        "empty": (nir.NIRGraph({}, []), "have one Input, got none. Add it."),
+        "empty": (nir.NIRGraph({}, []), "have an Input, got none. Add it."),
         "unknown": (
             graph_of(Unknown(np.ones(1))),
             "hold nodes that networks here support, got Unknown (n0).",
@@ -46,17 +51,29 @@ def refused_chains() -> dict[str, tuple[Any, str]]:
             without(graph_of(*chain), add=(("n1", "x"),)),
             "connect nodes that it holds, got an edge",
         ),
-        "cycle": (without(graph_of(*chain), ("n1", "output"), add=(("n0", "n0"),)), "be one chain"),
+        "cycle": (
+            without(graph_of(*chain), add=(("n0", "n0"),)),
+            "have no cycles except from neurons that spike to themselves, got one at n0.",
+        ),
         "circle": (
-            without(graph_of(identity(), identity(), lif()), ("n1", "n2"), add=(("n1", "n0"),)),
-            "be one chain, got 2 edges to n0",
+            without(graph_of(identity(), identity(), lif()), add=(("n1", "n0"),)),
+            "have no cycles except from neurons that spike to themselves, got one at n",
         ),
-        "branch": (
-            without(graph_of(*chain), add=(("input", "n1"),)),
-            "be one chain, got 2 edges from input.",
+        "no reader": (
+            without(graph_of(*chain), ("n1", "output"), add=(("n0", "output"),)),
+            "lead from Inputs to Outputs through every node, got 1 edge to n1 and 0 from it.",
         ),
-        "lost": (without(graph_of(*chain, *chain), ("n1", "n2"), add=(("n1", "output"),)), "be one chain"),
+        "no source": (
+            without(graph_of(*chain, *chain), ("n1", "n2"), add=(("n1", "output"),)),
+            "lead from Inputs to Outputs through every node, got 0 edges to n2 and 1 from it.",
+        ),
         "itself": (itself, "nest at most 16 subgraphs"),
+        "sum": (pictures, "add signals of one shape at n1, got [1] and [2]."),
+        "two ways back": (twice, "have one recurrent path per layer, got two from n1 to itself."),
+        "shared way back": (
+            without(shared, add=(("input", "a"),)),
+            "have separate recurrent weights after n1, got edges from n1 and input to a.",
+        ),
     }
 
 
@@ -77,7 +94,7 @@ def refused_connections() -> dict[str, tuple[Any, str]]:
         "text": (graph_of(nir.Linear(np.array([["a"]])), lif()), "hold numbers in n0.weight, got"),
         "huge": (
             graph_of(identity(), lif(), shape=(2**20, 2**20, 2**20)),
-            "have an Input of shape [neurons], [channels",
+            "have the shape [neurons], [channels, length] or [channels, height, width] in input",
         ),
         "pool": (
             graph_of(overlapping, lif(), shape=(1, 4, 4)),
@@ -93,8 +110,7 @@ def refused_connections() -> dict[str, tuple[Any, str]]:
 
 def refused_neurons() -> dict[str, tuple[Any, str]]:
     """Graphs with neurons that networks here do not support, or not in that place."""
-    chain = [identity(), lif()]
-    odd = lif()
+    odd, ones = lif(), np.ones((2, 2, 2))
     odd.metadata = {"snnjax": json.dumps({"arguments": {"surrogate": {"name": "none", "slope": 1.0}}})}
     current = nir.CubaLIF(*(np.array([value]) for value in (2e-3, 4e-3, 1.0, 0.1, 0.5)))
     return {
@@ -106,14 +122,21 @@ def refused_neurons() -> dict[str, tuple[Any, str]]:
             graph_of(identity(), lif(tau=-np.ones(1))),
             "have time constants above 0 in n1.tau, got -1.0.",
         ),
-        "middle": (
-            graph_of(identity(), nir.LI(*np.ones((3, 1))), *chain),
-            "have non-spiking neurons only at its end, and none that feed back, got n1.",
+        "integrators": (
+            without(graph_of(identity(), nir.LI(*np.ones((3, 1)))), add=(("n1", "n1"),)),
+            "have no cycles except from neurons that spike to themselves, got one at n1.",
         ),
-        "silent": (graph_of(identity(), nir.LI(*np.ones((3, 1)))), "hold spiking neurons, got none."),
-        "delay": (
-            graph_of(identity(), nir.Delay(np.ones(1)), lif()),
-            "have n1 before weights and pools, got it after them.",
+        "pixels": (
+            graph_of(nir.LI(ones, ones, np.arange(8.0).reshape(2, 2, 2)), shape=(2, 2, 2)),
+            "scale or shift images before n0 by channels, got pixels that differ.",
+        ),
+        "read-out": (
+            graph_of(nir.LI(np.arange(1.0, 9).reshape(2, 2, 2), ones, 0 * ones), shape=(2, 2, 2)),
+            "have one set of constants a channel in n0, which does not spike, got pixels that differ.",
+        ),
+        "not to itself": (
+            graph_of(identity(2), lif(2), shape=(2,), loops=[("a", nir.Linear(np.ones((3, 2))), "n1")]),
+            "feed n1 back to itself, got weights from [2] to [3].",
         ),
         "rest": (
             graph_of(identity(), current),
@@ -127,7 +150,7 @@ def refused_neurons() -> dict[str, tuple[Any, str]]:
 
 
 def refused() -> dict[str, tuple[Any, str]]:
-    return {**refused_chains(), **refused_connections(), **refused_neurons()}
+    return {**refused_wirings(), **refused_connections(), **refused_neurons()}
 
 
 @pytest.mark.parametrize("case", refused())
@@ -151,56 +174,92 @@ def test_dt_is_asked_for() -> None:
             from_nir(graph_of(identity(), lif()), dt=dt)
 
 
-@pytest.mark.parametrize(
-    "layer, text",
-    [
-        (snnjax.layer(2, neurons.adlif()), "hold only neurons that NIR has: lif, current_lif"),
-        (
+def refused_networks() -> dict[str, tuple[Any, str]]:
+    """Items of networks of images that NIR does not have, and their errors."""
+    other = neurons.lif()._replace(glif=neurons.lif(reset="zero").glif)
+    two = blocks.join("add", source=("same", "same"))
+    return {
+        "adlif": (snnjax.layer(2, neurons.adlif()), "hold only neurons that NIR has: lif, current_lif"),
+        "refractory": (
             snnjax.layer(2, neurons.refractory(neurons.lif(), 2)),
             "hold only neurons that NIR has: lif, current_lif",
         ),
-        (
-            snnjax.layer(2, neurons.lif()._replace(glif=neurons.lif(reset="zero").glif)),
-            "hold only neurons that NIR has: lif, current_lif",
-        ),
-        (
+        "other equation": (snnjax.layer(2, other), "hold only neurons that NIR has: lif, current_lif"),
+        "padding": (
             snnjax.layer(snnjax.conv2d(2, 2, strides=2, padding=[(0, 1), (0, 1)])),
-            "pad both sides alike, got ((0, 1), (0, 1)) in layer 0.",
+            "pad both sides alike, got ((0, 1), (0, 1)) in 'layer_0/connection'. Pad them so, or use an odd kernel.",
         ),
-    ],
-)
-def test_network_is_refused(layer: Any, text: str) -> None:
-    network = snnjax.network((2, 2, 1), [layer], snnjax.leaky_readout(1))
-    params = network.init(jax.random.key(0))
-    with pytest.raises(ValueError, match=re.escape(f"to_nir: `network` must {text}")):
-        to_nir(network, params, dt=DT)
+        "layer_norm": (
+            snnjax.layer(2, norm=blocks.layer_norm()),
+            "hold blocks that NIR has nodes for, got layer_norm in 'layer_0/norm'. Replace it, or save the network "
+            "in a checkpoint of snnjax.train.",
+        ),
+        "norm of inputs": (blocks.batch_norm(), "hold blocks that NIR has nodes for, got batch_norm in"),
+        "join": (
+            snnjax.residual(snnjax.layer(snnjax.conv2d(1, 1)), join="either"),
+            "hold blocks that NIR has nodes for, got either in 'residual_0/join'.",
+        ),
+        "new kind": (
+            Doubled(2, name="first"),
+            "hold blocks that NIR has nodes for, got dense in 'first'.",
+        ),
+        "twice": (
+            [snnjax.dense(2, name="same"), two],
+            "add a signal once, got 'sequential_0/add_0', which adds one to itself. Put a block on one of the ways.",
+        ),
+        "orders": (
+            [snnjax.layer(snnjax.conv2d(2, 1)), snnjax.flatten(), snnjax.residual(snnjax.dense(8))],
+            "add neurons in one order, got a flattened image and others in 'sequential_0/residual_0/join'.",
+        ),
+        "recurrent": (
+            snnjax.layer(snnjax.conv2d(1, 1), recurrent=snnjax.dense(4)),
+            "have recurrent connections of delays and weights, dense ones for flat neurons, got dense in "
+            "'layer_0/neuron'. Replace it.",
+        ),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
-class Upsampling:
-    """A geometry that cannot be written as NIR."""
-
-    words: str = "upsampling by 2"
-
-
-@dataclasses.dataclass(frozen=True)
-class Upsampled(Connection):
+class Doubled(Dense):
     """A connection of a kind that is added later."""
 
-    upsampling: Upsampling = Upsampling()
+    mask: Any = None
+
+    def used(self, weights: Any) -> Any:
+        return 2 * weights
 
 
-def test_connection_of_a_new_kind_is_not_taken_for_dense_weights() -> None:
-    network = NETWORKS["lif"]()
-    params, (first, *others) = params_of(network), network.layers
-    first = dataclasses.replace(first, connection=dataclasses.replace(first.fitted, connection=Upsampled()))
-    network = dataclasses.replace(network, layers=(first, *others))
-    text = (
-        "to_nir: `network` must hold connections that are written as NIR, got upsampling by 2. "
-        "Replace it with dense weights or a convolution."
-    )
+@pytest.mark.parametrize("case", refused_networks())
+def test_network_is_refused(case: str) -> None:
+    item, text = refused_networks()[case]
+    network = snnjax.network((2, 2, 1), [item], snnjax.leaky_readout(1))
+    params, stats = params_of(network), network.init_stats(jax.random.key(0))
+    with pytest.raises(ValueError, match=re.escape(f"to_nir: `network` must {text}")):
+        to_nir(network, params, dt=DT, stats=stats)
+
+
+def test_one_dimensional_pools_are_refused() -> None:
+    network = snnjax.network((4, 2), [snnjax.sum_pool(2), snnjax.layer(3)])
+    text = "to_nir: `network` must pool in two dimensions, as NIR does, got one in 'sum_pool_0'. Pool only images."
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        to_nir(network, params, dt=DT)
+        to_nir(network, params_of(network), dt=DT)
+
+
+def test_statistics_are_asked_for() -> None:
+    network = snnjax.network(3, [snnjax.layer(3, norm=blocks.batch_norm())])
+    text = "to_nir: `stats` must hold those of layer_0/norm, got none. Pass stats= those of the training."
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        to_nir(network, params_of(network), dt=DT)
+
+
+def test_names_that_two_nodes_claim_are_refused() -> None:
+    network = NETWORKS["branches"]()
+    for node, text in (("others", "the name 'images'"), ("early", "the name 'classes'")):
+        graph = to_nir(network, params_of(network), dt=DT)
+        graph.nodes[node].metadata = {"snnjax": json.dumps({"name": text.split("'")[1]})}
+        text = f"from_nir: `graph` must hold what to_nir wrote in the metadata of {node}, got {text}. "
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}"):
+            from_nir(graph)
 
 
 def hostile(path: Path, kind: str) -> None:
@@ -218,17 +277,19 @@ def hostile(path: Path, kind: str) -> None:
         with h5py.File(path, "r+") as file:
             nodes = file["node/nodes"]
             if kind == "huge":
-                del nodes["weights_0/weight"]
-                nodes.create_dataset("weights_0/weight", (2**20, 2**20), np.float32, chunks=(1024, 1024))
+                del nodes["layer_0_connection/weight"]
+                nodes.create_dataset(
+                    "layer_0_connection/weight", (2**20, 2**20), np.float32, chunks=(1024, 1024)
+                )
             elif kind == "circle":
                 nodes["again"] = file["node"]
             elif kind == "elsewhere":
                 nodes["other"] = h5py.ExternalLink("/etc/hostname", "/")
             elif kind == "fields":
-                del nodes["neurons_0/tau"]
+                del nodes["layer_0_neuron/tau"]
             elif kind == "type":
-                del nodes["neurons_0/type"]
-                nodes["neurons_0/type"] = "os.system"
+                del nodes["layer_0_neuron/type"]
+                nodes["layer_0_neuron/type"] = "os.system"
             elif kind == "no node":
                 del file["node"]
 
