@@ -9,10 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import SparseSpikes, metrics
-from snnjax.ops._connection import Connection
-from snnjax.ops._convolution import Convolution
-from snnjax.ops.pool_spikes import Pooling
+from snnjax import (
+    SparseSpikes,
+    blocks,
+    conv1d,
+    conv2d,
+    dense,
+    layer,
+    leaky_readout,
+    mean_pool,
+    metrics,
+    network,
+    spiking_readout,
+    sum_pool,
+)
+from snnjax.blocks.linear import LinearParams
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 1]]], jnp.float32
@@ -67,6 +78,14 @@ def test_dropped_share_is_relative_to_true_spikes() -> None:
     )
 
 
+def test_layers_by_name_are_measured_in_the_order_of_the_activity() -> None:
+    activity = {"b": jnp.full((2, 6), 0.5), "a": jnp.zeros((2, 2))}
+    dropped = {"a": jnp.array([0, 0]), "b": jnp.array([3, 0])}  # as `jax.jit` sorts it
+    for measure in (metrics.mean_activity, metrics.silent_layers, metrics.activation_sparsity):
+        np.testing.assert_array_equal(measure(activity), measure([*activity.values()]))
+    np.testing.assert_allclose(metrics.dropped_share(dropped, activity, jnp.array([1, 1])), [0.5, 0])
+
+
 def test_class_maxima_counts_steps_where_lists_name_an_id_twice() -> None:
     count = jnp.full((2, 1), 2, jnp.int32)
     values = jnp.array([[[-1.0, -2.0]], [[0.0, 0.0]]])
@@ -88,12 +107,18 @@ def test_input_counts_takes_integers_as_sensors_give_them() -> None:
     np.testing.assert_array_equal(counts, [[1, 2, 0], [1, 0, 2]])
 
 
+def counted(net: Any, params: Any, counts: Any, activity: Any, steps: int = 1, **options: Any) -> Any:
+    """The operations of sequences of equal length."""
+    lengths = jnp.full(jax.tree.leaves(counts)[0].shape[0], steps)
+    return metrics.synaptic_operations(net, params, counts, activity, lengths, **options)
+
+
 def test_synaptic_operations_equal_neurobench_on_its_own_example() -> None:
     # Columns of the documented example are our rows: inputs 0, 1.3, -1; 4 effective operations, 9 dense.
     weights = jnp.array([[1.3, 0.0, -1.1], [0.0, 1.2, 2.7], [-3.2, -5.1, 0.0]])
+    net, params = network(3, [dense(3, bias=False)]), {"dense_0": LinearParams(weights)}
     counts = metrics.input_counts(jnp.array([[[0.0, 1.3, -1.0]]]))
-    cost = metrics.synaptic_operations([weights], counts, [], jnp.array([1]), binary_inputs=False)
-    assert tuple(map(float, cost)) == (4, 0, 9)
+    assert tuple(map(float, counted(net, params, counts, {}, binary_inputs=False))) == (4, 0, 9)
 
 
 def test_synaptic_operations_equal_a_count_over_all_steps() -> None:
@@ -103,47 +128,72 @@ def test_synaptic_operations_equal_a_count_over_all_steps() -> None:
     weights = [rng.integers(0, 2, size).astype(np.float32) for size in itertools.pairwise(widths)]
     loop = rng.integers(0, 2, (4, 4)).astype(np.float32)
     expected = sum(np.sum(s @ w) for s, w in zip(spikes, weights, strict=True)) + np.sum(spikes[1] @ loop)
-    cost = metrics.synaptic_operations(
-        [jnp.asarray(w) for w in weights],
-        metrics.input_counts(jnp.asarray(spikes[0])),
-        [jnp.mean(jnp.asarray(s), axis=0) for s in spikes[1:]],
-        jnp.full(batch, time),
-        recurrent=[jnp.asarray(loop), None],
-    )
+    net = network(5, [layer(4, recurrent=True, name="a"), layer(3, name="b")], leaky_readout(2))
+    params = net.init(jax.random.key(0))
+    for name, own in zip(("a", "b", "readout"), weights, strict=True):
+        params[f"{name}/connection"] = params[f"{name}/connection"]._replace(weights=jnp.asarray(own))
+    recurrent = params["a/neuron"]._replace(recurrent=(LinearParams(jnp.asarray(loop)),))
+    rates = {
+        f"{name}/neuron": jnp.mean(jnp.asarray(s), axis=0) for name, s in zip("ab", spikes[1:], strict=True)
+    }
+    counts = metrics.input_counts(jnp.asarray(spikes[0]))
+    cost = counted(net, params | {"a/neuron": recurrent}, counts, rates, time)
     # rates are rounded quotients: counts come back within some ulp
     np.testing.assert_allclose(cost.effective_acs, expected / batch, rtol=1e-6)
     assert cost.effective_macs == 0
     assert cost.dense == time * (5 * 4 + 4 * 3 + 3 * 2 + 4 * 4)
 
 
+def ones(net: Any) -> Any:
+    """Parameters whose weights are 1."""
+    return jax.tree.map(
+        lambda leaf: jnp.ones_like(leaf) if leaf.ndim > 1 else leaf, net.init(jax.random.key(0))
+    )
+
+
 def test_synaptic_operations_of_a_spiking_readout_end_with_its_recurrent_weights() -> None:
-    ones, rates = jnp.ones((2, 2)), jnp.full((1, 2), 0.5)
-    counts, lengths = jnp.array([[3.0, 0.0]]), jnp.array([4])
-    cost = metrics.synaptic_operations([ones], counts, [rates], lengths, recurrent=[ones])
+    net = network(2, [], spiking_readout(2, recurrent=True))
+    cost = counted(net, ones(net), jnp.array([[3.0, 0.0]]), {"readout/neuron": jnp.full((1, 2), 0.5)}, 4)
     assert (cost.effective_acs, cost.dense) == (3 * 2 + 4 * 2, 4 * (4 + 4))
 
 
 def test_synaptic_operations_of_a_convolution_count_the_taps_that_a_spike_meets() -> None:
     # Kernels of 3 over 4 pixels, from 1 to 2 channels: 2 + 3 + 3 + 2 taps lie within the image.
-    connection = Connection(None, Convolution.of("test", (4, 1), (3,), 2))
-    weights = (
-        jnp.ones((3, 1, 2)).at[0, 0, 0].set(0)
-    )  # the tap from a pixel to the next one, which the last one lacks
-    lengths = jnp.array([3])
+    net = network((4, 1), [conv1d(2, 3, bias=False)])
+    # Without the tap from a pixel to the next one, which the last one lacks.
+    params = {"conv1d_0": LinearParams(jnp.ones((3, 1, 2)).at[0, 0, 0].set(0))}
     for pixel, fan_out in enumerate([2 * 2 - 1, 3 * 2 - 1, 3 * 2 - 1, 2 * 2]):
-        counts = jnp.zeros((1, 4)).at[0, pixel].set(2)
-        cost = metrics.synaptic_operations([weights], counts, [], lengths, connections=[connection])
+        cost = counted(net, params, jnp.zeros((1, 4)).at[0, pixel].set(2), {}, 3)
         assert (cost.effective_acs, cost.dense) == (2 * fan_out, 3 * (2 + 3 + 3 + 2) * 2)
 
 
-@pytest.mark.parametrize("mean", [False, True])
-def test_synaptic_operations_behind_a_pool_count_spikes(mean: bool) -> None:
+@pytest.mark.parametrize("pool", [mean_pool(2), sum_pool(2)])
+def test_synaptic_operations_behind_a_pool_count_spikes(pool: Any) -> None:
     # Two windows of two pixels; the fifth pixel lies in none.
-    connection = Connection(Pooling((5, 1), (2,), mean))
-    counts = jnp.array([[1.0, 2.0, 0.0, 4.0, 8.0]])
-    weights = jnp.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
-    cost = metrics.synaptic_operations([weights], counts, [], jnp.array([9]), connections=[connection])
+    net = network((5, 1), [pool, dense(3, bias=False)])
+    params = {"dense_0": LinearParams(jnp.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))}
+    cost = counted(net, params, jnp.array([[1.0, 2.0, 0.0, 4.0, 8.0]]), {}, 9)
     assert (cost.effective_acs, cost.dense) == ((1 + 2) * 3 + 4 * 2, 9 * 4 * 3)
+
+
+@pytest.mark.parametrize(
+    "join, arriving, everywhere", [("add", 8, 4), ("either", 8, 4), ("multiply", 2, 2), ("concatenate", 8, 4)]
+)
+def test_synaptic_operations_behind_a_join_count_the_spikes_of_both(
+    join: str, arriving: int, everywhere: int
+) -> None:
+    # Spikes of two inputs each: 3 and 1, and 1 and 3. Three outputs, which each value that arrives reaches.
+    net = network({"a": 2, "b": 2}, [blocks.join(join, source=("a", "b")), dense(3, bias=False)])
+    counts = {"a": jnp.array([[3.0, 1.0]]), "b": jnp.array([[1.0, 3.0]])}
+    cost = counted(net, ones(net), counts, {}, 5)
+    assert cost.effective_acs == 3 * arriving
+    assert cost.dense == 5 * 3 * everywhere
+
+
+def test_synaptic_operations_of_values_that_are_no_spikes_are_products() -> None:
+    net = network(2, [dense(3, bias=False), blocks.layer_norm(), dense(4, bias=False)])
+    cost = counted(net, ones(net), jnp.array([[1.0, 0.0]]), {}, 5)
+    assert (cost.effective_acs, cost.effective_macs, cost.dense) == (3, 5 * 3 * 4, 5 * (2 * 3 + 3 * 4))
 
 
 @pytest.mark.parametrize(
@@ -151,15 +201,18 @@ def test_synaptic_operations_behind_a_pool_count_spikes(mean: bool) -> None:
     [{"strides": 2}, {"padding": "valid", "groups": 2}, {"padding": ((2, 0), (0, 3)), "strides": (1, 2)}],
 )
 def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[str, Any]) -> None:
-    convolution = Convolution.of("test", (5, 6, 2), (3, 2), 4, **options)
-    connection, ones = Connection(None, convolution), jnp.ones(convolution.weights_shape)
-    spikes = jnp.ones((1, convolution.num_inputs))
-    cost = metrics.synaptic_operations([ones], spikes, [], jnp.array([1]), connections=[connection])
-    assert cost.effective_acs == cost.dense == jnp.sum(connection.current(spikes, ones))
+    net = network((5, 6, 2), [conv2d(4, (3, 2), bias=False, **options)])
+    params, spikes = ones(net), jnp.ones((1, 60))
+    cost = counted(net, params, spikes, {})
+    connection: Any = net.nodes[0].block
+    currents = connection.currents(params["conv2d_0"], spikes.reshape(1, 1, 5, 6, 2))
+    assert cost.effective_acs == cost.dense == jnp.sum(currents)
 
 
 def test_metrics_work_under_jit() -> None:
-    cost = jax.jit(metrics.synaptic_operations)([jnp.ones((3, 2))], jnp.ones((1, 3)), [], jnp.array([4]))
+    net = network(3, [dense(2, bias=False)])
+    run = jax.jit(lambda params, counts: counted(net, params, counts, {}, 4))
+    cost = run(ones(net), jnp.ones((1, 3)))
     assert (cost.effective_acs, cost.dense) == (6, 24)
 
 
@@ -173,6 +226,7 @@ def test_static_metrics_count_arrays() -> None:
 
 
 ONES = jnp.ones((2, 2))
+CHAIN = network(3, [layer(2)], leaky_readout(1))
 FAILURES = {
     "outputs": (
         lambda: metrics.accuracy(jnp.zeros((0, 1, 2)), jnp.array([0])),
@@ -205,32 +259,19 @@ FAILURES = {
         "dropped_share: `lengths` must have shape [batch] = [2], got [1]. "
         "Pass the number of steps of each sequence of the batch.",
     ),
-    "weights": (
-        lambda: metrics.synaptic_operations([ONES], ONES, [ONES, ONES], jnp.array([1, 1])),
-        "synaptic_operations: `weights` must hold 3 arrays (2 with a spiking read-out), got 1. "
-        "Pass the weights of every hidden layer and of the read-out.",
+    "counts": (
+        lambda: counted(CHAIN, ones(CHAIN), ONES, {"layer_0/neuron": ONES}),
+        "synaptic_operations: `counts` must have shape [batch, inputs] = [any, 3], got [2, 2]. "
+        "Make it with metrics.input_counts.",
     ),
-    "order": (
-        lambda: metrics.synaptic_operations([ONES, jnp.ones((3, 1))], ONES, [ONES], jnp.array([1, 1])),
-        "synaptic_operations: `weights[1]` must have shape [inputs, outputs] = [2, any], got [3, 1]. "
-        "Order the weights from input to read-out.",
+    "activity": (
+        lambda: counted(CHAIN, ones(CHAIN), jnp.ones((2, 3)), {}),
+        "synaptic_operations: `activity['layer_0/neuron']` must have shape [batch, neurons] = [2, 2], got []. "
+        "Pass the activity that the network returned.",
     ),
-    "recurrent": (
-        lambda: metrics.synaptic_operations([ONES], ONES, [], jnp.array([1, 1]), recurrent=[None]),
-        "synaptic_operations: `recurrent` must hold 0 arrays, got 1. "
-        "Pass one per layer, None if it is not recurrent.",
-    ),
-    "connections": (
-        lambda: metrics.synaptic_operations([ONES], ONES, [], jnp.array([1, 1]), connections=[]),
-        "synaptic_operations: `connections` must hold 1 connection, got 0. "
-        "Pass one for each of the weights, or None.",
-    ),
-    "connection": (
-        lambda: metrics.synaptic_operations(
-            [ONES], ONES, [], jnp.array([1, 1]), connections=[Connection(Pooling((4, 1), (2,), mean=False))]
-        ),
-        "synaptic_operations: `connections[0]` must have 2 inputs, got 4. "
-        "Order the layers from input to read-out.",
+    "params": (
+        lambda: counted(CHAIN, {}, jnp.ones((2, 3)), {"layer_0/neuron": ONES}),
+        "synaptic_operations: `params` must have 4 entries, got 0 entries. Make them with init of this network.",
     ),
     "no matrix": (
         lambda: metrics.connection_sparsity({"bias": jnp.zeros(2)}),

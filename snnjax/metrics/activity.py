@@ -90,6 +90,9 @@ def dropped_share(
         >>> dropped_share([jnp.array([2])], activity, lengths)
         Array([0.05], dtype=float32)
     """
+    # `jax.jit` may have sorted one of them.
+    if isinstance(dropped, Mapping) and isinstance(activity, Mapping):
+        dropped = [dropped[name] for name in activity if name in dropped]
     activity = rates_of("dropped_share", activity)
     dropped = list(dropped.values()) if isinstance(dropped, Mapping) else list(dropped)
     if len(dropped) != len(activity):

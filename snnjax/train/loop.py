@@ -81,10 +81,9 @@ def fit(
     and SIGTERM stop training at the next batch; the unfinished epoch is lost.
 
     Several `devices` train in parallel, each on an equal share of every batch; norms take the statistics of the whole
-    batch. The devices may belong to several processes
-    (`jax.distributed`), which must all call `fit` with the same arguments and a `folder` that all of them can access;
-    the first process writes the checkpoint. A signal ends such a process at once; the others then fail, and all must
-    resume.
+    batch. The devices may belong to several processes (`jax.distributed`), which must all call `fit` with the same
+    arguments and a `folder` that all of them can access; the first process writes the checkpoint. A signal ends such a
+    process at once; the others then fail, and all must resume.
 
     Args:
         network: from `snnjax.network`.

@@ -80,24 +80,25 @@ def make_train_step(
     def penalty(activity: dict[str, Array]) -> Array:
         return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
 
-    def objective(params: Params, batch: Batch, *others: Any) -> tuple[Array, Any]:
-        output = run(params, *others[:1], batch, *others[1:])
+    def objective(params: Params, stats: Any, batch: Batch, *others: Any) -> tuple[Array, Any]:
+        output = run(params, stats, batch, *others)
         error = loss(output.output, batch.labels, lengths=batch.lengths)
         return error + penalty(output.activity).astype(error.dtype), (error, output)
 
-    def compute(params: Params, batch: Batch, *others: Any) -> tuple[Any, Params]:
+    def compute(params: Params, stats: Any, batch: Batch, *others: Any) -> tuple[Any, Params]:
         if config.rule == "bptt":
-            (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(params, batch, *others)
-            return shown, gradients
-        shown = objective(params, batch, *others)[1]
-        penalty_gradients = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
+            with_gradients = jax.value_and_grad(objective, has_aux=True)
+            (_, results), gradients = with_gradients(params, stats, batch, *others)
+            return results, gradients
+        results = objective(params, stats, batch, *others)[1]
+        penalty_gradients = jax.grad(penalty)(results[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
-        return shown, learn(params, batch, _lengths(batch), penalty_gradients)
+        return results, learn(params, batch, _lengths(batch), penalty_gradients)
 
     def train_step(
         state: TrainState, batch: Batch, second_threshold: Any, key: Array | None = None
     ) -> tuple[TrainState, Totals]:
-        (error, output), gradients = compute(state.params, batch, state.stats, second_threshold, key)
+        (error, output), gradients = compute(state.params, state.stats, batch, second_threshold, key)
         with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
             updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.params)
             params = optax.apply_updates(state.params, updates)

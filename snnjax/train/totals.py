@@ -109,7 +109,7 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
     shares = [
         (s / max(each.size * total.steps, 1), d / max(s, 1), np.mean(each == 0)) for each, s, d in layers
     ]
-    activity, dropped, silent = (list(map(float, each)) for each in zip(*shares, strict=True))
+    activity, dropped, silent = ([float(share[place]) for share in shares] for place in range(3))
     plain = {name: float(value) for name, value in numbers.items()}
     return plain | {"activity": activity, "dropped_share": dropped, "silent_share": silent}
 

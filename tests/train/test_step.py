@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import snnjax
-from snnjax import blocks, losses, train
+from snnjax import blocks, losses, metrics, train
 from snnjax.blocks.linear import Linear
 from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch
@@ -18,6 +18,7 @@ from snnjax.data import Batch
 TIME, BATCH = 6, 3
 MASK = np.arange(36 * 5).reshape(36, 5) % 3 > 0
 NETWORKS = {
+    "no layer": [],
     "dense": [snnjax.layer(7), snnjax.layer(5, recurrent=True)],
     "convolution": [
         snnjax.layer(snnjax.conv2d(3, 3)),
@@ -127,7 +128,7 @@ def test_norms_use_the_batch_in_training_and_their_running_statistics_elsewhere(
     ran, _ = net.apply(params, None, batch.inputs, stats=stats, lengths=batch.lengths, train=True)
     state, totals = step(state, batch, None)
     chex.assert_trees_all_close(state.stats, ran.stats, rtol=1e-6, strict=True)
-    assert not np.allclose(state.stats[name].mean, 0)
+    assert state.stats is not None and not np.allclose(state.stats[name].mean, 0)
     expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
     np.testing.assert_allclose(totals.loss / BATCH, expected, rtol=1e-6)
     for own in (stats, state.stats):
@@ -191,7 +192,7 @@ def test_several_inputs_and_readouts_are_trained() -> None:
         found.append(float(totals.loss))
     assert found[-1] < 0.5 * found[0]
     output = net.apply(state.params, None, inputs, lengths=batch.lengths)[0].output
-    expected = snnjax.metrics.accuracy(output["word"], batch.labels, lengths=batch.lengths)
+    expected = metrics.accuracy(output["word"], batch.labels, lengths=batch.lengths)
     tested = train.evaluate(net, state.params, One(batch), loss=loss, batch_size=BATCH)
     np.testing.assert_allclose(tested["accuracy"], expected, rtol=1e-6)
     assert len(tested["activity"]) == 3
