@@ -16,7 +16,8 @@ LAYERS = {
     "snnjax": (
         ("__init__", "__main__"),
         ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
-        ("online", "quantisation", "losses", "metrics", "_network", "encoding"),
+        ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
+        ("blocks",),
         ("neurons",),
         ("ops", "event_times", "plasticity"),
         ("sparse_spikes", "surrogates", "_compare", "_quantised"),

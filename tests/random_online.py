@@ -7,9 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import layer, leaky_readout, losses, network, neurons, online, spiking_readout
+from snnjax import dense, layer, leaky_readout, losses, network, neurons, online, spiking_readout
 from snnjax._types import SURROGATES
+from snnjax.blocks.linear import LinearParams
+from snnjax.blocks.spiking import SpikingParams
 from snnjax.data import Batch
+from snnjax.graph.chain import layers_of
 from snnjax.train.online import online_gradients
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -40,10 +43,10 @@ def random_form(rng: np.random.Generator) -> Form:
     readout = leaky_readout(2, decay=pick(0.3, 0.9)) if name != "ostl" and name != "ottt" else None
     capacity = pick(None, None, 2)
     if readout is None:
-        layers, readout = [], spiking_readout(4, _neuron(pick, name), bias=pick(True, False))
+        layers, readout = [], spiking_readout(dense(4, bias=pick(True, False)), _neuron(pick, name))
     else:
-        own = {"recurrent": name == "recurrent", "capacity": capacity, "bias": pick(True, False)}
-        layers = [layer(pick(1, 4, 7), _neuron(pick, name), **own)]
+        own = {"recurrent": name == "recurrent", "capacity": capacity}
+        layers = [layer(dense(pick(1, 4, 7), bias=pick(True, False)), _neuron(pick, name), **own)]
         if name == "truncated":
             layers.append(layer(3, _neuron(pick, name), recurrent=pick(True, False)))
     given = pick("float64", "float32", "bfloat16", "float16", "uint8", "bool")
@@ -77,12 +80,14 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     rng, net = np.random.default_rng(seed), form.net
     params = net.init(jax.random.key(seed), dtype=jnp.float64)
     scale = rng.choice([0.5, 2.0, 6.0])
-    params = params._replace(layers=tuple(own._replace(weights=scale * own.weights) for own in params.layers))
+    spiking = [own for own in layers_of("random_online", net) if not own.is_readout]
+    for name in (own.connection.name for own in spiking):
+        params[name] = params[name]._replace(weights=scale * params[name].weights)
     inputs = rng.integers(1, 4, (form.steps, form.batch, net.num_inputs))
     inputs = np.where(rng.random(inputs.shape) < 0.5, inputs, 0)
     targets = rng.random((form.steps, form.batch, net.num_outputs))
     lengths = rng.integers(0, form.steps + 1, form.batch)
-    pulls = tuple(jnp.asarray(rng.normal(size=(form.batch, spec.num_neurons))) for spec in net.layers)
+    pulls = {own.neuron.name: jnp.asarray(rng.normal(size=(form.batch, *own.out_shape))) for own in spiking}
     labels = rng.integers(0, net.num_outputs, form.batch)
     return (
         params,
@@ -122,21 +127,25 @@ def _backwards(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
 
 def _without_feedback(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
     """e-prop's definition in a recurrent layer: its own earlier spikes are inputs that do not depend on parameters."""
-    (own,), (spec,) = params.layers, form.net.layers
-    sent = form.net.apply(params, None, inputs, record=("spikes",))[0].spikes[0]
-    sent = sent.to_dense() if spec.capacity is not None else sent
+    hidden, _ = layers_of("random_online", form.net)
+    connection, neuron = hidden.connection.name, hidden.neuron.name
+    (weights, bias), (constants, recurrent) = params[connection], params[neuron]
+    block, (feedback,) = hidden.neuron.block, recurrent
+    sent = form.net.apply(params, None, inputs, record=neuron)[0].recorded[neuron]
+    sent = sent.to_dense() if block.capacity is not None else sent
     sent = jnp.concatenate([jnp.zeros_like(sent[:1]), sent[:-1]])
-    count = form.net.num_inputs
-    bias = {"capacity": spec.capacity, "bias": own.bias is not None}
-    forward = network(count + spec.num_neurons, [layer(spec.num_neurons, spec.neuron, **bias)], form.readout)
-    merged = own._replace(weights=jnp.concatenate([own.weights, own.recurrent]), recurrent=None)
+    count, (width,) = form.net.num_inputs, hidden.out_shape
+    own = layer(dense(width, bias=bias is not None), block.neuron, capacity=block.capacity)
+    forward = form._replace(net=network(count + width, [own], form.readout))
+    merged = LinearParams(jnp.concatenate([weights, feedback.weights]), bias)
     all_inputs = jnp.concatenate([inputs.astype(sent.dtype), sent], axis=-1)
-    found, outputs = _backwards(
-        form._replace(net=forward), params._replace(layers=(merged,)), all_inputs, targets
-    )
-    (both,) = found.layers
-    split = both._replace(weights=both.weights[:count], recurrent=both.weights[count:])
-    return found._replace(layers=(split,)), outputs
+    given = {**params, connection: merged, neuron: SpikingParams(constants)}
+    found, outputs = _backwards(forward, given, all_inputs, targets)
+    both = found[connection].weights
+    fed_back = (LinearParams(both[count:]),)
+    found[connection] = found[connection]._replace(weights=both[:count])
+    found[neuron] = found[neuron]._replace(recurrent=fed_back)
+    return found, outputs
 
 
 def _padded(form: Form, given: tuple[Any, ...]) -> Any:
@@ -153,7 +162,7 @@ def _padded(form: Form, given: tuple[Any, ...]) -> Any:
         out = form.net.apply(params, None, inputs, lengths=lengths)[0]
         each = -jax.nn.log_softmax(out.output)[:, jnp.arange(form.batch), labels]
         means = jnp.sum(jnp.where(inside, each, 0), axis=0) / jnp.maximum(lengths, 1)
-        pulled = [jnp.sum(pull * rates) for pull, rates in zip(pulls, out.activity, strict=True)]
+        pulled = [jnp.sum(pull * out.activity[name]) for name, pull in pulls.items()]
         return jnp.mean(means) + sum(pulled)
 
     return ours, jax.grad(loss)(params)
@@ -183,7 +192,8 @@ def check_online(form: Form, seed: int) -> None:
 
 def _weights_alone(found: Any) -> Any:
     """The gradients without those of neurons."""
-    if isinstance(found, tuple) and not hasattr(found, "layers"):
+    if isinstance(found, tuple):
         return _weights_alone(found[0]), found[1]
-    owns = [*found.layers, *([] if found.readout is None else [found.readout])]
-    return [(own.weights, own.bias, own.recurrent) for own in owns]
+    return [
+        getattr(own, "recurrent", own if isinstance(own, LinearParams) else None) for own in found.values()
+    ]

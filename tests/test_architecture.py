@@ -144,11 +144,13 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
     "rule, path, source",
     [
         (rules.upward_imports, "snnjax/ops/spike.py", "from snnjax.neurons import lif"),
-        (rules.upward_imports, "snnjax/ops/spike.py", "def f():\n    from snnjax import _network"),
+        (rules.upward_imports, "snnjax/ops/spike.py", "def f():\n    from snnjax import graph"),
         (rules.upward_imports, "snnjax/ops/spike.py", "from snnjax import lif_step"),
         (rules.upward_imports, "snnjax/neurons/lif.py", "import snnjax"),
         (rules.upward_imports, "snnjax/neurons/lif.py", "from . import adlif"),
-        (rules.upward_imports, "snnjax/_network.py", "import snnjax.metrics"),
+        (rules.upward_imports, "snnjax/neurons/lif.py", "from snnjax.blocks.block import flat"),
+        (rules.upward_imports, "snnjax/blocks/norm.py", "from snnjax.graph.network import Network"),
+        (rules.upward_imports, "snnjax/graph/plan.py", "import snnjax.metrics"),
         (rules.upward_imports, "snnjax/_check.py", "from snnjax.sparse_spikes import SparseSpikes"),
         (rules.upward_imports, "snnjax/helpers.py", ""),
         (
@@ -226,7 +228,7 @@ def test_rule_finds(rule, path, source):
 @pytest.mark.parametrize(
     "rule, path, source",
     [
-        (rules.upward_imports, "snnjax/__init__.py", "from snnjax._network import network"),
+        (rules.upward_imports, "snnjax/__init__.py", "from snnjax.graph import network"),
         (rules.upward_imports, "snnjax/ops/lif_network.py", "from snnjax.ops.spike import spike"),
         (rules.upward_imports, "snnjax/data/digits.py", "import numpy\nfrom snnjax import encoding"),
         (rules.upward_imports, "snnjax/cli.py", "from snnjax import train"),

@@ -10,7 +10,9 @@ import pytest
 
 from snnjax import (
     axonal,
+    blocks,
     conv2d,
+    dense,
     layer,
     leaky_readout,
     losses,
@@ -22,6 +24,9 @@ from snnjax import (
     sum_pool,
     surrogates,
 )
+from snnjax.blocks.linear import LinearParams
+from snnjax.graph.chain import layers_of
+from snnjax.graph.containers import Node
 from snnjax.metrics.gradient_share import in_full, spike_gradients
 from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.ops.common import jit
@@ -43,14 +48,15 @@ def tiny(*arguments: Any, **options: Any) -> jax.Array:
 
 def test_two_neurons_by_hand() -> None:
     neuron = neurons.lif(0.5, normalize=False, surrogate="triangle")
-    net = network(1, [layer(2, neuron, bias=False)], leaky_readout(2))
+    net = network(1, [layer(dense(2, bias=False), neuron)], leaky_readout(2))
     params = initial(net)
-    hidden = params.layers[0]._replace(weights=jnp.array([[1.25, 0.5]]))
-    readout = params.readout._replace(weights=jnp.array([[1.0, 0.0], [1.0, 0.0]]))
+    hidden, readout = "layer_0/connection", "readout/connection"
+    last = params[readout]._replace(weights=jnp.array([[1.0, 0.0], [1.0, 0.0]]))
+    params |= {hidden: LinearParams(jnp.array([[1.25, 0.5]])), readout: last}
     measure = compiled(net, loss=losses.cross_entropy_sum, keep=0.5)
-    batch = params._replace(layers=(hidden,), readout=readout), jnp.ones((1, 1, 1)), jnp.array([1])
+    batch = jnp.ones((1, 1, 1)), jnp.array([1])
     bands, seconds = jnp.array([0.6, 0.2, 0.3]), jnp.array([0.25, 0.9, 0.5])
-    found = measure(*batch, bands=bands, second_thresholds=seconds)
+    found = measure(params, *batch, bands=bands, second_thresholds=seconds)
     # At distances of 0.25 and -0.5 the triangle is 0.75 and 0.5; its squares are 9 and 4 sixteenths.
     np.testing.assert_allclose(found.neurons_within, [[1, 0, 0.5]])
     np.testing.assert_allclose(found.gradient_within, [[1, 0, 9 / 13]], rtol=1e-6)
@@ -61,43 +67,40 @@ def test_two_neurons_by_hand() -> None:
     chosen = float(found.cutoff[0]), float(found.second_threshold[0]), int(found.capacity[0])
     np.testing.assert_allclose(chosen, [0.7, 0.9, 1], rtol=1e-6)
     # No band reaches a neuron, and no list the gradient of a silent one: nothing can be left out.
-    silent = hidden._replace(weights=jnp.array([[0.5, 0.5]]))
-    batch = batch[0]._replace(layers=(silent,)), *batch[1:]
-    found = measure(*batch, bands=bands / 6, second_thresholds=seconds / 3 + 0.6)
+    params |= {hidden: LinearParams(jnp.array([[0.5, 0.5]]))}
+    found = measure(params, *batch, bands=bands / 6, second_thresholds=seconds / 3 + 0.6)
     assert not np.any(found.gradient_within) and not np.any(found.gradient_above)
     assert (found.cutoff.tolist(), found.second_threshold.tolist()) == ([0], [-np.inf])
     assert (found.capacity.tolist(), found.capacities.tolist()) == ([2], [[0, 0, 0]])
     # No gradient at all.
-    none = batch[0]._replace(readout=readout._replace(weights=jnp.zeros((2, 2)))), *batch[1:]
-    assert not np.any(measure(*none, bands=bands, second_thresholds=seconds).gradient_within)
+    params |= {readout: last._replace(weights=jnp.zeros((2, 2)))}
+    assert not np.any(measure(params, *batch, bands=bands, second_thresholds=seconds).gradient_within)
 
 
 def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) -> Any:
-    """The distances and gradients of each layer, ``[time, batch, neurons]``, by a loop over the steps."""
-    params = net.expand(params)
-    zeros = [jnp.zeros((*inputs.shape[:2], spec.num_neurons)) for spec in net.layers]
+    """The distances and gradients of each layer by name, ``[time, batch, neurons]``, by a loop over the steps."""
+    *hidden, last = layers_of("by_definition", net)
+    zeros = {own.neuron.name: jnp.zeros((*inputs.shape[:2], *own.out_shape)) for own in hidden}
 
     def cost(offsets: Any) -> tuple[jax.Array, Any]:
-        x, distances = inputs, []
-        each = zip(net.layers, params.layers, state.neurons, state.spikes, offsets, strict=True)
-        for spec, own, neuron_state, before, offset in each:
-            spikes, found = [], []
-            for now, away in zip(x, offset, strict=True):
-                current = now @ own.weights + own.bias[None]
-                current = current if before is None else current + before @ own.recurrent
-                membrane, threshold, after = spec.neuron.advance(own.neuron, neuron_state, current)
+        x, distances = inputs, {}
+        for own in hidden:
+            name, (weights, bias) = own.neuron.name, params[own.connection.name]
+            model, (constants, recurrent) = own.neuron.block.neuron, params[name]
+            (neuron_state, before, _), spikes, found = state[name], [], []
+            for now, away in zip(x, offsets[name], strict=True):
+                current = now @ weights + bias[None]
+                current = current if before is None else current + before @ recurrent[0].weights
+                membrane, threshold, after = model.advance(constants, neuron_state, current)
                 found.append(membrane - jnp.broadcast_to(threshold, membrane.shape))
-                before_or_none = spike(found[-1] + away, spec.neuron.surrogate)
-                neuron_state = spec.neuron.finish(after, before_or_none)
-                before = None if before is None else before_or_none
-                spikes.append(before_or_none)
-            x = jnp.stack(spikes)
-            distances.append(jnp.stack(found))
-        outputs, v = [], state.readout
+                spikes.append(spike(found[-1] + away, model.surrogate))
+                neuron_state = model.finish(after, spikes[-1])
+                before = None if before is None else spikes[-1]
+            x, distances[name] = jnp.stack(spikes), jnp.stack(found)
+        (weights, bias), outputs, v = params[last.connection.name], [], state[last.neuron.name]
         for now in x:
-            v, output = net.readout.neuron.step(
-                params.readout.neuron, v, now @ params.readout.weights + params.readout.bias[None]
-            )
+            current = now @ weights + bias[None]
+            v, output = last.neuron.block.neuron.step(params[last.neuron.name], v, current)
             outputs.append(output)
         return losses.cross_entropy_sum(jnp.stack(outputs), LABELS, lengths=lengths), distances
 
@@ -123,15 +126,18 @@ def test_shares_are_those_of_the_definition(kind: str) -> None:
     inputs = random_spikes(0.5, 10)
     params = initial(net, inputs, target_activity=0.2)
     _, state = jit(net.apply)(params, None, inputs[:4])
-    each = zip(net.layers, params.layers, strict=True)
-    resting = [np.asarray(spec.neuron.threshold(own.neuron)) for spec, own in each]
+    names = ["layer_0/neuron", "layer_1/neuron"]
+    models = [node.block.neuron for node in net.nodes if node.name in names]
+    resting = [
+        np.asarray(model.threshold(params[name].neuron)) for model, name in zip(models, names, strict=True)
+    ]
     seconds = jnp.array([0.9, 0.5, -100.0, -jnp.inf])
     measure, options = compiled(net, loss=tiny), {"lengths": LENGTHS, "state": state}
     found = measure(params, inputs[4:], LABELS, bands=BANDS, second_thresholds=seconds, **options)
-    expected = by_definition(net, params, inputs[4:], LENGTHS, state)
+    distances, gradients = by_definition(net, params, inputs[4:], LENGTHS, state)
     inside = np.arange(6)[:, None] < np.asarray(LENGTHS)
-    for index, (x, g) in enumerate(zip(*expected, strict=True)):
-        x, squares = np.asarray(x)[inside], np.asarray(g, np.float64)[inside] ** 2
+    for index, name in enumerate(names):
+        x, squares = np.asarray(distances[name])[inside], np.asarray(gradients[name], np.float64)[inside] ** 2
         squares = np.where(np.isinf(x), 0, squares)
         within = [np.abs(x) < band for band in np.asarray(BANDS)]
         above = [(x > second - resting[index]) | (x > 0) for second in np.asarray(seconds)]
@@ -144,7 +150,7 @@ def test_shares_are_those_of_the_definition(kind: str) -> None:
             # Gradients of float32, whose sums were in another order.
             np.testing.assert_allclose(kept[index], shares, rtol=1e-4, atol=1e-6)
         assert found.capacities[index].tolist() == [np.max(np.sum(mask, -1)) for mask in above]
-        if net.layers[index].neuron.surrogate.name == "triangle":  # it ends at 1
+        if models[index].surrogate.name == "triangle":  # it ends at 1
             assert found.gradient_within[index].tolist()[2:] == [1, 1]
             assert found.cutoffs[index].tolist()[2:] == [0, 0]
 
@@ -160,8 +166,8 @@ PATHS = {
     "delays": network(
         36,
         [
-            layer(8, FREE, recurrent=True, delays=axonal(max_delay=3)),
-            layer(6, FREE, delays=axonal(max_delay=2)),
+            layer([axonal(3), dense(8)], FREE, recurrent=[axonal(3), dense(8, bias=False)]),
+            layer([axonal(2), dense(6)], FREE),
         ],
         spiking_readout(3, FREE),
     ),
@@ -179,12 +185,12 @@ def test_gradients_add_up_to_those_of_the_thresholds(kind: str) -> None:
         return losses.cross_entropy_sum(output.output, LABELS, lengths=lengths)
 
     def measured(params: Any) -> Any:
-        arguments = net.checked(params, None, inputs, lengths)
-        return spike_gradients(net, *arguments, losses.cross_entropy_sum, LABELS)[1]
+        arguments = net.checked(params, None, None, inputs, lengths)
+        return spike_gradients(net, *arguments, losses.cross_entropy_sum, LABELS)
 
-    by_threshold = jit(jax.grad(cost))(params).layers
-    for own, gradients in zip(by_threshold, jit(measured)(params), strict=True):
-        total = -np.asarray(own.neuron.threshold)
+    by_threshold = jit(jax.grad(cost))(params)
+    for name, (_, gradients) in jit(measured)(params).items():
+        total = -np.asarray(by_threshold[name].neuron.threshold)
         assert np.any(total)
         # The kernels add in another order.
         np.testing.assert_allclose(np.sum(gradients, (0, 1)), total, rtol=1e-4, atol=1e-5)
@@ -203,7 +209,8 @@ def test_shares_are_what_networks_with_these_settings_keep() -> None:
             output, _ = net.apply(params, None, inputs)
             return losses.cross_entropy_sum(output.output, LABELS[:1])
 
-        return np.sum(np.asarray(jit(jax.grad(cost))(params).layers[0].bias, np.float64) ** 2)
+        bias = jit(jax.grad(cost))(params)["layer_0/connection"].bias
+        return np.sum(np.asarray(bias, np.float64) ** 2)
 
     params = initial(build(), random_spikes(0.5))
     candidates = {"bands": jnp.array([0.2]), "second_thresholds": jnp.array([0.8])}
@@ -224,13 +231,14 @@ def test_cutoff_and_capacity_are_left_out(kind: Any) -> None:
         neuron = neurons.refractory(neurons.lif(surrogate=surrogate), steps=1)
     else:
         neuron = kind(surrogate=surrogate)
-    full = in_full(0, layer(8, neuron, capacity=2))
+    node = Node("neuron", blocks.spiking(neuron, capacity=2), ())
+    full = in_full(node).block
     assert full.capacity is None
     assert full.neuron.surrogate == surrogates.gaussian()
     assert full.neuron.inner_surrogate in (None, surrogates.gaussian())
     if kind != "refractory":  # whose own functions hold the cutoff, but take no derivative of spikes
         assert full.neuron.fused == neuron.glif
-    assert in_full(0, full) == full
+    assert in_full(node._replace(block=full)).block == full
 
 
 ADLIF = neurons.adlif(surrogate=surrogates.superspike(cutoff=0.1))
@@ -242,7 +250,7 @@ NET = network(INPUTS, [layer(4, neurons.refractory(ADLIF, steps=1))], leaky_read
     [
         (
             {},
-            "`network.layers[0].neuron` must have a surrogate without cutoff, got refractory adlif. Make "
+            "`layer_0/neuron` must have a surrogate without cutoff, got refractory adlif. Make "
             "it without: the same parameters fit.",
         ),
         (

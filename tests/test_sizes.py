@@ -31,7 +31,7 @@ def events(num_neurons: Any, num_classes: Any = 2) -> data.EventDataset:
 
 def convolved(**options: Any) -> Any:
     options = {"channels": 2, "kernel": 3} | options
-    return snnjax.network((4, 4, 1), [snnjax.conv2d(**options)], READOUT)
+    return snnjax.network((4, 4, 1), [snnjax.layer(snnjax.conv2d(**options))], READOUT)
 
 
 def pooled(**options: Any) -> Any:
@@ -73,7 +73,7 @@ SIZES: dict[str, Callable[[Any], Any]] = {
     "conv2d, strides": lambda n: convolved(strides=n),
     "conv2d, padding": lambda n: convolved(padding=((n, n), (0, 0))),
     "conv2d, groups": lambda n: convolved(groups=n),
-    "sum_pool": lambda n: snnjax.network((4, 4, 1), [snnjax.sum_pool(n), snnjax.dense(3)], READOUT),
+    "sum_pool": lambda n: snnjax.network((4, 4, 1), [snnjax.sum_pool(n), snnjax.layer(3)], READOUT),
     "refractory": lambda n: neurons.refractory(neurons.lif(), n),
     **{
         f"{name}.init": lambda n, name=name: getattr(neurons, name)().init(KEY, n)
@@ -147,12 +147,16 @@ def test_numpy_integers_have_the_same_limit() -> None:
     [
         (2**24 + 1, snnjax.layer(2**24)),
         ((4, 4, 1), snnjax.layer(2**24 + 1, recurrent=True)),
+        (
+            (4, 4, 1),
+            snnjax.layer(2**14, recurrent=[snnjax.dense(2**28), snnjax.dense(2**28), snnjax.dense(2**14)]),
+        ),
         ((2**30, 2**30, 1), snnjax.layer(2)),
-        ((4, 4, 1), snnjax.conv2d(2, 2**30)),
+        ((4, 4, 1), snnjax.layer(snnjax.conv2d(2, 2**30))),
     ],
 )
 def test_sizes_whose_product_is_too_large_are_refused(shape: Any, layer: Any) -> None:
-    with pytest.raises(ValueError, match=r"^network: `(inputs|layers)` must (be|have) at most"):
+    with pytest.raises(ValueError, match=r"^(network: `inputs`|(dense|conv2d): `weights`) must be at most"):
         snnjax.network(shape, [layer], READOUT)
 
 

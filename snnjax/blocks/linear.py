@@ -8,11 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._check import fail
 from snnjax._quantised import Quantised, scaled
 from snnjax._types import upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
 from snnjax.neurons._drive import EXPECTED_RATE
 from snnjax.ops._connection import Connection
+
+# A process has 2^48 addresses, and XLA ends one that describes an array of 2^60 entries.
+_LOG2_WEIGHTS = 48
 
 
 class LinearParams(NamedTuple):
@@ -39,6 +43,15 @@ class Linear(Block):
     def weights_shape(self, shape: Shape) -> Shape:
         """The shape of the weights for inputs of this shape."""
         raise NotImplementedError
+
+    def fitted(self, *shapes: Shape) -> "Linear":
+        """The connection, if its weights are not too many."""
+        count = math.prod(self.weights_shape(*shapes))
+        if count > 2**_LOG2_WEIGHTS:
+            fail(
+                f"{self.kind}: `weights` must be at most 2**{_LOG2_WEIGHTS}, got {count}. Use fewer neurons."
+            )
+        return self
 
     def fan_in(self, shape: Shape) -> float:
         """The number of inputs that a neuron sums."""

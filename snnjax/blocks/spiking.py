@@ -101,15 +101,18 @@ class Spiking(Block):
 
     def fitted(self, *shapes: Shape) -> "Spiking":
         """With the dense weights that ``recurrent=True`` stands for."""
-        if self.recurrent is not True:
-            return self
         (shape,) = shapes
-        if len(shape) > 1:
+        if self.recurrent is True and len(shape) > 1:
             fail(
                 f"spiking: `recurrent` must be a connection for neurons of the shape {shape}, got True. "
                 f"Write recurrent=conv2d({shape[-1]}, 3), or dense({math.prod(shape)}) for all pairs."
             )
-        return dataclasses.replace(self, recurrent=(Dense(math.prod(shape), bias=False),))
+        given = (Dense(shape[0], bias=False),) if self.recurrent is True else self.feedback
+        feedback = []
+        for block in given:
+            feedback.append(block.fitted(shape))
+            shape = block.out_shape(shape)
+        return dataclasses.replace(self, recurrent=tuple(feedback))
 
     @property
     def feedback(self) -> tuple[Block, ...]:

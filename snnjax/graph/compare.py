@@ -9,6 +9,7 @@ import numpy as np
 
 from snnjax._check import fail, type_words
 from snnjax._compare import check_like, dtype_of, same_array, same_shape
+from snnjax.blocks.linear import LinearParams
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
 
@@ -27,6 +28,18 @@ def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[An
         )
     hint = "Make them with init of this network"
     check_like(op, "params", params, params_like(nodes, shapes), same_shape, hint)
+
+
+def check_dtypes(op: str, params: Mapping[str, Any]) -> None:
+    """Check that the weights and biases of all connections have one dtype, which is that of the network."""
+    held = jax.tree.leaves_with_path(params, is_leaf=lambda own: isinstance(own, LinearParams))
+    linear = [(jax.tree_util.keystr(path), own) for path, own in held if isinstance(own, LinearParams)]
+    named = [(f"{path}.{part}", getattr(own, part)) for path, own in linear for part in own._fields]
+    dtypes = [(name, dtype_of(array)) for name, array in named if array is not None]
+    for name, dtype in dtypes:
+        if dtype != dtypes[0][1]:
+            expected = f"have the dtype of the first weights, {dtypes[0][1].name}"
+            fail(f"{op}: `params{name}` must {expected}, got {dtype.name}. Cast one of them.")
 
 
 def check_state(

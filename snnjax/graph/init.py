@@ -37,13 +37,16 @@ def draw(
     sample: Sample | None,
 ) -> dict[str, Any]:
     """Draw the params of all nodes, scaled to the neurons that they drive, and to the activity on a sample."""
-    params: dict[str, Any] = {}
-    for node, own in zip(nodes, shapes, strict=True):
-        drawn = node.block.init(_key_of(key, node.name), *own, dtype=dtype)
-        if drawn is not None:
-            params[node.name] = drawn
-    params = _scaled_to_neurons(params, nodes, shapes)
+    params = _scaled_to_neurons(_drawn(key, nodes, shapes, dtype), nodes, shapes)
     return params if sample is None else _scaled_to_activity(params, nodes, shapes, stats, sample)
+
+
+def _drawn(
+    key: Array, nodes: tuple[Node, ...], shapes: tuple[tuple[Shape, ...], ...], dtype: Any
+) -> dict[str, Any]:
+    each = zip(nodes, shapes, strict=True)
+    found = {node.name: node.block.init(_key_of(key, node.name), *own, dtype=dtype) for node, own in each}
+    return {name: own for name, own in found.items() if own is not None}
 
 
 def _key_of(key: Array, name: str) -> Array:
@@ -57,7 +60,7 @@ def params_like(nodes: tuple[Node, ...], shapes: tuple[Any, ...]) -> dict[str, A
     """The structure, shapes and dtypes of the params that `draw` draws in float32, without arrays."""
     key = jax.eval_shape(lambda: jax.random.key(0))
     options = {"nodes": nodes, "shapes": shapes, "dtype": jnp.dtype(jnp.float32)}
-    return jax.eval_shape(functools.partial(draw, **options), key, stats=None, sample=None)
+    return jax.eval_shape(functools.partial(_drawn, **options), key)
 
 
 def scaling_nodes(params: dict[str, Any], nodes: tuple[Node, ...]) -> dict[str, tuple[str, ...]]:

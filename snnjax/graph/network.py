@@ -31,14 +31,14 @@ from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
 from snnjax.blocks.block import Context, Shape, Signal, rounded
 from snnjax.blocks.delay import DelayState
-from snnjax.graph.compare import check_params, check_state
+from snnjax.graph.compare import check_dtypes, check_params, check_state
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fused import Arrays
 from snnjax.graph.init import Sample, draw
 from snnjax.graph.plan import Fused, Mode, Segment, plan
 from snnjax.graph.run import Running, block_key, run
 from snnjax.ops.lif_network import mean_activity
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 # Above it, inputs are taken for the bytes of images: counts of events in a step are smaller, and so are currents.
 _LARGEST_INPUT = 64
@@ -114,8 +114,7 @@ class Network:
         self, train: bool = False, record: tuple[str, ...] = (), implementation: str | None = None
     ) -> tuple[Segment, ...]:
         """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone."""
-        read = frozenset(node for _, node in self.outputs) | frozenset(self._recorded(record))
-        return plan(self.nodes, self.in_shapes, read, Mode(train, record, implementation))
+        return plan(self.nodes, self.in_shapes, self._read(record), Mode(train, record, implementation))
 
     @property
     def paths(self) -> str:
@@ -141,10 +140,18 @@ class Network:
                 f"network: `blocks` must hold networks with one output, got one with {len(self.outputs)}. "
                 "Make it without read-outs, and name sources in the outer network."
             )
+        wanted, given = [shape for _, shape in self.inputs], [graph.shapes[source] for source in sources]
+        if given != wanted:
+            fail(
+                f"network: `blocks` must hold networks for signals of {_listed(given)}, "
+                f"got one of {_listed(wanted)}. Make it for the blocks before it."
+            )
         names = dict(zip((name for name, _ in self.inputs), sources, strict=True))
         for node in self.nodes:
             own = (names[source] for source in node.sources)
             names[node.name] = graph.insert(node.name, node.block, tuple(own))
+        for name, node in self.results:
+            graph.results[graph.prefix + name] = names[node]
         return names[next(node for _, node in self.outputs)]
 
     def init(
@@ -282,6 +289,7 @@ class Network:
     ) -> tuple[Arrays, dict[str, Signal], Array | None]:
         """The arguments of `apply`, checked, with a state; `is_whole` where no scan over chunks carries it."""
         check_params("network", params, self.nodes, self.in_shapes)
+        check_dtypes("network.apply", params)
         params, state, inputs, lengths = gathered((params, state, inputs, lengths))
         signals = self._signals("network.apply", inputs)
         steps, batch = next(iter(signals.values())).shape[:2]
@@ -299,16 +307,16 @@ class Network:
         running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))
         results = run(running, arrays, signals, context, chunk)
         steps = next(iter(signals.values())).shape[0]
-        return self._output(results, running, steps, context.lengths), results.state
+        return self._output(results, running, steps, context), results.state
 
-    def _output(self, results: Any, running: Running, steps: int, lengths: Array | None) -> NetworkOutput:
+    def _output(self, results: Any, running: Running, steps: int, context: Context) -> NetworkOutput:
         def shown(name: str) -> Signal:
             return rounded(results.signals[name], running.dtype)
 
         outputs = {name: shown(node) for name, node in self.outputs}
         names = list(results.counts)
-        activity = mean_activity([results.counts[name] for name in names], steps, lengths)
-        recorded = {name: shown(name) for name in running.read if name not in dict(self.outputs).values()}
+        activity = mean_activity([results.counts[name] for name in names], steps, context.lengths)
+        recorded = {name: shown(node) for name, node in self._recorded(context.record).items()}
         return NetworkOutput(
             next(iter(outputs.values())) if self.is_single else outputs,
             dict(zip(names, activity, strict=True)),
@@ -319,16 +327,16 @@ class Network:
         )
 
     def _read(self, record: tuple[str, ...]) -> frozenset[str]:
-        return frozenset(node for _, node in self.outputs) | frozenset(self._recorded(record))
+        return frozenset(node for _, node in self.outputs) | frozenset(self._recorded(record).values())
 
-    def _recorded(self, record: tuple[str, ...]) -> list[str]:
-        """The nodes whose signals are recorded."""
-        names, found = dict(self.results), []
+    def _recorded(self, record: tuple[str, ...]) -> dict[str, str]:
+        """The nodes whose signals are recorded, by the names that were given."""
+        names, found = dict(self.results), {}
         for own in record:
             if own == "spikes":
-                found += [node.name for node in self.nodes if node.block.is_spiking]
+                found |= {node.name: node.name for node in self.nodes if node.block.is_spiking}
             elif own != "membranes":
-                found.append(names.get(own, own))
+                found[own] = names.get(own, own)
         return found
 
     def _checked_record(self, record: Any, implementation: str | None) -> tuple[str, ...]:
@@ -458,7 +466,8 @@ def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readou
     sources: tuple[str, ...] = (next(iter(shapes)),)
     for item in blocks:
         sources = (graph.add(item, *sources),)
-    readouts = readout if isinstance(readout, Mapping) else {"readout": readout}
+    own_name = getattr(readout, "name", None) or "readout"
+    readouts = readout if isinstance(readout, Mapping) else {own_name: readout}
     outputs = []
     for name, own in readouts.items():
         outputs.append((name, sources[0] if own is None else graph.add(own, *sources, name=name)))
@@ -478,11 +487,16 @@ def _input_shape(given: Any) -> Shape:
     return tuple(int(length) for length in shape)
 
 
+def _listed(shapes: Sequence[Shape]) -> str:
+    return " and ".join(map(str, shapes)) or "none"
+
+
 def _checked_signal(op: str, signal: Any, shape: Shape) -> Signal:
     """An input ``[time, batch, *shape]``, or with flat neurons; integers and booleans stay what they are."""
     hint = "Time comes first; add a missing batch axis with inputs[:, None]"
     flat = (math.prod(shape),)
     if isinstance(signal, SparseSpikes):
+        check_spikes(op, "inputs", signal)
         check_shape(op, "inputs", signal, (None, None, *flat), "time, batch, inputs", hint)
         return signal
     check_real_array(op, "inputs", signal)

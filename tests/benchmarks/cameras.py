@@ -14,6 +14,7 @@ import optax
 
 from snnjax import SparseSpikes, conv2d, layer, leaky_readout, network, sum_pool
 from snnjax.data import load_mnist_10k, saccade_spikes
+from snnjax.graph.chain import layers_of
 from tests.benchmarks import workloads
 from tests.benchmarks.convolutions import convolve
 from tests.benchmarks.networks import INFERENCE, TRAINING, jit
@@ -97,16 +98,17 @@ def data(camera: Camera) -> tuple[Any, jax.Array, SparseSpikes, jax.Array]:
 
 def by_hand(net: Any, pool: int, params: Any, inputs: jax.Array) -> jax.Array:
     """The output, of the same parameters."""
-    x = inputs.reshape(-1, *net.input_shape)  # all steps are one batch
-    for spec, own in zip(net.layers, params.layers, strict=True):
-        form = spec.neuron.glif
-        assert form is not None
-        images = convolve(x, own.weights) + own.bias
+    *hidden, _ = layers_of("by_hand", net)
+    x = inputs.reshape(-1, *hidden[0].in_shape)  # all steps are one batch
+    for own in hidden:
+        weights, bias = params[own.connection.name]
+        images = convolve(x, weights) + bias
         currents = images.reshape(*inputs.shape[:2], *images.shape[1:])
-        spikes = scan_neurons(form.constants(own.neuron), currents, None).reshape(images.shape)
+        constants = own.neuron.block.neuron.glif.constants(params[own.neuron.name].neuron)
+        spikes = scan_neurons(constants, currents, None).reshape(images.shape)
         window = (1, pool, pool, 1)
         x = jax.lax.reduce_window(spikes, 0.0, jax.lax.add, window, window, "VALID")
-    return scan_readout(params.readout, x.reshape(*inputs.shape[:2], -1))
+    return scan_readout(params, x.reshape(*inputs.shape[:2], -1))
 
 
 def outputs_of(camera: Camera, alternative: str) -> Callable[[Any, Any], jax.Array]:

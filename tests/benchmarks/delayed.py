@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import jax
 import optax
 
-from snnjax import axonal, layer, leaky_readout, network
+from snnjax import axonal, dense, layer, leaky_readout, network
 from tests.benchmarks import workloads
 from tests.benchmarks.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.neurons import Shape, sample, tasks
@@ -19,8 +19,8 @@ def timed(shape: Shape, max_delay: int, task: str) -> Timer:
     """Without delays if the longest is 0."""
     inputs, labels = sample(shape)
     optimiser = optax.adam(workloads.LEARNING_RATE)
-    delays = axonal(max_delay) if max_delay else None
-    layers = [layer(each, recurrent=shape.recurrent, delays=delays) for each in shape.hidden]
+    delays = [axonal(max_delay)] if max_delay else []
+    layers = [layer([*delays, dense(each)]) for each in shape.hidden]
     net = network(shape.inputs, layers, leaky_readout(shape.outputs))
     params = net.init(jax.random.key(workloads.SEED), inputs, target_activity=shape.rate)
     run = jit(tasks(lambda params, inputs: net.apply(params, None, inputs)[0].output, optimiser)[task])

@@ -22,7 +22,7 @@ def made(shape: Shape) -> tuple[dict[str, Any], Any, jax.Array]:
     """The networks by name, the parameters of the mixed one, and inputs."""
     lif, last = neurons.lif(), spiking_readout(shape.outputs, neurons.izhikevich())
     layers = [layer(each, lif) for each in shape.hidden]
-    fused = network(shape.inputs, layers[:-1], spiking_readout(shape.hidden[-1], lif))
+    fused = network(shape.inputs, layers)
     nets = {
         MIXED: network(shape.inputs, layers, last),
         FUSED: fused,
@@ -33,13 +33,14 @@ def made(shape: Shape) -> tuple[dict[str, Any], Any, jax.Array]:
     inputs = jnp.asarray(inputs, jnp.float32)
     first = fused.init(jax.random.key(0), inputs, target_activity=RATE)
     params = nets[MIXED].init(jax.random.key(1))
-    return nets, params._replace(layers=(*first.layers, params.layers[-1])), inputs
+    return nets, params | first, inputs
 
 
 def timed(shape: Shape, name: str) -> Timer:
     """The gradient of the whole, or of a part fed with what it gets there."""
     nets, params, inputs = made(shape)
-    below, above = (params._replace(layers=part) for part in (params.layers[:-1], params.layers[-1:]))
+    above = {name: own for name, own in params.items() if name.startswith("readout/")}
+    below = {name: own for name, own in params.items() if name not in above}
     given = (below if name == FUSED else params, inputs)
     if name == SCANNED:
         given = above, jit(lambda params, x: nets[FUSED].apply(params, None, x)[0].output)(below, inputs)

@@ -10,6 +10,7 @@ import numpy as np
 import optax
 
 from snnjax import layer, leaky_readout, network, neurons
+from snnjax.graph.chain import layers_of
 from tests.benchmarks.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.timing import Program, Timer, timer
 
@@ -72,18 +73,20 @@ spike.defvjp(lambda x: (spike(x), x), lambda x, g: (g / (1 + SLOPE * jnp.abs(x))
 
 def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
     """The output; the products with the inputs of a layer are one for all steps."""
+    *hidden, _ = layers_of("by_hand", net)
     x = inputs
-    for spec, own in zip(net.layers, params.layers, strict=True):
-        form = spec.neuron.glif
-        assert form is not None
-        x = scan_neurons(form.constants(own.neuron), x @ own.weights + own.bias, own.recurrent)
-    return scan_readout(params.readout, x)
+    for own in hidden:
+        (weights, bias), (neuron, recurrent) = params[own.connection.name], params[own.neuron.name]
+        fed_back = None if recurrent is None else recurrent[0].weights
+        x = scan_neurons(own.neuron.block.neuron.glif.constants(neuron), x @ weights + bias, fed_back)
+    return scan_readout(params, x)
 
 
-def scan_readout(own: Any, x: jax.Array) -> jax.Array:
+def scan_readout(params: Any, x: jax.Array) -> jax.Array:
     """The membranes of a leaky read-out."""
-    decay = jax.lax.stop_gradient(neurons.raw_to_decay(own.neuron.raw_decay))
-    currents = (1 - decay) * (x @ own.weights + own.bias)
+    weights, bias = params["readout/connection"]
+    decay = jax.lax.stop_gradient(neurons.raw_to_decay(params["readout/neuron"].raw_decay))
+    currents = (1 - decay) * (x @ weights + bias)
 
     def step(v: jax.Array, current: jax.Array) -> tuple[jax.Array, jax.Array]:
         v = decay * v + current

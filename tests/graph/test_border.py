@@ -15,15 +15,18 @@ PARAMS = NET.init(jax.random.key(0))
 STATE = NET.initial_state(PARAMS, 2)
 X = jnp.zeros((5, 2, 4))
 LISTS = SparseSpikes.from_dense(X, 3)
-PARTS = ("layers[0].weights", "layers[0].bias", "layers[0].recurrent", "readout.weights", "readout.bias")
+FIRST, LAST = "['layer_0/connection']", "['readout/connection']"
+PARTS = (
+    *(f"{FIRST}.weights", f"{FIRST}.bias", "['layer_0/neuron'].recurrent[0].weights"),
+    *(f"{LAST}.weights", f"{LAST}.bias"),
+)
 
 
 def rounded(name: str) -> Any:
     """The parameters, of which one array is in bfloat16."""
     paths, form = jax.tree.flatten_with_path(PARAMS)
     return form.unflatten(
-        leaf.astype(jnp.bfloat16) if jax.tree_util.keystr(path) == f".{name}" else leaf
-        for path, leaf in paths
+        leaf.astype(jnp.bfloat16) if jax.tree_util.keystr(path) == name else leaf for path, leaf in paths
     )
 
 
@@ -60,11 +63,10 @@ ERRORS = [
     ),
     (
         lambda: apply(second_threshold=[0.5, 0.5]),
-        "network.apply: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
-        "everywhere.",
+        "network.apply: `second_threshold` must be an array, got a list. Pass a JAX or NumPy array.",
     ),
     (
-        lambda: apply(second_threshold=[jnp.zeros(2)]),
+        lambda: apply(second_threshold={"layer_0": jnp.zeros(2)}),
         "network.apply: `second_threshold` must be a scalar or have shape [neurons] = [3], got [2]. "
         "Pass one value, or one per neuron.",
     ),
@@ -94,7 +96,7 @@ def test_weights_of_two_dtypes_are_refused(name: str) -> None:
     if name == first:  # all others then differ from it
         name, found = PARTS[1], found[::-1]
     text = (
-        f"network.apply: `params.{name}` must have the dtype of the first weights, {found[0]}, got {found[1]}. "
+        f"network.apply: `params{name}` must have the dtype of the first weights, {found[0]}, got {found[1]}. "
         "Cast one of them."
     )
     for options in ({}, {"record": "membranes"}):

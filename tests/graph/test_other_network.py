@@ -332,7 +332,7 @@ ENTRANCES: dict[str, Callable[[snnjax.Network, Any], Any]] = {
 @pytest.mark.parametrize("name", ENTRANCES)
 def test_every_function_refuses_parameters_of_another_network(name: str) -> None:
     found = r"must be a SEAdLIFParams, got an AdLIFParams\. Make them with init of this network\."
-    text = rf"`params\.layers\[0\]\.neuron` {found}$"
+    text = rf"`params\['layer_0/neuron'\]\.neuron` {found}$"
     with pytest.raises(ValueError, match=text):
         ENTRANCES[name](NETWORKS["se_adlif"], ADLIF)
 
@@ -347,7 +347,8 @@ def test_online_rules_refuse_the_carry_of_another_network(name: str) -> None:
         return learners[0].step(params, carry, jnp.ones((BATCH, INPUTS)), jnp.ones((BATCH, 3)))
 
     with pytest.raises(
-        ValueError, match=r"^online: `carry\.state\.neurons\[0\]` must be a LIFState, got an AdLIFState\. "
+        ValueError,
+        match=r"^online: `carry\.state\['layer_0/neuron'\]\.neuron` must be a LIFState, got an AdLIFState\. ",
     ):
         jax.eval_shape(step, LIF, ADLIF)
 

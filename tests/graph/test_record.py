@@ -51,10 +51,10 @@ def test_recorded_spikes_are_membranes_above_the_threshold(chunk: int | None) ->
     plain, _ = jit(functools.partial(run, record="spikes"))(params, None, inputs)
     inside = np.arange(STEPS)[:, None, None] < np.asarray(LENGTHS)[None, :, None]
     assert output.membranes.keys() == {NEURON, "readout/neuron"}
-    assert output.recorded.keys() == {NEURON}
+    assert output.recorded.keys() == {NEURON, "readout/neuron"}
     for name, v in output.membranes.items():
         own = params[name].neuron
-        spikes = output.recorded.get(name, output.output)
+        spikes = output.recorded[name]
         assert v.shape[:2] == (STEPS, BATCH) and np.any(v)
         dense = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
         np.testing.assert_array_equal(dense, (np.asarray(v) > np.asarray(own.threshold)) & inside)

@@ -12,9 +12,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import snnjax
 from snnjax import losses
+from tests.graph.helpers import initial, random_spikes
 from tests.ipu.device import on_device
 from tests.ipu.lowering.test_training import OPTIMISERS, own_step, plain_step
-from tests.graph.helpers import initial, random_spikes
 
 STEPS = 3
 # Sums in another order, and the quotients of Adam; a spike that differs would show far above.
@@ -77,7 +77,8 @@ def test_training_where_the_weights_of_the_network_lie_equals_the_cpu(ipus, tile
 
 def test_a_network_of_convolutions_pools_and_delays_equals_the_cpu(ipus):
     """Its layers run on their references there, convolutions as products."""
-    items = [snnjax.conv2d(4, 3), snnjax.sum_pool(2), snnjax.layer(16, delays=snnjax.axonal(4))]
+    last = snnjax.layer([snnjax.axonal(4), snnjax.dense(16)])
+    items = [snnjax.layer(snnjax.conv2d(4, 3)), snnjax.sum_pool(2), last]
     network = snnjax.network((8, 8, 2), items, snnjax.leaky_readout(3))
     params, x = initial(network), random_spikes(0.4, steps=6, batch=4, inputs=128)
 

@@ -1,0 +1,394 @@
+"""Graphs of blocks: how containers are wired, what joins compute, and the names by which blocks are found."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import (
+    Network,
+    SparseSpikes,
+    axonal,
+    blocks,
+    conv2d,
+    dense,
+    flatten,
+    layer,
+    leaky_readout,
+    network,
+    neurons,
+    parallel,
+    residual,
+    sequential,
+    spiking_readout,
+    sum_pool,
+)
+from snnjax.blocks.block import Context, shaped
+from tests.graph.helpers import BATCH, initial, random_spikes
+from tests.numbers import assert_close
+from tests.ops.common import jit, weighted_sum
+
+STEPS = 8
+LENGTHS = jnp.array([8, 5, 0], jnp.int32)
+IMAGE = (4, 4, 2)
+BOTH: dict[str, Any] = {"seen": IMAGE, "heard": 5}
+INNER = network(6, [layer(5, capacity=3), residual(layer(5, neurons.adlif()))])
+NETS: dict[str, Network] = {
+    "residuals of arrays and lists": network(
+        6,
+        [
+            layer(5, capacity=3),
+            residual(layer(5, capacity=2)),
+            residual([layer(7), layer(5, neurons.adlif())], join="either"),
+        ],
+        leaky_readout(3),
+    ),
+    "shortcut of images": network(
+        IMAGE,
+        [
+            layer(conv2d(3, 3)),
+            residual([layer(conv2d(4, 3, strides=2)), layer(conv2d(4, 3))], layer(conv2d(4, 1, strides=2))),
+        ],
+        leaky_readout(3),
+    ),
+    "branches": network(
+        6,
+        [
+            parallel(
+                fast=layer(4, neurons.izhikevich()),
+                slow=[axonal(2), layer(3, neurons.lif(0.9), capacity=2), layer(5)],
+                skip=None,
+            ),
+            parallel(join="multiply", gate=layer(4), gated=layer(4)),
+        ],
+        spiking_readout(3),
+    ),
+    "lists of images, one beside the other": network(
+        IMAGE,
+        [parallel(a=layer(conv2d(3, 3), capacity=9), b=layer(conv2d(2, 3), capacity=5)), layer(conv2d(2, 3))],
+        leaky_readout(2),
+    ),
+    "two inputs": network(
+        BOTH,
+        [
+            sequential(layer(conv2d(2, 3)), sum_pool(2), flatten(), name="eye"),
+            layer(4, source="heard", name="ear"),
+            blocks.join("concatenate", source=("eye", "ear")),
+            layer(6),
+        ],
+        leaky_readout(3),
+    ),
+    "two read-outs and a tap": network(
+        6,
+        [layer(5, name="first"), layer(4), layer(5, name="last"), blocks.join(source=("first", "last"))],
+        {"early": leaky_readout(2, source="first"), "late": spiking_readout(3)},
+    ),
+    "no read-out": network(6, [layer(5, capacity=2), layer(4, capacity=3)]),
+    "a pool at the end": network(IMAGE, [layer(conv2d(2, 3)), sum_pool(2)]),
+    "networks in a network": network(6, [INNER, layer(6), INNER], leaky_readout(3)),
+    "recurrent convolutions": network(
+        IMAGE, [layer(conv2d(2, 3), recurrent=[conv2d(2, 3)]), layer(conv2d(2, 3))], leaky_readout(2)
+    ),
+}
+
+
+def inputs_of(net: Network) -> dict[str, Any]:
+    found = {}
+    for seed, (name, shape) in enumerate(net.inputs):
+        flat = random_spikes(0.4, STEPS, BATCH, int(np.prod(shape)), seed)
+        found[name] = flat.reshape(STEPS, BATCH, *shape)
+    return found
+
+
+def by_blocks(net: Network, params: Any, inputs: dict[str, Any], lengths: Any) -> dict[str, Any]:
+    """The signals of all inputs and nodes: of each block alone on the signals of its sources."""
+    found = dict(inputs)
+    for node, shapes in zip(net.nodes, net.in_shapes, strict=True):
+        own = params.get(node.name)
+        state = node.block.initial_state(own, None, BATCH, *shapes)
+        received = [shaped(found[source], shape) for source, shape in zip(node.sources, shapes, strict=True)]
+        options: Any = {"shapes": shapes, "context": Context(lengths)}
+        found[node.name] = node.block.apply(own, state, None, *received, **options).signal
+    return found
+
+
+def to_arrays(tree: Any) -> Any:
+    """A tree of signals without lists: those of two programs may name the same spikes in another order."""
+    is_list = lambda own: isinstance(own, SparseSpikes)  # noqa: E731
+    return jax.tree.map(lambda own: own.to_dense() if is_list(own) else own, tree, is_leaf=is_list)
+
+
+@functools.cache
+def case(name: str) -> tuple[Network, Any, Any]:
+    net = NETS[name]
+    inputs = inputs_of(net)
+    params = initial(net, inputs, target_activity=0.3)
+    return net, params, inputs
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_a_network_is_its_blocks_in_order(name: str) -> None:
+    """Outputs, spikes and gradients, whatever is fused: of whole runs, and of runs in chunks."""
+    net, params, inputs = case(name)
+    spiking = [node.name for node in net.nodes if node.block.is_spiking]
+
+    def ours(params: Any, inputs: Any, chunk: int | None) -> Any:
+        options: Any = {"lengths": LENGTHS, "record": "spikes", "chunk": chunk}
+        out, _ = net.apply(params, None, inputs, **options)
+        return to_arrays((out.output, out.recorded))
+
+    def theirs(params: Any, inputs: Any) -> Any:
+        found = by_blocks(net, params, inputs, LENGTHS)
+        outputs = {name: found[node] for name, node in net.outputs}
+        output = next(iter(outputs.values())) if net.is_single else outputs
+        return to_arrays((output, {name: found[name] for name in spiking}))
+
+    def both(run: Callable[..., Any], *rest: Any) -> Any:
+        def loss(params: Any, inputs: Any) -> Any:
+            results = run(params, inputs, *rest)
+            return weighted_sum(results[0]), results
+
+        return jit(jax.grad(loss, (0, 1), has_aux=True))(params, inputs)
+
+    expected = both(theirs)
+    spikes = jax.tree.leaves(expected[1][1])
+    assert all(0 < jnp.mean(own) < 1 for own in spikes)
+    for chunk in (None, 3):
+        assert_close(both(ours, chunk), expected, of_largest=2e-5)
+
+
+WIRES: dict[str, tuple[Network, dict[str, tuple[str, ...]]]] = {
+    "residual": (
+        network(4, [layer(3), residual([layer(3), layer(3)], layer(3), join="either", name="block")]),
+        {
+            "layer_0/connection": ("input",),
+            "layer_0/neuron": ("layer_0/connection",),
+            "block/body/layer_0/connection": ("layer_0/neuron",),
+            "block/body/layer_0/neuron": ("block/body/layer_0/connection",),
+            "block/body/layer_1/connection": ("block/body/layer_0/neuron",),
+            "block/body/layer_1/neuron": ("block/body/layer_1/connection",),
+            "block/shortcut/connection": ("layer_0/neuron",),
+            "block/shortcut/neuron": ("block/shortcut/connection",),
+            "block/join": ("block/body/layer_1/neuron", "block/shortcut/neuron"),
+        },
+    ),
+    "parallel": (
+        network(4, [parallel(a=dense(2), b=neurons.lif(), c=None), [neurons.lif(), neurons.lif()]]),
+        {
+            "parallel_0/a": ("input",),
+            "parallel_0/b": ("input",),
+            "parallel_0/join": ("parallel_0/a", "parallel_0/b", "input"),
+            "sequential_0/lif_0": ("parallel_0/join",),
+            "sequential_0/lif_1": ("sequential_0/lif_0",),
+        },
+    ),
+    "a name within a container hides the one outside": (
+        network(
+            4,
+            [
+                layer(3, name="a"),
+                sequential(dense(2, name="a"), dense(2), dense(2, source="a"), dense(2, source="input")),
+                dense(2, source="a"),
+                dense(2, source="sequential_0/a"),
+            ],
+        ),
+        {
+            "a/connection": ("input",),
+            "a/neuron": ("a/connection",),
+            "sequential_0/a": ("a/neuron",),
+            "sequential_0/dense_0": ("sequential_0/a",),
+            "sequential_0/dense_1": ("sequential_0/a",),
+            "sequential_0/dense_2": ("input",),
+            "dense_0": ("a/neuron",),
+            "dense_1": ("sequential_0/a",),
+        },
+    ),
+    "a network, of which a container is named": (
+        network(6, [INNER, dense(2, source="network_0/residual_0")]),
+        {
+            "network_0/layer_0/connection": ("input",),
+            "network_0/layer_0/neuron": ("network_0/layer_0/connection",),
+            "network_0/residual_0/body/connection": ("network_0/layer_0/neuron",),
+            "network_0/residual_0/body/neuron": ("network_0/residual_0/body/connection",),
+            "network_0/residual_0/join": ("network_0/residual_0/body/neuron", "network_0/layer_0/neuron"),
+            "dense_0": ("network_0/residual_0/join",),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_containers_are_wired_and_named(name: str) -> None:
+    net, wires = WIRES[name]
+    if name == "residual":  # a body of one block is as good as a list of it
+        one = network(4, [layer(3), residual(layer(3))])
+        assert [node.name for node in one.nodes[2:]] == [
+            "residual_0/body/layer_0/connection",
+            "residual_0/body/layer_0/neuron",
+            "residual_0/join",
+        ]
+    assert {node.name: node.sources for node in net.nodes} == wires
+
+
+def test_a_network_in_a_network_has_its_own_parameters_behind_its_name() -> None:
+    net, inner = NETS["networks in a network"], INNER
+    params, inputs = initial(net), random_spikes(0.4, STEPS, BATCH, 6)
+    own = {name.removeprefix("network_0/"): p for name, p in params.items() if name.startswith("network_0/")}
+    expected = jit(inner.apply)(own, None, inputs)[0].output
+    record = "network_0", "network_0/residual_0", "layer_0"
+    out, _ = jit(functools.partial(net.apply, record=record))(params, None, inputs)
+    assert out.recorded.keys() == set(record)  # by the names that were asked for
+    for name in record[:2]:
+        chex.assert_trees_all_close(out.recorded[name], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_signals_are_recorded_by_the_names_asked_for_outputs_too() -> None:
+    net = network({"x": 4}, [layer(3, name="hidden")], spiking_readout(2, name="last"))
+    params, inputs = initial(net), random_spikes(0.4, STEPS, BATCH, 4)
+    record = "hidden", "hidden/connection", "last", "x"
+    out, _ = net.apply(params, None, inputs, record=record)
+    assert set(out.recorded) == set(record)
+    chex.assert_trees_all_equal(out.recorded["last"], out.output, strict=True)
+    chex.assert_trees_all_equal(out.recorded["x"], inputs, strict=True)
+    assert {own.shape[2:] for own in out.recorded.values()} == {(2,), (3,), (4,)}
+
+
+def test_a_chain_goes_on_into_the_longest_consumer() -> None:
+    net = NETS["two read-outs and a tap"]
+    chain = "first/connection > first/neuron > layer_0/connection > layer_0/neuron > last/connection > last/neuron"
+    assert net.paths.splitlines() == [
+        f"fused: {chain}",
+        "alone: add_0 (it is no part of the fused op)",
+        "alone: early/connection (it does not follow)",
+        "fused: late/connection > late/neuron",
+    ]
+
+
+def lists(shape: tuple[int, ...], capacity: int, seed: int) -> SparseSpikes:
+    size = int(np.prod(shape))
+    return SparseSpikes.from_dense(random_spikes(0.4, 4, BATCH, size, seed), capacity)
+
+
+@pytest.mark.parametrize("how", ["add", "concatenate", "multiply", "either"])
+@pytest.mark.parametrize("kinds", ["lists", "arrays", "lists and arrays"])
+def test_joins_of_lists_are_those_of_arrays(how: str, kinds: str) -> None:
+    """Sums and concatenated channels of lists stay lists; what does not fit into one of them is lost in both."""
+    shapes = ((3, 2, 2), (3, 2, 1 if how == "concatenate" else 2), (3, 2, 2))
+    given: list[Any] = [
+        lists(shape, capacity, seed)
+        for seed, (shape, capacity) in enumerate(zip(shapes, (12, 3, 8), strict=True))
+    ]
+    dense_ones = [own.to_dense().reshape(4, BATCH, *shape) for own, shape in zip(given, shapes, strict=True)]
+    signals = {"lists": given, "arrays": dense_ones, "lists and arrays": [given[0], *dense_ones[1:]]}[kinds]
+    block = blocks.join(how)
+    joined = block.apply(None, None, None, *signals, shapes=shapes, context=Context()).signal
+    first, *others = map(np.asarray, dense_ones)
+    expected: Any = {
+        "add": sum(others, first),
+        "multiply": np.prod(dense_ones, axis=0),
+        "either": np.max(dense_ones, axis=0),
+        "concatenate": np.concatenate(dense_ones, axis=-1),
+    }[how]
+    assert isinstance(joined, SparseSpikes) == (kinds == "lists" and how in ("add", "concatenate"))
+    if isinstance(joined, SparseSpikes):
+        assert joined.capacity == 12 + 3 + 8
+        lost = sum(np.asarray(own.overflow) for own in given)
+        np.testing.assert_array_equal(joined.overflow, lost)
+        assert np.any(lost)
+        joined = shaped(joined.to_dense(), block.out_shape(*shapes))
+    np.testing.assert_array_equal(joined, expected)
+
+
+X = jnp.zeros((STEPS, BATCH, 4))
+SEVERAL = network({"a": 4, "b": 3}, [layer(2), blocks.join("concatenate", source=("a", "b"))])
+AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: network(4, [layer(3), residual(layer(5))]),
+        "join: `add` must receive signals of one shape, got (5,) and (3,). "
+        "Give the shortcut a convolution of the same strides and channels.",
+    ),
+    (
+        lambda: network(IMAGE, [parallel(a=layer(conv2d(2, 3)), b=sum_pool(2))]),
+        "join: `concatenate` must receive signals of one image size, got (4, 4, 2) and (2, 2, 2). "
+        "Give the shortcut a convolution of the same strides and channels.",
+    ),
+    (
+        lambda: residual(layer(3), join="sum"),
+        "join: `how` must be 'add', 'multiply', 'either' or 'concatenate', got 'sum'. Choose one of these.",
+    ),
+    (
+        lambda: parallel(a=layer(3)),
+        "parallel: `branches` must be at least two, got 1. Name them, as in a=[...], b=[...].",
+    ),
+    (
+        lambda: network(4, [layer(3, source="last"), layer(3, name="last")]),
+        "network: `source` must be the name of an input or an earlier block, got 'last'. Choose 'input'.",
+    ),
+    (
+        lambda: network(4, [dense(3, name="a"), layer(3, source="b")]),
+        "network: `source` must be the name of an input or an earlier block, got 'b'. Choose 'input' or 'a'.",
+    ),
+    (
+        lambda: network({"a": 4, "b": 4}, [layer(3, source=("a", "b"))]),  # type: ignore[arg-type]
+        "network: `layer_0/connection` must receive 1 signal, got a and b. Join them with blocks.join(...).",
+    ),
+    (
+        lambda: network(4, [layer(3, name="a"), layer(3, name="a")]),
+        "network: `name` must be given once, got 'a' twice. Choose another one.",
+    ),
+    (
+        lambda: network(4, [layer(3, name="a")], {"a": leaky_readout(2)}),
+        "network: `name` must be given once, got 'a' twice. Choose another one.",
+    ),
+    (
+        lambda: network(4, [layer(3, name="a/b")]),
+        "network: `name` must be a word without a slash, got 'a/b'. Choose another.",
+    ),
+    (
+        lambda: network(4, [layer(3, name=3)]),  # type: ignore[arg-type]
+        "network: `name` must be a word without a slash, got 3. Choose another.",
+    ),
+    (
+        lambda: network(4, [network(4, [layer(3)], {"a": leaky_readout(2), "b": leaky_readout(2)})]),
+        "network: `blocks` must hold networks with one output, got one with 2. "
+        "Make it without read-outs, and name sources in the outer network.",
+    ),
+    (
+        lambda: network(5, [INNER]),
+        "network: `blocks` must hold networks for signals of (5,), got one of (6,). Make it for the blocks before it.",
+    ),
+    (
+        lambda: network(5, [SEVERAL]),
+        "network: `blocks` must hold networks for signals of (5,), got one of (4,) and (3,). "
+        "Make it for the blocks before it.",
+    ),
+    (
+        lambda: SEVERAL.apply(initial(SEVERAL), None, X),
+        "network.apply: `inputs` must be a dict of 'a', 'b', got float32[8, 3, 4]. Pass one array for each.",
+    ),
+    (
+        lambda: SEVERAL.apply(initial(SEVERAL), None, {"a": X, "c": X}),
+        "network.apply: `inputs` must be a dict of a, b, got a, c. Rename them.",
+    ),
+    (
+        lambda: SEVERAL.apply(initial(SEVERAL), None, {"a": X, "b": X}),
+        f"network.apply: `inputs` must have shape [time, batch, inputs] = [any, any, 3], got [8, 3, 4]. {AXES}",
+    ),
+    (
+        lambda: SEVERAL.apply(initial(SEVERAL), None, {"a": X, "b": X[:4, :, :3]}),
+        "network.apply: `inputs` must have the same time and batch axes, got [(4, 3), (8, 3)]. Pad them.",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, text", ERRORS, ids=[text[:50] for _, text in ERRORS])
+def test_errors_say_what_is_wrong_and_a_hint(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value) == text
