@@ -107,9 +107,14 @@ class Spiking(Block):
                 f"spiking: `recurrent` must be a connection for neurons of the shape {shape}, got True. "
                 f"Write recurrent=conv2d({shape[-1]}, 3), or dense({math.prod(shape)}) for all pairs."
             )
-        given = (Dense(shape[0], bias=False),) if self.recurrent is True else self.feedback
+        given = (Dense(math.prod(shape), bias=False),) if self.recurrent is True else self.feedback
         feedback = []
         for block in given:
+            if block.needs_all_steps(True) or _has_stats(block, shape) or block.num_signals != 1:
+                fail(
+                    f"spiking: `recurrent` must hold blocks of one signal without statistics, got {block.kind}. "
+                    "Put it before or behind the neurons."
+                )
             feedback.append(block.fitted(shape))
             shape = block.out_shape(shape)
         return dataclasses.replace(self, recurrent=tuple(feedback))
@@ -356,6 +361,11 @@ def _fed_back(
 
 def _wide_floats(leaf: Any) -> Any:
     return upcast(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+
+def _has_stats(block: Block, shape: Shape) -> bool:
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    return jax.eval_shape(lambda key: block.initial_stats(key, shape), key) is not None
 
 
 def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:

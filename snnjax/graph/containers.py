@@ -58,7 +58,7 @@ class Graph:
         if item.num_signals not in (None, len(sources)):
             fail(
                 f"network: `{full}` must receive {plural(item.num_signals or 1, 'signal')}, "
-                f"got {' and '.join(sources) or 'none'}. Join them with blocks.join(...)."
+                f"got {' and '.join(map(repr, sources)) or 'none'}. Join them with blocks.join(...)."
             )
         shapes = tuple(self.shapes[source] for source in sources)
         block = dataclasses.replace(item, name=None, source=None).fitted(*shapes)

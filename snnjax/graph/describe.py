@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -57,13 +58,20 @@ def first_difference(old: Any, new: Any, path: str) -> tuple[str, Any, Any] | No
     """The path of what differs first between two descriptions, and both values; None if nothing does."""
     if isinstance(old, dict) and isinstance(new, dict):
         pairs = [(_joined(path, name), old.get(name), new.get(name)) for name in {**old, **new}]
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = [(f"{path}[{place}]", *pair) for place, pair in enumerate(zip(old, new, strict=True))]
+    elif isinstance(old, list) and isinstance(new, list):
+        both = itertools.zip_longest(old, new, fillvalue="nothing")
+        pairs = [(f"{path}[{place}]", *pair) for place, pair in enumerate(both)]
     else:
         is_same = old == new and isinstance(old, bool) == isinstance(new, bool)
-        return None if is_same else (path, old, new)
+        return None if is_same else (path, _name_of(old), _name_of(new))
     found = (first_difference(before, after, where) for where, before, after in pairs)
     return next((each for each in found if each is not None), None)
+
+
+def _name_of(value: Any) -> Any:
+    """The class of a described object, or of the block of a described node; other values as they are."""
+    own = value.get("block", value) if isinstance(value, dict) else {}
+    return own.get(_CLASS) or own.get(_FUNCTION) or value
 
 
 def _joined(path: str, name: str) -> str:

@@ -26,6 +26,7 @@ from snnjax._check import (
     fail,
     short_repr,
 )
+from snnjax._compare import check_like, same_shape
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
@@ -94,6 +95,10 @@ class Network:
     def in_shapes(self) -> tuple[tuple[Shape, ...], ...]:
         """The shapes that each node receives."""
         return tuple(tuple(self.shapes[source] for source in node.sources) for node in self.nodes)
+
+    @functools.cached_property
+    def _stats_like(self) -> Stats:
+        return jax.eval_shape(self.init_stats, jax.eval_shape(lambda: jax.random.key(0)))
 
     @property
     def out_shape(self) -> Shape:
@@ -386,7 +391,8 @@ class Network:
             inputs = {wanted[0]: inputs}
         if sorted(inputs) != sorted(wanted):
             fail(
-                f"{op}: `inputs` must be a dict of {', '.join(wanted)}, got {', '.join(inputs)}. Rename them."
+                f"{op}: `inputs` must be a dict of {', '.join(map(repr, wanted))}, "
+                f"got {', '.join(inputs)}. Rename them."
             )
         found = {}
         for name, shape in self.inputs:
@@ -397,19 +403,20 @@ class Network:
         return found
 
     def _checked_stats(self, stats: Stats | None) -> Stats:
-        needed = jax.eval_shape(self.init_stats, jax.eval_shape(lambda: jax.random.key(0)))
-        if stats is None:
-            if needed:
-                fail(
-                    f"network.apply: `stats` must hold the statistics of {', '.join(needed)}, got None. "
-                    "Make them with network.init_stats(key)."
-                )
-            return {}
-        if jax.tree.structure(stats) != jax.tree.structure(needed):
+        if stats is None and self._stats_like:
             fail(
-                f"network.apply: `stats` must be those of this network, of {', '.join(needed) or 'no block'}, "
-                f"got {', '.join(stats) or 'none'}. Make them with network.init_stats(key)."
+                f"network.apply: `stats` must hold the statistics of {', '.join(self._stats_like)}, got None. "
+                "Make them with network.init_stats(key)."
             )
+        stats = {} if stats is None else stats
+        check_like(
+            "network.apply",
+            "stats",
+            stats,
+            self._stats_like,
+            same_shape,
+            "Make them with network.init_stats(key)",
+        )
         return stats
 
     def _checked_state(

@@ -144,9 +144,8 @@ def advance(
     by_current = jax.jvp(lambda current: distance(*at[:2], current), (at[2],), (unit,))[1]
     if is_presynaptic:
         kept = jnp.mean(_by_component(distance, at, 0)[0][0])
-        trace = kept * traces.weights + sources
-        traces = traces._replace(weights=trace)
-        ran = LayerStep(traces, trace, traces.constants[:, 0], by_current[1], fired)
+        traces = traces._replace(weights=kept * traces.weights + sources)
+        ran = LayerStep(traces, traces.weights, traces.constants[:, 0], by_current[1], fired)
         return type(state)(*after), ran
     weights, by_weights = _trace_weights(distance, at, sources, traces.weights, by_current)
     constants, by_constants = _trace_constants(distance, at, traces.constants)

@@ -228,12 +228,8 @@ def _learner(
         states = [_neuron_state(state, layer) for layer in layers]
         each = zip(owns, states, filtered, strict=True)
         traces = tuple(no_traces(*own, is_presynaptic) for own in each)
-        rates = (
-            None
-            if penalty is None
-            else no_rates({name: _neuron_state(state, own) for name, own in hidden.items()})
-        )
-        return OnlineCarry(state, traces, rates)
+        hidden_states = {name: _neuron_state(state, own) for name, own in hidden.items()}
+        return OnlineCarry(state, traces, None if penalty is None else no_rates(hidden_states))
 
     def step(
         params: Params, carry: OnlineCarry, inputs: Array, targets: Any
@@ -241,25 +237,37 @@ def _learner(
         check_state("online", "carry", carry, init, params, inputs.shape[0])
         # Masks act on parameters linearly, so gradients are update_rates back through them.
         owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)
-        kappa = readout_decay(layers[-1], owns[-1], _neuron_state(carry.state, layers[-1]))
-        x, steps, state = inputs, [], dict(carry.state)
-        for layer, own, traces in zip(layers, owns, carry.traces, strict=True):
-            before, block = state[layer.neuron.name], layer.neuron.block
-            spikes = before.spikes if isinstance(before, SpikingState) else None
-            second = block.second(own.neuron) if isinstance(block, Spiking) else None
-            given = (layer, own, _neuron_state(state, layer), sources_of(own, x, spikes), traces)
-            after, ran = advance(*given, second, kappa, is_presynaptic)
-            x, steps = ran.fired.listed, [*steps, ran]
-            state[layer.neuron.name] = _next_state(before, after, x)
-        output = x.astype(params_dtype(params))
+        state, steps = _advanced(layers, owns, carry, inputs, is_presynaptic)
+        output = steps[-1].fired.listed.astype(params_dtype(params))
         fired = {name: ran.fired.counted for name, ran in zip(hidden, steps, strict=False)}
         rates, penalty_gradients = update_rates(penalty, carry.rates, fired, rate_window, targets)
-        gradients = _gradients(
-            owns, steps, jax.grad(loss)(output, targets), list(map(penalty_gradients.get, hidden)), feedback
-        )
+        pulls = list(map(penalty_gradients.get, hidden))
+        gradients = _gradients(owns, steps, jax.grad(loss)(output, targets), pulls, feedback)
         return OnlineCarry(state, tuple(ran.traces for ran in steps), rates), pull_back(gradients)[0], output
 
     return Learner(init, step)
+
+
+def _advanced(
+    layers: tuple[ChainLayer, ...],
+    owns: list[LayerArrays],
+    carry: OnlineCarry,
+    x: Array,
+    is_presynaptic: bool,
+) -> tuple[State, list[LayerStep]]:
+    """The state after one step, and what the gradients of all layers need."""
+    kappa = readout_decay(layers[-1], owns[-1], _neuron_state(carry.state, layers[-1]))
+    steps, state = [], dict(carry.state)
+    for layer, own, traces in zip(layers, owns, carry.traces, strict=True):
+        before, block = state[layer.neuron.name], layer.neuron.block
+        spikes = before.spikes if isinstance(before, SpikingState) else None
+        second = block.second(own.neuron) if isinstance(block, Spiking) else None
+        given = (layer, own, _neuron_state(state, layer), sources_of(own, x, spikes), traces)
+        after, ran = advance(*given, second, kappa, is_presynaptic)
+        x = ran.fired.listed
+        steps.append(ran)
+        state[layer.neuron.name] = _next_state(before, after, x)
+    return state, steps
 
 
 def _neuron_state(state: State, layer: ChainLayer) -> Any:

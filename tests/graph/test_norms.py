@@ -24,7 +24,7 @@ from snnjax import (
     residual,
 )
 from snnjax.blocks.block import Context
-from snnjax.blocks.norm import NormParams, NormStats
+from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
 from snnjax.graph import fold
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
@@ -60,7 +60,7 @@ def test_batch_norm_is_that_of_plain_jax(shape: tuple[int, ...], lengths: Any) -
     params = NormParams(jnp.linspace(0.5, 2, 5), jnp.linspace(-1, 1, 5))
     stats = NormStats(jnp.arange(5.0), 1 + jnp.arange(5.0))
     context = Context(lengths, train=True)
-    inside = jnp.ones((STEPS, BATCH), bool) if lengths is None else jnp.arange(STEPS)[:, None] < lengths
+    inside = jnp.ones((STEPS, BATCH), bool) if lengths is None else jnp.arange(STEPS)[:, None] < lengths[None]
 
     def weighed(y: jax.Array) -> jax.Array:
         return weighted_sum(jnp.where(inside.reshape(*inside.shape, *(1,) * len(shape)), y, 0))
@@ -82,10 +82,14 @@ def test_batch_norm_is_that_of_plain_jax(shape: tuple[int, ...], lengths: Any) -
 
 
 def test_layer_norm_is_one_of_each_sample_and_step() -> None:
-    block, x = blocks.layer_norm(), jax.random.normal(KEY, (STEPS, BATCH, 3, 2, 5))
-    params = NormParams(jnp.linspace(0.5, 2, 5), jnp.linspace(-1, 1, 5))
+    block, x = blocks.layer_norm(), np.random.default_rng(0).normal(size=(STEPS, BATCH, 3, 2, 5))
+    scale, bias = np.linspace(0.5, 2, 5), np.linspace(-1, 1, 5)
     mean, deviation = np.mean(x, (2, 3, 4), keepdims=True), np.std(x, (2, 3, 4), keepdims=True)
-    expected = np.asarray(params.scale) * (np.asarray(x) - mean) / deviation + np.asarray(params.bias)
+    expected = scale * (x - mean) / deviation + bias
+    params, x = (
+        NormParams(jnp.asarray(scale, jnp.float32), jnp.asarray(bias, jnp.float32)),
+        jnp.asarray(x, jnp.float32),
+    )
     for train in (False, True):
         context = Context(train=train)
         found = block.apply(params, None, None, x, shapes=((3, 2, 5),), context=context).signal
@@ -128,7 +132,7 @@ def test_folded_networks_equal_evaluation() -> None:
     chex.assert_trees_all_equal(fused.stats, stats)
     bare, own, left = fold(net, params, stats)
     assert left.keys() == {"batch_norm_0"}  # behind a join
-    assert [node.name for node in bare.nodes if isinstance(node.block, blocks.norm.BatchNorm)] == [*left]
+    assert [node.name for node in bare.nodes if isinstance(node.block, BatchNorm)] == [*left]
     folded = jit(bare.apply)(own, None, inputs, stats=left, lengths=LENGTHS)[0]
     for found in (composed, folded):
         assert_close(found.output, fused.output, of_largest=ROUNDING)
@@ -158,21 +162,30 @@ def test_chunks_of_a_training_network_are_whole_for_its_norms(lengths: Any) -> N
     assert_close(run(params, 4), run(params, None), of_largest=ROUNDING)
 
 
+def through_norms(net: Network, params: Any, inputs: Any, lengths: Any) -> Any:
+    """A loss in training, the output and the statistics."""
+    out, _ = net.apply(params, None, inputs, stats=trained()[2], lengths=lengths, train=True)
+    return jnp.sum(jnp.sin(3 * out.output)), (out.output, out.stats)
+
+
+SHARES = jnp.array([6, 5, 1, 0], jnp.int32)  # the lengths of two pairs of sequences
+
+
+@functools.cache
+def of_the_whole_batch() -> Any:
+    _, params, _, inputs = trained()
+    run = functools.partial(through_norms, normed())
+    return jit(jax.grad(run, has_aux=True))(params, inputs, SHARES)
+
+
 @pytest.mark.parametrize("how", ["vmap", "shard_map"])
 def test_norms_over_an_axis_are_those_of_the_whole_batch(how: str) -> None:
     """Of shares with other numbers of steps: outputs, statistics and gradients."""
-    _, params, stats, inputs = trained()
-    lengths = jnp.array([6, 5, 1, 0], jnp.int32)
-
-    def loss(net: Network, params: Any, inputs: Any, lengths: Any) -> Any:
-        out, _ = net.apply(params, None, inputs, stats=stats, lengths=lengths, train=True)
-        return jnp.sum(jnp.sin(3 * out.output)), (out.output, out.stats)
-
-    expected = jit(jax.grad(functools.partial(loss, normed()), has_aux=True))(params, inputs, lengths)
-    net = normed(axis_name="shares")
+    _, params, _, inputs = trained()
+    net, lengths = normed(axis_name="shares"), SHARES
 
     def total(params: Any, inputs: Any, lengths: Any) -> Any:
-        value, (output, stats) = loss(net, params, inputs, lengths)
+        value, (output, stats) = through_norms(net, params, inputs, lengths)
         return jax.lax.psum(value, "shares"), (output, stats)
 
     if how == "vmap":
@@ -191,7 +204,7 @@ def test_norms_over_an_axis_are_those_of_the_whole_batch(how: str) -> None:
         specs = (whole, columns, rows), (whole, (columns, whole))
         run = jax.shard_map(total, mesh=mesh, in_specs=specs[0], out_specs=specs[1])
         found = jit(jax.grad(run, has_aux=True))(params, inputs, lengths)
-    assert_close(found, expected, of_largest=ROUNDING)
+    assert_close(found, of_the_whole_batch(), of_largest=ROUNDING)
 
 
 def test_frozen_norms_use_their_statistics_in_training() -> None:
@@ -403,13 +416,24 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply.",
     ),
     (
+        lambda: network(4, [layer(3, recurrent=[dense(3), blocks.batch_norm(frozen=True)])]),
+        "spiking: `recurrent` must hold blocks of one signal without statistics, got batch_norm. "
+        "Put it before or behind the neurons.",
+    ),
+    (
         lambda: NET.apply(initial(NET), None, X),
         "network.apply: `stats` must hold the statistics of layer_0/norm, got None. "
         "Make them with network.init_stats(key).",
     ),
     (
         lambda: NET.apply(initial(NET), None, X, stats={}),
-        "network.apply: `stats` must be those of this network, of layer_0/norm, got none. "
+        "network.apply: `stats` must hold layer_0/norm, got none of it. Make them with network.init_stats(key).",
+    ),
+    (
+        lambda: NET.apply(
+            initial(NET), None, X, stats=network(4, [layer(5, norm=blocks.batch_norm())]).init_stats(KEY)
+        ),
+        "network.apply: `stats['layer_0/norm'].mean` must be floating-point [3], got float32[5]. "
         "Make them with network.init_stats(key).",
     ),
 ]

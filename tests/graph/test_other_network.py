@@ -1,5 +1,6 @@
 """Parameters, states and checkpoints of another network are refused, over all neurons, connections and switches."""
 
+import importlib
 import itertools
 import json
 import re
@@ -152,7 +153,17 @@ NETWORKS = {name: net for row in ALIKE.values() for name, net in row.items()}
 ROW = {name: row for row, own in ALIKE.items() for name in own}
 # Rows whose states are alike: membranes of as many neurons of one model, and as many sources of spikes in transit.
 ALIKE_STATES = (
-    {"lif", "one decay", "more inputs", "no bias", "no readout bias", "pool", "strided conv"},
+    {
+        "lif",
+        "one decay",
+        "more inputs",
+        "no bias",
+        "no readout bias",
+        "pool",
+        "strided conv",
+        "norm",
+        "norm of each step",
+    },
     {"delays", "one delay"},
     {"conv", "grouped conv", "kernel", "per neuron"},
 )
@@ -183,14 +194,17 @@ def only_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         signals = {name: jnp.zeros((STEPS, BATCH, 3)) for name in running.read}
         return Results(signals, {}, {}, {}, dict(arrays.state), {})
 
-    monkeypatch.setattr(snnjax.graph.network, "run", run)
+    monkeypatch.setattr(importlib.import_module("snnjax.graph.network"), "run", run)
 
 
 def refusal_of(net: snnjax.Network, params: Any, state: Any) -> str | None:
     """What `apply` says of these, without computing anything; None if it runs."""
     inputs = jax.ShapeDtypeStruct((STEPS, BATCH, net.num_inputs), jnp.float32)
     try:
-        jax.eval_shape(lambda *given: net.apply(*given), params, state, inputs)
+        stats = jax.eval_shape(net.init_stats, KEY)
+        jax.eval_shape(
+            lambda *given, stats: net.apply(*given, stats=stats), params, state, inputs, stats=stats
+        )
     except ValueError as error:
         return str(error)
     return None
