@@ -9,8 +9,8 @@
 namespace snnjax::executor::targets {
 namespace {
 
-using Forward = Call<lif_step::Operands<Value>, lif_step::Results<Value>>;
-using Backward = Call<lif_step::BackwardOperands<Value>, lif_step::Operands<Value>>;
+using Step = Call<lif_step::Operands<Value>, lif_step::Results<Value>>;
+using StepBackward = Call<lif_step::BackwardOperands<Value>, lif_step::Operands<Value>>;
 
 // Of the CPU's numbers, which are those of the attributes, to the codelets' (snnjax.ops.lif_step.RESETS and
 // RESET_TIMES).
@@ -63,7 +63,7 @@ void yieldConstant(Lowering& lowering, const Value& result, const builders::Tile
 }
 
 void lifStep(Lowering& lowering, const Instruction& instruction) {
-  const Forward call(instruction);
+  const Step call(instruction);
   const auto options = optionsOf(lowering, call.attributes, call.from.v);
   if (isAnyEmpty({options.rows, options.neurons})) return yieldZeros(lowering, instruction);
   const auto tensors = bringOperands(lowering, call.from, options);
@@ -73,7 +73,7 @@ void lifStep(Lowering& lowering, const Instruction& instruction) {
 }
 
 void lifStepBackward(Lowering& lowering, const Instruction& instruction) {
-  const Backward call(instruction);
+  const StepBackward call(instruction);
   const auto options = optionsOf(lowering, call.attributes, call.from.operands.v);
   if (isAnyEmpty({options.rows, options.neurons})) return yieldZeros(lowering, instruction);
   const auto tensors = bringOperands(lowering, call.from.operands, options);
@@ -90,7 +90,7 @@ void lifStepBackward(Lowering& lowering, const Instruction& instruction) {
 }
 
 template <typename Target>
-void check(const OperationCheck& op) {
+void checkStep(const OperationCheck& op) {
   const Target call(op.instruction());
   TargetCheck(op).need(call);
   const auto numbers = lif_step::StepNumbers::read(call.attributes);
@@ -101,7 +101,7 @@ void check(const OperationCheck& op) {
 
 }  // namespace
 
-extern const Operation kLifStep = {check<Forward>, lifStep};
-extern const Operation kLifStepBackward = {check<Backward>, lifStepBackward};
+extern const Operation kLifStep = {checkStep<Step>, lifStep};
+extern const Operation kLifStepBackward = {checkStep<StepBackward>, lifStepBackward};
 
 }  // namespace snnjax::executor::targets

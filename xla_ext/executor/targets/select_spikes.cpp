@@ -10,8 +10,8 @@
 namespace snnjax::executor::targets {
 namespace {
 
-using Forward = Call<select_spikes::Operands<Value>, select_spikes::Results<Value>>;
-using Backward = Call<select_spikes::BackwardOperands<Value>, select_spikes::BackwardResults<Value>>;
+using Selection = Call<select_spikes::Operands<Value>, select_spikes::Results<Value>>;
+using SelectionBackward = Call<select_spikes::BackwardOperands<Value>, select_spikes::BackwardResults<Value>>;
 
 builders::SelectSpikesOptions optionsOf(const Lowering& lowering, const Value& v, const Value& ids) {
   builders::SelectSpikesOptions options;
@@ -24,7 +24,7 @@ builders::SelectSpikesOptions optionsOf(const Lowering& lowering, const Value& v
 }
 
 void selectSpikes(Lowering& lowering, const Instruction& instruction) {
-  const Forward call(instruction);
+  const Selection call(instruction);
   const auto options = optionsOf(lowering, call.from.v, call.to.ids);
   if (isAnyEmpty({options.rows, options.neurons})) return yieldZeros(lowering, instruction);
   const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
@@ -42,7 +42,7 @@ void selectSpikes(Lowering& lowering, const Instruction& instruction) {
 }
 
 void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
-  const Backward call(instruction);
+  const SelectionBackward call(instruction);
   const auto numbers = select_spikes::SurrogateNumbers::read(call.attributes);
   auto options = optionsOf(lowering, call.from.v, call.from.ids);
   options.surrogate = static_cast<Surrogate>(numbers.surrogate);
@@ -71,13 +71,13 @@ void needOnes(const OperationCheck& op, std::initializer_list<schema::Threshold<
 }
 
 void checkSelectSpikes(const OperationCheck& op) {
-  const Forward call(op.instruction());
+  const Selection call(op.instruction());
   TargetCheck(op).need(call);
   needOnes(op, {call.from.threshold, call.from.second_threshold});
 }
 
 void checkSelectSpikesBackward(const OperationCheck& op) {
-  const Backward call(op.instruction());
+  const SelectionBackward call(op.instruction());
   TargetCheck(op).need(call);
   needOnes(op, {call.from.threshold, call.to.g_threshold});
   const auto numbers = select_spikes::SurrogateNumbers::read(call.attributes);

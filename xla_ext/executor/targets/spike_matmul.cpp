@@ -9,7 +9,7 @@
 namespace snnjax::executor::targets {
 namespace {
 
-using Forward = Call<spike_matmul::Operands<Value>, spike_matmul::Results<Value>>;
+using Product = Call<spike_matmul::Operands<Value>, spike_matmul::Results<Value>>;
 using ValuesBackward = Call<spike_matmul::ValuesBackwardOperands<Value>, spike_matmul::ValuesBackwardResults<Value>>;
 using WeightsBackward = Call<spike_matmul::WeightsBackwardOperands<Value>, spike_matmul::WeightsBackwardResults<Value>>;
 
@@ -26,7 +26,7 @@ builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Value& ids, const
   return options;
 }
 
-builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Forward& call) {
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Product& call) {
   const Value& weights = call.from.weights.array;
   return optionsOf(plan, call.from.ids, weights, dimension(plan, weights, 1));
 }
@@ -72,7 +72,7 @@ builders::SpikeMatmulCotangents bringCotangents(Lowering& lowering, const builde
 }
 
 void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
-  const Forward call(instruction);
+  const Product call(instruction);
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
   const auto tensors = addTensors(lowering, options, {}, call.from.weights.array.value());
@@ -114,12 +114,12 @@ void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instructi
 }
 
 // Weights, or their gradient, are best on the tiles of the outputs.
-ValueId placed(const Forward& call) { return call.from.weights.array.value(); }
+ValueId placed(const Product& call) { return call.from.weights.array.value(); }
 ValueId placed(const ValuesBackward& call) { return call.from.weights.value(); }
 ValueId placed(const WeightsBackward& call) { return call.to.g_weights.value(); }
 
 template <typename Target>
-std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
+std::vector<Proposal> proposeWeights(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   const Target call(instruction);
   const auto options = optionsOf(plan, call);
   const builders::TileRange tiles = builders::tilesOf(options, target.getNumTiles());
@@ -127,13 +127,13 @@ std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, 
   return blocks && !isEmpty(options) ? std::vector<Proposal>{{placed(call), *blocks}} : std::vector<Proposal>{};
 }
 
-void needFloating(const OperationCheck& op, const Forward& call) {
+void needFloating(const OperationCheck& op, const Product& call) {
   op.need(call.from.weights.array.has_value(), "have floating weights");
 }
 void needFloating(const OperationCheck&, const auto&) {}
 
 template <typename Target>
-void check(const OperationCheck& op) {
+void checkProduct(const OperationCheck& op) {
   const Target call(op.instruction());
   TargetCheck(op).need(call);
   needFloating(op, call);
@@ -141,10 +141,10 @@ void check(const OperationCheck& op) {
 
 }  // namespace
 
-extern const Operation kSpikeMatmul = {check<Forward>, spikeMatmul, propose<Forward>};
-extern const Operation kSpikeMatmulValuesBackward = {check<ValuesBackward>, spikeMatmulValuesBackward,
-                                                     propose<ValuesBackward>};
-extern const Operation kSpikeMatmulWeightsBackward = {check<WeightsBackward>, spikeMatmulWeightsBackward,
-                                                      propose<WeightsBackward>};
+extern const Operation kSpikeMatmul = {checkProduct<Product>, spikeMatmul, proposeWeights<Product>};
+extern const Operation kSpikeMatmulValuesBackward = {checkProduct<ValuesBackward>, spikeMatmulValuesBackward,
+                                                     proposeWeights<ValuesBackward>};
+extern const Operation kSpikeMatmulWeightsBackward = {checkProduct<WeightsBackward>, spikeMatmulWeightsBackward,
+                                                      proposeWeights<WeightsBackward>};
 
 }  // namespace snnjax::executor::targets
