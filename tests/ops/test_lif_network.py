@@ -199,3 +199,25 @@ def test_inputs_that_are_not_finite_meet_weights_of_zero() -> None:
     clean, _ = lif_network(X, [LAYER])
     np.testing.assert_array_equal(out.output[:, 1:], clean.output)
     assert not np.any(out.output[1:, 0])
+
+
+@pytest.mark.parametrize("implementation", ["cpu", "reference", "composed"])
+@pytest.mark.parametrize("capacity", [None, 1])
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_a_membrane_that_is_not_a_number_spoils_no_other_gradient(
+    recurrent: bool, capacity: int | None, implementation: str
+) -> None:
+    """The weights behind neuron 1 are 0: its cotangents are 0, whatever the slope at its membrane."""
+    network = (jnp.array([[1.0, jnp.nan], [0.5, 0.1]]), jnp.array([[0.7], [0.0]]))
+    within = jnp.array([[0.25, 0.0], [0.0, 0.0]]) if recurrent else None
+
+    def loss(weights: Any, inputs: Any) -> Any:
+        layers = [LIFLayer(weights[0], 0.9, recurrent=within), LIFLayer(weights[1], 0.9)]
+        options: Any = {"second_threshold": -jnp.inf} if capacity else {}
+        out, _ = lif_network(inputs, layers, capacity=capacity, implementation=implementation, **options)
+        return jnp.sum(out.output)
+
+    g_weights, g_inputs = jit(jax.grad(loss, (0, 1)))(network, jnp.ones((4, 2, 2)))
+    chex.assert_tree_all_finite(g_weights)
+    assert np.all(g_weights[0][:, 0] != 0) and not np.any(g_weights[0][:, 1])
+    assert np.all(np.isfinite(g_inputs[..., 1]) & (g_inputs[..., 1] != 0))

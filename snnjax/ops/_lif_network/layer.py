@@ -62,9 +62,8 @@ class Neurons(NamedTuple):
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
         distance = state.v - self.threshold(state)
         if where is None:
-            return self.convention.fire(distance)
-        # The slope of a NaN is one, and times a cotangent of 0 too.
-        return jnp.where(where, self.convention.fire(jnp.where(where, distance, 0)), 0)
+            return _fire(self.convention, distance)
+        return jnp.where(where, _fire(self.convention, distance), 0)
 
     def listed(self, state: Any, valid: Array | None) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
@@ -95,6 +94,19 @@ class Neurons(NamedTuple):
             near = near & valid[..., None]
         spikes = self.listed_spikes(ran._replace(listed=None), valid, dtype)
         return jnp.where(near, self.fire(ran, near).astype(dtype), jax.lax.stop_gradient(spikes))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _fire(convention: LIFConvention, distance: Array) -> Array:
+    """The spikes, which pass nothing back where nothing arrives: the slope of a NaN is one, and times 0 too."""
+    return convention.fire(distance)
+
+
+def _fire_backward(convention: LIFConvention, distance: Array, g: Array) -> tuple[Array]:
+    return (jnp.where(g == 0, 0, jax.vjp(convention.fire, distance)[1](g)[0]),)
+
+
+_fire.defvjp(lambda convention, distance: (convention.fire(distance), distance), _fire_backward)
 
 
 def rows_of(array: Array) -> Array:
