@@ -1,10 +1,10 @@
 """How the tables of own ops are written: what an array is, and which table belongs to which op.
 
 A table is a module of records, NamedTuples whose fields state the name of an array, its numbers and shape, when it is
-there, and whether it has a cotangent; records of static values have plain numbers. From the tables come the names under
-which arrays and numbers travel to the kernels (`snnjax.ops._kernel_operands`) and, when the libraries are built, the C++
-that binds and checks them by these names (``xla_ext/schema/generate.py``). So this file and the tables import nothing
-but the standard library.
+there, and whether it has a cotangent; records of static values have plain numbers. ``ROOTS`` are the records that a
+target takes or yields, ``STATIC`` those of static values. From the tables come the names under which both travel to the
+kernels (`snnjax.ops._kernel_operands`) and, when the libraries are built, the C++ that binds and checks them by these
+names (``xla_ext/schema/generate.py``). So this file and the tables import nothing but the standard library.
 """
 
 import hashlib

@@ -102,6 +102,7 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere only the referenc
         lines = output("nm", "--dynamic", "--defined-only", str(LIBRARY)).splitlines()
         assert {line.split()[-1] for line in lines} == {
             *_targets.TARGETS,
+            *(f"{target}_instantiate" for target in _targets.TARGETS),
             "snnjax_api_version",
             "snnjax_instruction_set",
             "snnjax_schema",

@@ -54,11 +54,11 @@ def test_library_without_a_handler(looked_up):
 
 
 @needs_kernels
-def test_library_of_another_table(looked_up, monkeypatch):
+def test_library_of_other_tables(looked_up, monkeypatch):
     """Such as one that was built before an operand was added."""
     path, built = _targets._path(), _targets.schema()
     monkeypatch.setattr(_targets, "schema", lambda: "0123456789abcdef")
-    table = f"was built with another table of arrays ({built}, not 0123456789abcdef)"
+    table = f"was built with other tables of arrays ({built}, not 0123456789abcdef)"
     assert looked_up(path) == f"{path} {table}: {WAY_OUT}"
 
 

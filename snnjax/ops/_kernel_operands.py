@@ -1,4 +1,4 @@
-"""What the calls of compiled kernels share: arrays and static values by the names of an op's table, supported dtypes."""
+"""What calls of compiled kernels share: arrays and static values by the names of a table, and supported dtypes."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Writes the C++ of the tables of own ops (snnjax/_schema.py): structures, their leaves, and a codelet with their digest.
+"""Writes the C++ of the tables of own ops (snnjax/_schema.py): structures, their leaves, a codelet with the digest.
 
 python generate.py ../snnjax tables.hpp tables.cpp
 """
@@ -175,9 +175,9 @@ def described(leaf: Leaf) -> str:
     axes = ", ".join(f"schema::Axis::{pascal(axis)}" for axis in leaf.arrays.axes)
     within = f"schema::Switch::{pascal(leaf.within or 'none')}"
     flag = "true" if leaf.is_layered else "false"
-    gradient = pascal(leaf.arrays.gradient)
+    gradient, numbers, rank = pascal(leaf.arrays.gradient), pascal(leaf.arrays.numbers), len(leaf.arrays.axes)
     return (
-        f'{{"{leaf.name}", {flag}, schema::Numbers::{pascal(leaf.arrays.numbers)}, {{{axes}}}, {len(leaf.arrays.axes)}, '
+        f'{{"{leaf.name}", {flag}, schema::Numbers::{numbers}, {{{axes}}}, {rank}, '
         f"schema::Given::{given}, {by}, {within}, schema::Gradient::{gradient}, {leaf.others}}}"
     )
 

@@ -13,26 +13,17 @@ import numpy as np
 from snnjax import Surrogate, _targets, lif_step
 from snnjax._types import RESET_TIMES, RESETS, SURROGATES
 from snnjax.ipu.lowering.types import numpy_dtype
-from snnjax.ops._lif_network.records import ConnectionNumbers, LayerNumbers
+from snnjax.ops._tables.lif_step import StepNumbers
 
 
-def is_array(target: str, name: str) -> bool:
-    """Whether an attribute has a number for each layer."""
-    of_network = target.startswith("snnjax_lif_network")
-    return of_network and name in (*LayerNumbers._fields, *ConnectionNumbers._fields)
-
-
-def attribute(target: str, text: str) -> tuple[str, Any]:
-    """``reset:s64=1,0`` -> ("reset", array([1, 0])); one number is a scalar unless the handler reads an array."""
+def attribute(text: str) -> tuple[str, Any]:
+    """``reset:s64=1,0`` -> ("reset", array([1, 0]))."""
     name, _, rest = text.partition(":")
     dtype, _, value = rest.partition("=")
     if dtype == "string":
         return name, value
-    if dtype == "bool":
-        return name, {"true": True, "false": False}[value]
     numbers = np.array([float(n) if dtype.startswith("f") else int(n) for n in value.split(",") if n])
-    array = numbers.astype(numpy_dtype(dtype))
-    return name, array if is_array(target, name) else array[0]
+    return name, numbers.astype(numpy_dtype(dtype))
 
 
 def call(target: str, arrays: list[np.ndarray], types: list[Any], attributes: list[str]) -> list[np.ndarray]:
@@ -40,21 +31,23 @@ def call(target: str, arrays: list[np.ndarray], types: list[Any], attributes: li
     assert _targets.missing() is None
     results = [jax.ShapeDtypeStruct(type_.shape, numpy_dtype(type_.dtype)) for type_ in types]
     with jax.default_device(jax.devices("cpu")[0]):
-        given = dict(attribute(target, text) for text in attributes)
+        given = dict(attribute(text) for text in attributes)
         called = _targets.call(target, list(map(jnp.asarray, arrays)), results, **given)
     return [np.asarray(array) for array in called]
 
 
 def step(is_backward: bool, arrays: list[np.ndarray], attributes: list[str]) -> list[np.ndarray]:
     """What `lif_step` yields, or its backward pass: all arrays have a leading groups axis of length 1."""
-    given: dict[str, Any] = dict(attribute("snnjax_lif_step", text) for text in attributes)
+    given = {name: value for name, value in map(attribute, attributes) if isinstance(value, np.ndarray)}
+    (numbers,) = zip(*(given[name].tolist() for name in StepNumbers._fields), strict=True)
+    own = StepNumbers(*numbers)
     options = {
-        "surrogate": Surrogate(SURROGATES[given["surrogate"]], float(given["slope"])),
-        "reset": RESETS[given["reset"]],
-        "detach_reset": given["detach_reset"],
-        "reset_time": RESET_TIMES[given["reset_time"]],
-        "spike_from": "old" if given["takes_old_spikes"] else "new",
-        "inclusive": given["inclusive"],
+        "surrogate": Surrogate(SURROGATES[own.surrogate], own.slope),
+        "reset": RESETS[own.reset],
+        "detach_reset": bool(own.detach_reset),
+        "reset_time": RESET_TIMES[own.reset_time],
+        "spike_from": "old" if own.takes_old_spikes else "new",
+        "inclusive": bool(own.inclusive),
         "implementation": "reference",
     }
     inputs = [jnp.asarray(array[0]) for array in arrays[:5]]
