@@ -34,7 +34,8 @@ def too_large_instructions(disassembly):
 
 # Types of static objects that have no destructor.
 STAYING = (
-    r"(?:const )?(?:bool|Index|std::mutex|NamedValue|ShardingsExtension|FieldRecord|snnjax::pjrt::Table)$"
+    r"(?:const )?(?:bool|Index|std::mutex|NamedValue|ShardingsExtension|FieldRecord|ffi::TypeId|"
+    r"snnjax::pjrt::Table)$"
 )
 
 

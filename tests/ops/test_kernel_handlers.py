@@ -156,6 +156,8 @@ def test_array_that_the_table_asks_for_is_not_left_out(kind: str) -> None:
         for place, name in enumerate(names):
             if OPTIONAL.fullmatch(f"{kind} {name}") or (are_gradients and "first" not in name):
                 continue
+            if kind == "results" and len(names) == 1:  # XLA leaves out a call without results
+                continue
             less = call._replace(**{kind: (*arrays[:place], *arrays[place + 1 :])})
             rest = " ".join((*names[:place], *names[place + 1 :]))
             assert is_house_form(refusal(with_attributes(less, **{attribute: rest}))), name
