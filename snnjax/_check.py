@@ -1,7 +1,8 @@
-"""Argument checks with uniform messages.
+"""Argument checks, and the only place that raises their errors.
 
-Every message has the form ``op: `argument` must <expected>, got <actual>. <one way out>.`` so that one line says what
-is wrong, where, and what to do.
+Every error is one sentence about what is wrong and where, and one about what to do,
+``op: `argument` must <expected>, got <actual>. <hint>.``: a check has it in its source as it reads.
+`tests/messages.py` lists all of them, and every test checks the form of those that it provokes.
 """
 
 from collections.abc import Sequence
@@ -19,13 +20,13 @@ MAX_SIZE = 2**31 - 1
 _LONGEST = 60  # characters of a value in a message
 
 
-def message(op: str, argument: str, expected: str, actual: object, hint: str) -> str:
-    """Format the text of an error, ``op: `argument` must <expected>, got <actual>. <hint>.``."""
-    return f"{op}: `{argument}` must {expected}, got {actual}. {hint}."
+def fail(message: str) -> NoReturn:
+    """Raise a `ValueError` with this message."""
+    raise ValueError(message)
 
 
-def shown(value: object) -> str:
-    """A short text for a value in a message, however large the value is."""
+def short_repr(value: object) -> str:
+    """A value in a message: its repr, cut if it is long, and dtype and shape of an array."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape and dtype is not None:
         return f"{dtype}{list(shape)}"
@@ -33,50 +34,55 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def fail(op: str, argument: str, expected: str, actual: object, hint: str) -> NoReturn:
-    """Raise a `ValueError` with the text of `message`."""
-    raise ValueError(message(op, argument, expected, actual, hint))
+def type_words(value: object) -> str:
+    """The type of a value in a message: "a list", "an int", "an array", "None"."""
+    if value is None:
+        return "None"
+    name = "array" if isinstance(value, jax.Array | np.ndarray) else type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
-def check_rounding(op: str, argument: str, dtype: Any) -> bool:
-    """Whether `dtype` asks for rounding to bfloat16; None does not, and no other is known."""
-    good = dtype is None or dtype in (jnp.bfloat16, "bfloat16")
-    check(good, op, argument, "be bfloat16 or None", repr(dtype), "Omit it for float32")
-    return dtype is not None
+def plural(count: int, noun: str) -> str:
+    """A number of things: "1 layer", "2 layers"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def check(condition: bool, op: str, argument: str, expected: str, actual: object, hint: str) -> None:
-    """Raise a `ValueError` with the text of `message` unless `condition` holds."""
-    if not condition:
-        fail(op, argument, expected, actual, hint)
+def alternatives(choices: Sequence[str]) -> str:
+    """Some words as alternatives: "a, b or c"."""
+    *first, last = choices
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) -> None:
     """Check that `value` is one of `choices`."""
-    check(
-        value in choices,
-        op,
-        argument,
-        "be one of " + ", ".join(repr(c) for c in choices),
-        shown(value),
-        "Choose one of these",
-    )
+    if value not in choices:
+        known = alternatives([repr(choice) for choice in choices])
+        fail(f"{op}: `{argument}` must be {known}, got {short_repr(value)}. Choose one of these.")
+
+
+def check_rounding(op: str, argument: str, dtype: Any) -> bool:
+    """Whether `dtype` asks for rounding to bfloat16; None does not, and no other is known."""
+    if dtype is not None and dtype not in (jnp.bfloat16, "bfloat16"):
+        given = getattr(dtype, "__name__", short_repr(dtype))  # of a type, such as jnp.float16
+        fail(f"{op}: `{argument}` must be bfloat16 or None, got {given}. Omit it for float32.")
+    return dtype is not None
 
 
 def check_switches(op: str, **switches: Any) -> None:
     """Check that every keyword argument is True or False: anything else would be read as one of them."""
     for argument, value in switches.items():
-        good = isinstance(value, bool | np.bool_)
-        check(good, op, argument, "be True or False", shown(value), "Choose one of these")
+        if not isinstance(value, bool | np.bool_):
+            fail(f"{op}: `{argument}` must be True or False, got {short_repr(value)}. Choose one of these.")
 
 
 def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> None:
     """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    hint = "Pass a larger integer" if is_integer else "Pass an int"
-    good = is_integer and bool(value >= least)
-    check(good, op, argument, f"be an integer of at least {least}", shown(value), hint)
-    check(int(value) < 2**bits, op, argument, f"be below 2**{bits}", shown(value), "Pass a smaller integer")
+    if not is_integer or value < least:
+        hint = f"Pass {least} or more" if is_integer else f"Pass an int, such as {max(least, 1)}"
+        fail(f"{op}: `{argument}` must be an integer of at least {least}, got {short_repr(value)}. {hint}.")
+    if int(value) >= 2**bits:
+        fail(f"{op}: `{argument}` must be below 2**{bits}, got {short_repr(value)}. Pass a smaller integer.")
 
 
 def check_size(op: str, argument: str, value: Any) -> None:
@@ -88,16 +94,16 @@ def check_size(op: str, argument: str, value: Any) -> None:
 def check_key(op: str, key: Any) -> None:
     """Check that `key` is a PRNG key of either kind, or an array of keys."""
     dtype = getattr(key, "dtype", None)
-    good = dtype is not None and (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32)
-    check(good, op, "key", "be a PRNG key", shown(key), "Make one with jax.random.key(0)")
+    if dtype is None or not (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32):
+        fail(f"{op}: `key` must be a PRNG key, got {short_repr(key)}. Make one with jax.random.key(0).")
 
 
 def check_array(op: str, argument: str, value: Any) -> None:
     """Check that `value` is an array, traced or not; Python lists and numbers are not arrays."""
     # Neither the shape of an array (`jax.ShapeDtypeStruct`) nor the tensor of another library has `astype`.
     good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim", "astype"))
-    good = good and not isinstance(value, tuple)  # such as weights of 8 bits with their scale
-    check(good, op, argument, "be an array", type(value).__name__, "Pass a JAX or NumPy array")
+    if not good or isinstance(value, tuple):  # such as weights of 8 bits with their scale
+        fail(f"{op}: `{argument}` must be an array, got {type_words(value)}. Pass a JAX or NumPy array.")
 
 
 def check_number(op: str, argument: str, value: Any) -> None:
@@ -109,42 +115,32 @@ def check_number(op: str, argument: str, value: Any) -> None:
 def check_real_array(op: str, argument: str, value: Any) -> None:
     """Check that `value` is an array whose dtype is not complex."""
     check_array(op, argument, value)
-    hint = f"Pass {argument}.real, or its absolute value"
-    is_complex = jnp.issubdtype(value.dtype, jnp.complexfloating)
-    check(not is_complex, op, argument, "be real numbers", value.dtype.name, hint)
-
-
-def check_dtype(op: str, dtype: Any) -> None:
-    """Check that `dtype` is floating-point."""
-    good = jnp.issubdtype(dtype, jnp.floating)
-    check(
-        good,
-        op,
-        "dtype",
-        "be a floating-point dtype",
-        jnp.dtype(dtype).name,
-        "Pass jnp.float32 or jnp.bfloat16",
-    )
+    if jnp.issubdtype(value.dtype, jnp.complexfloating):
+        dtype = value.dtype.name
+        fail(f"{op}: `{argument}` must hold real numbers, got {dtype}. Pass its real part or absolute value.")
 
 
 def check_float(op: str, argument: str, value: Any) -> None:
     """Check that `value` is a Python float or a floating-point array."""
     check_number(op, argument, value)
     dtype = jnp.result_type(value)
-    check(
-        jnp.issubdtype(dtype, jnp.floating),
-        op,
-        argument,
-        "have a floating-point dtype",
-        dtype.name,
-        f"Cast it, for instance {argument}.astype(jnp.float32)",
-    )
+    if not jnp.issubdtype(dtype, jnp.floating):
+        hint = f"Cast it with {argument}.astype(jnp.float32)" if hasattr(value, "astype") else "Pass a float"
+        fail(f"{op}: `{argument}` must have a floating-point dtype, got {dtype.name}. {hint}.")
 
 
 def check_float_array(op: str, argument: str, value: Any) -> None:
     """Check that `value` is a floating-point array."""
     check_array(op, argument, value)
     check_float(op, argument, value)
+
+
+def check_integers(op: str, argument: str, value: Any) -> None:
+    """Check that `value` is an array of integers; an empty one may have any dtype, as that of an empty list has."""
+    check_array(op, argument, value)
+    if not jnp.issubdtype(value.dtype, jnp.integer) and value.size > 0:
+        dtype = value.dtype.name
+        fail(f"{op}: `{argument}` must hold integers, got {dtype}. Cast it with {argument}.astype(int).")
 
 
 def check_shape(
@@ -155,8 +151,10 @@ def check_shape(
     good = len(actual) == len(shape) and all(
         want in (None, have) for want, have in zip(shape, actual, strict=True)
     )
-    wanted = ", ".join("any" if n is None else str(n) for n in shape)
-    check(good, op, argument, f"have shape [{axes}] = [{wanted}]", list(actual), hint)
+    if not good:
+        lengths = ", ".join("any" if length is None else str(length) for length in shape)
+        wanted = f"[{axes}]" if set(shape) == {None} else f"[{axes}] = [{lengths}]"
+        fail(f"{op}: `{argument}` must have shape {wanted}, got {list(actual)}. {hint}.")
 
 
 def concrete(value: Any) -> np.ndarray | None:
@@ -172,12 +170,13 @@ def check_within(op: str, argument: str, value: Any, most: int, hint: str, least
     if known is None or known.size == 0:
         return
     low, high = int(known.min()), int(known.max())
-    expected, actual = f"be between {least} and {most}", low if low < least else high
-    check(least <= low and high <= most, op, argument, expected, actual, hint)
+    if low < least or high > most:
+        wrong = low if low < least else high
+        fail(f"{op}: `{argument}` must be between {least} and {most}, got {wrong}. {hint}.")
 
 
 def batch_hint(actual: Sequence[int], steps: int, batch: int, hint: str) -> str:
-    """The way out for a value that should have one entry for each sequence: another one if it has one for each step."""
+    """The hint for a value that should have one entry for each sequence: another one if it has one for each step."""
     if steps != batch and len(actual) == 1 and actual[0] == steps:
         return "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)"
     return hint
@@ -189,10 +188,9 @@ def as_lengths(op: str, lengths: Any, steps: int, batch: int) -> jax.Array:
     Traced values cannot be checked: those beyond the steps count as all steps, and negative ones as none.
     """
     lengths = jnp.asarray(lengths)
-    hint = batch_hint(lengths.shape, steps, batch, "Pass the number of steps of each sequence")
-    check_shape(op, "lengths", lengths, (batch,), "batch", hint)
-    whole = jnp.issubdtype(lengths.dtype, jnp.integer)
-    check(whole, op, "lengths", "be integers", lengths.dtype.name, "Cast with lengths.astype(jnp.int32)")
-    check_within(op, "lengths", lengths, steps, "Pass the number of steps of each sequence")
+    hint = "Pass the number of steps of each sequence"
+    check_shape(op, "lengths", lengths, (batch,), "batch", batch_hint(lengths.shape, steps, batch, hint))
+    check_integers(op, "lengths", lengths)
+    check_within(op, "lengths", lengths, steps, hint)
     lengths = lengths.astype(jnp.int32)
     return jnp.clip(lengths, 0, steps) if isinstance(lengths, Tracer) else lengths

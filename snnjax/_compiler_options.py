@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from snnjax._check import check, shown
+from snnjax._check import fail, short_repr
 
 # glibc maps a block above 32 MiB anew in every call, and the system clears its pages; smaller ones stay in the process.
 # XLA divides the temporaries of a program into blocks of at most this many bytes.
@@ -35,9 +35,9 @@ def compiler_options(device: Any = None) -> dict[str, int]:
         >>> float(step(3.0))
         6.0
     """
-    hint = "Pass one of jax.devices(), or None"
-    good = device is None or isinstance(device, jax.Device)
-    check(good, "compiler_options", "device", "be a device of JAX", shown(device), hint)
+    if device is not None and not isinstance(device, jax.Device):
+        hint = "Pass one of jax.devices(), or None"
+        fail(f"compiler_options: `device` must be a device of JAX, got {short_repr(device)}. {hint}.")
     return dict(_LARGEST_BLOCK) if _platform(device) == "cpu" and _is_known() else {}
 
 

@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec
 
 from snnjax import _platforms, _targets
 from snnjax._batching import fold, with_batch, without_axis
-from snnjax._check import check, check_choice, fail
+from snnjax._check import check_choice, fail
 from snnjax._jax_compat import DropVar, Primitive, ShapedArray, ad, batching, cache, mlir, set_dce_rule
 from snnjax._sharding import vary_alike
 
@@ -125,17 +125,16 @@ def evaluate(
 
 def _forced_kernel(call: _Call, avals: Sequence[Any]) -> Kernel:
     """The kernel for the CPU, which must exist, be built, and support operands of these shapes."""
-    op, argument = call.target.op, "implementation"
+    expected = f"{call.target.op}: `implementation` must be None or 'reference'"
     kernel = call.target.kernels.get("cpu")
     if kernel is None:
-        hint = "Leave it None for the reference"
-        fail(op, argument, "be None or 'reference' because there is no CPU kernel", "'cpu'", hint)
+        fail(f"{expected} for an op without a CPU kernel, got 'cpu'. Leave it None for the reference.")
     sentence = _targets.missing()
     if sentence is not None:
-        fail(op, argument, "be None or 'reference' without the compiled kernels", "'cpu'", sentence)
+        fail(f"{expected} without the compiled kernels, got 'cpu'. {sentence}.")
     obstacle = kernel.obstacle(jax.tree.unflatten(call.tree, avals), call.static)
-    expected, hint = f"be None or 'reference' for {obstacle}", "Leave it None for an automatic choice"
-    check(obstacle is None, op, argument, expected, "'cpu'", hint)
+    if obstacle is not None:
+        fail(f"{expected} for {obstacle}, got 'cpu'. Leave it None for an automatic choice.")
     return kernel
 
 
@@ -272,9 +271,10 @@ def _lower_elsewhere(context: Any, *operands: Any, call: _Call) -> Any:
     """Lower to the kernel that all platforms of the program share, else to the reference."""
     platforms = context.platforms or context.module_context.platforms
     if call.implementation == "cpu":
-        hint = "Leave it None, or run the program under jax.default_device of a CPU"
-        expected = f"be None or 'reference' on platform {'/'.join(platforms)}"
-        fail(call.target.op, "implementation", expected, "'cpu'", hint)
+        fail(
+            f"{call.target.op}: `implementation` must be None or 'reference' on platform {'/'.join(platforms)}, "
+            "got 'cpu'. Leave it None, or run the program under jax.default_device of a CPU."
+        )
     kernels = [_supporting_kernel(call, context.avals_in, platform) for platform in platforms]
     kernel = kernels[0] if all(each == kernels[0] for each in kernels) else None
     return _lower(context, *operands, call=call, kernel=kernel)
@@ -299,9 +299,11 @@ def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
 
 def _refuse_second_order(*_: Any, call: _Call) -> NoReturn:
     """The derivative of a target, which is only needed for second derivatives: the ops define the first ones."""
-    expected = "be 'composed' for second derivatives and forward mode: kernels have a first derivative in reverse mode"
     given = "'cpu'" if call.implementation == "cpu" else "a kernel or its reference"
-    fail(call.target.op, "implementation", expected, given, "Pass implementation='composed'")
+    fail(
+        f"{call.target.op}: `implementation` must be 'composed' for second derivatives and forward mode, got {given}. "
+        "Pass implementation='composed'."
+    )
 
 
 def _batch(primitive: Primitive, operands: Sequence[Any], dims: Sequence[Any], call: _Call) -> Any:

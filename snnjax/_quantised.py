@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Float, Int8
 
-from snnjax._check import check, check_float_array, check_shape
+from snnjax._check import check_float_array, check_shape, fail
 
 
 class Quantised(NamedTuple):
@@ -54,7 +54,7 @@ def scaled(sums: Array, scale: Array) -> Array:
     return scale.reshape((1,) * (sums.ndim - 1) + (-1,)) * sums
 
 
-def whole(weights: Any) -> Array:
+def unscaled(weights: Any) -> Array:
     """The stored numbers of weights: for quantised ones, without their scale."""
     return weights.values if isinstance(weights, Quantised) else weights
 
@@ -63,9 +63,9 @@ def check_weights(op: str, argument: str, weights: Any) -> None:
     """Check that weights are a floating-point array, or quantised."""
     if not isinstance(weights, Quantised):
         return check_float_array(op, argument, weights)
-    hint = "Make them with quantisation.quantise(weights)"
-    name = weights.values.dtype.name
-    check(name == "int8", op, f"{argument}.values", "have dtype int8", name, hint)
+    hint, dtype = "Make them with quantisation.quantise(weights)", weights.values.dtype.name
+    if dtype != "int8":
+        fail(f"{op}: `{argument}.values` must have dtype int8, got {dtype}. {hint}.")
     check_float_array(op, f"{argument}.scale", weights.scale)
     outputs = weights.shape[-1:]
     return check_shape(op, f"{argument}.scale", weights.scale, outputs, "outputs", hint)
@@ -79,6 +79,8 @@ def any_quantised(tree: Any) -> bool:
 
 def refuse_gradient(op: str, tree: Any) -> None:
     """Raise an error for gradients through quantised weights, which have none."""
-    hint = "Train with quantisation.straight_through(params)"
-    expected = "be floating where a gradient is taken"
-    check(not any_quantised(tree), op, "weights", expected, "int8 weights", hint)
+    if any_quantised(tree):
+        fail(
+            f"{op}: `weights` must be floating-point where a gradient is taken, got int8. "
+            "Train with quantisation.straight_through(params)."
+        )

@@ -39,7 +39,7 @@ TARGETS = (
 
 # The path of another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_CPU_KERNELS"
-_WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
+_HINT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
 
 
 @functools.cache
@@ -47,22 +47,22 @@ def missing() -> str | None:
     """None if the library is loaded and its handlers are registered, else a sentence that says why not."""
     path = _path()
     if not path.exists():
-        return f"There is no {path}: {_WAY_OUT}"
+        return f"There is no {path}: {_HINT}"
     try:  # the file may not be a library, or belong to another version of snnjax
         library = ctypes.CDLL(os.fspath(path))
         handlers = {target: _handlers(library, target) for target in TARGETS}
         built = tuple((ctypes.c_int * 2).in_dll(library, "snnjax_api_version"))
         table = ctypes.c_char_p.in_dll(library, "snnjax_schema").value or b""
     except (OSError, AttributeError, ValueError) as error:
-        return f"{path} cannot be loaded ({error}): {_WAY_OUT}"
+        return f"{path} cannot be loaded ({error}): {_HINT}"
     newest = _api_version()
     # Older handlers run in a newer jaxlib. Newer ones must not even be registered: an older jaxlib then fails to set
     # up the CPU at all.
     if built[0] != newest[0] or built > newest:
         versions = [".".join(map(str, version)) for version in (built, newest)]
-        return f"{path} was built for XLA FFI {versions[0]}, and jaxlib has {versions[1]}: {_WAY_OUT}"
+        return f"{path} was built for XLA FFI {versions[0]}, and jaxlib has {versions[1]}: {_HINT}"
     if table.decode() != schema():
-        return f"{path} was built with other tables of arrays ({table.decode()}, not {schema()}): {_WAY_OUT}"
+        return f"{path} was built with other tables of arrays ({table.decode()}, not {schema()}): {_HINT}"
     for target, stages in handlers.items():
         jax.ffi.register_ffi_target(target, stages, platform="cpu")
     return None

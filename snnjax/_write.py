@@ -40,9 +40,8 @@ def write_atomically(path: Path | str, content: bytes) -> None:
         with contextlib.suppress(OSError):
             partial.unlink()  # free the space that the partial file takes
         if isinstance(error, OSError):
-            actual = f"{str(path)!r} ({error.strerror})"
-            hint = "Make room, or name another folder"
-            fail("write_atomically", "path", "be a file that can be written", actual, hint)
+            actual, hint = f"{str(path)!r} ({error.strerror})", "Make room, or name another folder"
+            fail(f"write_atomically: `path` must be a file that can be written, got {actual}. {hint}.")
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_float_array, check_shape
+from snnjax._check import check_float_array, check_shape, fail
 
 # Bisection steps for the threshold crossing of a membrane: more than the bits of a float64.
 _HALVINGS = 60
@@ -84,20 +84,21 @@ def first_spike_times(
     Reference:
         Wunderlich and Pehle 2021, doi:10.1038/s41598-021-91786-z; Goeltz et al. 2021, doi:10.1038/s42256-021-00388-x.
     """
-    op = "first_spike_times"
+    op = "event_times.first_spike_times"
     check_float_array(op, "times", times)
     check_shape(op, "times", times, (None, None), "batch, inputs", "Add the missing axis, as in times[None]")
     expected = (times.shape[1], None)
     check_shape(op, "weights", weights, expected, "inputs, neurons", "Pass one row of weights per input")
-    same = weights.dtype == times.dtype
-    hint = "Cast it, as in weights.astype(times.dtype)"
-    check(same, op, "weights", f"have dtype {times.dtype.name}", weights.dtype.name, hint)
+    if weights.dtype != times.dtype:
+        hint = "Cast them with weights.astype(times.dtype)"
+        fail(f"{op}: `weights` must have dtype {times.dtype.name}, got {weights.dtype.name}. {hint}.")
     for name, value in (
         ("membrane_time", membrane_time),
         ("synapse_time", synapse_time),
         ("threshold", threshold),
     ):
-        check(value > 0, op, name, "be positive", value, "Use the unit of the times")
+        if not value > 0:
+            fail(f"{op}: `{name}` must be positive, got {value}. Use the unit of the times.")
     return _first_spike_times(times, weights, _Neuron(membrane_time, synapse_time, threshold))
 
 
@@ -166,7 +167,7 @@ def _find(times: Array, weights: Array, neuron: _Neuron) -> Array:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _first_spike_times(times: Array, weights: Array, neuron: _Neuron) -> Array:
-    return jax.vmap(lambda own: _find(own, weights, neuron))(times)
+    return jax.vmap(lambda inputs: _find(inputs, weights, neuron))(times)
 
 
 def _fwd(times: Array, weights: Array, neuron: _Neuron) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -182,8 +183,8 @@ def _bwd(neuron: _Neuron, residuals: tuple[Array, Array, Array], g: Array) -> tu
         """The membrane after one input with weight 1."""
         return _membrane(jnp.zeros_like(passed), jnp.ones_like(passed), passed, neuron)
 
-    def one(own: Array, spikes: Array, g: Array) -> tuple[Array, Array]:
-        passed = spikes[None, :] - own[:, None]
+    def one(inputs: Array, spikes: Array, g: Array) -> tuple[Array, Array]:
+        passed = spikes[None, :] - inputs[:, None]
         acts = jnp.isfinite(passed) & (passed > 0)
         passed = jnp.where(acts, passed, 0)
         value, slope = jax.jvp(response, (passed,), (jnp.ones_like(passed),))

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_choice, check_float_array
-from snnjax._types import wide
+from snnjax._check import check_choice, check_float_array, check_shape, fail
+from snnjax._types import upcast
 from snnjax.metrics import class_maxima, class_sums, decode, first_spike_times
 from snnjax.metrics.decode import Outputs
 
@@ -151,8 +151,8 @@ def cross_entropy_steps(
     decode.check_dense(op, outputs, lengths)
     decode.check_step_labels(op, labels, outputs.shape)
     valid = decode.has_label(outputs, labels, lengths)
-    target = _targets(op, jnp.maximum(labels, 0), wide(outputs), label_smoothing)
-    errors = -jnp.sum(target * jax.nn.log_softmax(wide(outputs), axis=-1), axis=-1)
+    target = _targets(op, jnp.maximum(labels, 0), upcast(outputs), label_smoothing)
+    errors = -jnp.sum(target * jax.nn.log_softmax(upcast(outputs), axis=-1), axis=-1)
     counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
     return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
 
@@ -229,8 +229,9 @@ def time_to_first_spike(
         Mostafa 2018, arXiv:1606.08165; Gardner and Grüning 2021, doi:10.3389/fncom.2021.617862.
     """
     _check("time_to_first_spike", outputs, labels, lengths)
-    hint = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
-    check(time_scale > 0, "time_to_first_spike", "time_scale", "be positive", time_scale, hint)
+    if not time_scale > 0:
+        hint = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
+        fail(f"time_to_first_spike: `time_scale` must be positive, got {time_scale}. {hint}.")
     times = first_spike_times(outputs, lengths)
     return _cross_entropy("time_to_first_spike", -times / time_scale, labels, label_smoothing)
 
@@ -297,14 +298,16 @@ def activity_lower_bound(
 
 def _pooled(op: str, activity: Sequence[Array], bound: float, over: str) -> list[Array]:
     """Each layer's mean rates over the population, ``[batch]``, or over the batch, ``[neurons]``."""
-    check(bound > 0, op, "bound", "be positive", bound, "Try 0.04, four spikes in a hundred steps")
+    if not bound > 0:
+        fail(f"{op}: `bound` must be positive, got {bound}. Try 0.04, four spikes in a hundred steps.")
     check_choice(op, "over", over, ("population", "neurons"))
     hint = "Pass the activity that a network returns, one array per layer"
-    check(len(activity) > 0, op, "activity", "hold at least one layer", len(activity), hint)
+    if len(activity) == 0:
+        fail(f"{op}: `activity` must hold at least one layer, got none. {hint}.")
     for layer, rate in enumerate(activity):
         check_float_array(op, f"activity[{layer}]", rate)
-        check(rate.ndim == 2, op, f"activity[{layer}]", "have shape [batch, neurons]", list(rate.shape), hint)
-    return [jnp.mean(wide(rate), axis=1 if over == "population" else 0) for rate in activity]
+        check_shape(op, f"activity[{layer}]", rate, (None, None), "batch, neurons", hint)
+    return [jnp.mean(upcast(rate), axis=1 if over == "population" else 0) for rate in activity]
 
 
 def _total(penalties: list[Array]) -> Array:
@@ -328,8 +331,8 @@ def _targets(op: str, labels: Array, logits: Array, label_smoothing: float) -> A
     """The smoothed labels in the shape of `logits` [..., classes]."""
     import optax
 
-    good = 0 <= label_smoothing < 1
-    check(good, op, "label_smoothing", "be in [0, 1)", label_smoothing, "Try 0.1, or 0.0 for none")
+    if not 0 <= label_smoothing < 1:
+        fail(f"{op}: `label_smoothing` must be in [0, 1), got {label_smoothing}. Try 0.1, or 0.0 for none.")
     return optax.smooth_labels(_one_hot(labels, logits), label_smoothing)
 
 

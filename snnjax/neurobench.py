@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
-from snnjax._check import check, message, shown
+from snnjax._check import check_shape, fail
 from snnjax._network import Network
 from snnjax._network.compare import check_params
 from snnjax._network.specs import LayerParams, NetworkOutput, NetworkParams
@@ -55,7 +55,7 @@ def to_neurobench(network: Network, params: NetworkParams, *, decoder: str | Non
     """
     if importlib.util.find_spec("neurobench") is None:
         hint = "Install it, for instance with pip install 'snnjax[neurobench]'"
-        raise ImportError(message(_OP, "neurobench", "be installed", ModuleNotFoundError.__name__, hint))
+        raise ImportError(f"to_neurobench: `neurobench` must be installed, got no such package. {hint}.")
     _check(network, params)
     # Packages without which everything else works, and of which a type checker may not know.
     torch, models = importlib.import_module("torch"), importlib.import_module("neurobench.models")
@@ -88,35 +88,45 @@ def _check(network: Network, params: NetworkParams) -> None:
     check_params(_OP, params, network.layers, network.readout)
     for place, spec in enumerate(network.layers):
         form = spec.fitted.connection
-        is_dense = form.pooling is None and form.convolution is None
-        hint = "Count its operations with metrics.synaptic_operations"
-        check(is_dense, _OP, f"network.layers[{place}]", "be dense", shown(spec.connection), hint)
+        if form.pooling is not None or form.convolution is not None:
+            actual = " and ".join(part.words for part in form.parts)
+            hint = "Count its operations with metrics.synaptic_operations"
+            fail(f"to_neurobench: `network.layers[{place}]` must be dense, got {actual}. {hint}.")
     dtypes = sorted({leaf.dtype.name for leaf in jax.tree.leaves(params)})
     # In a smaller dtype NeuroBench's counts would be rounded.
-    good = set(dtypes) <= {"float32", "float64"}
-    check(good, _OP, "params", "be float32 or float64", ", ".join(dtypes), "Cast or dequantise them")
+    if not set(dtypes) <= {"float32", "float64"}:
+        actual = " and ".join(dtypes)
+        fail(f"to_neurobench: `params` must be float32 or float64, got {actual}. Cast or dequantise them.")
 
 
 def _modules(torch: Any, network: Network, params: NetworkParams) -> Any:
     """The modules with the parameters of the network, in the order of its layers."""
     modules = torch.nn.ModuleDict()
-    for place, (spec, own) in enumerate(zip(network.layers, params.layers, strict=True)):
-        modules[f"weights{place}"] = _linear(torch, spec.fitted.masked(own.weights), own.bias)
-        if own.recurrent is not None:
-            modules[f"recurrent{place}"] = _linear(torch, own.recurrent, None)
+    for place, (spec, layer_params) in enumerate(zip(network.layers, params.layers, strict=True)):
+        modules[f"weights{place}"] = _linear(
+            torch, spec.fitted.masked(layer_params.weights), layer_params.bias
+        )
+        if layer_params.recurrent is not None:
+            modules[f"recurrent{place}"] = _linear(torch, layer_params.recurrent, None)
         modules[f"layer{place}"] = torch.nn.Identity()
     if network.readout is not None and params.readout is not None:
-        own = params.readout
-        modules["readout"] = _linear(torch, network.readout.fitted.masked(own.weights), own.bias)
+        layer_params = params.readout
+        modules["readout"] = _linear(
+            torch, network.readout.fitted.masked(layer_params.weights), layer_params.bias
+        )
     modules["constants"] = torch.nn.ParameterList(
-        [_parameter(torch, leaf) for own in (*params.layers, params.readout) for leaf in _constants(own)]
+        [
+            _parameter(torch, leaf)
+            for layer_params in (*params.layers, params.readout)
+            for leaf in _constants(layer_params)
+        ]
     )
     return modules
 
 
-def _constants(own: LayerParams | None) -> list[Array]:
+def _constants(params: LayerParams | None) -> list[Array]:
     """The parameters of neurons and delays, which no metric but their number and size depends on."""
-    return [] if own is None else jax.tree.leaves((own.neuron, own.delays))
+    return [] if params is None else jax.tree.leaves((params.neuron, params.delays))
 
 
 def _linear(torch: Any, weights: Array, bias: Array | None) -> Any:
@@ -137,9 +147,8 @@ def _tensor(torch: Any, array: Array) -> Any:
 
 def _inputs(batch: Any, network: Network, params: NetworkParams) -> Array:
     """A batch of NeuroBench with the axes and the dtype of the network, ``[time, batch, inputs]``."""
-    shape, hint = list(batch.shape), "Flatten images in a preprocessor"
-    good = len(shape) == 3 and shape[2] == network.num_inputs
-    check(good, _OP, "batch", f"have shape [batch, time, {network.num_inputs}]", shape, hint)
+    shape = (None, None, network.num_inputs)
+    check_shape(_OP, "batch", batch, shape, "batch, time, inputs", "Flatten images in a preprocessor")
     return jnp.swapaxes(jnp.asarray(batch.numpy()), 0, 1).astype(params.layers[0].weights.dtype)
 
 

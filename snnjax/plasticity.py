@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_shape
+from snnjax._check import check_shape, fail, plural, type_words
 from snnjax.sparse_spikes import SparseSpikes, in_range
 
 
@@ -101,14 +101,15 @@ def stdp_traces(weights: Float[Array, "inputs neurons"]) -> STDPTraces:
 
 
 def _check_list(argument: str, spikes: SparseSpikes, num_neurons: int) -> None:
-    good = isinstance(spikes, SparseSpikes)
-    hint = "Build it with SparseSpikes.from_ids or from_dense"
-    check(good, "stdp", argument, "be SparseSpikes", type(spikes).__name__, hint)
+    if not isinstance(spikes, SparseSpikes):
+        hint = "Build it with SparseSpikes.from_ids or from_dense"
+        fail(f"stdp: `{argument}` must be SparseSpikes, got {type_words(spikes)}. {hint}.")
     hint = "Pass one step of one example, as in spikes[t, b], and vmap over a batch"
     check_shape("stdp", f"{argument}.ids", spikes.ids, (None,), "capacity", hint)
-    fits = spikes.num_neurons == num_neurons
-    hint = "Pass one row of weights per input, and one column per neuron"
-    check(fits, "stdp", argument, f"hold {num_neurons} neurons, like the weights", spikes.num_neurons, hint)
+    if spikes.num_neurons != num_neurons:
+        neurons = plural(num_neurons, "neuron")
+        hint = "Pass one row of weights per input, and one column per neuron"
+        fail(f"stdp: `{argument}` must hold {neurons}, like the weights, got {spikes.num_neurons}. {hint}.")
 
 
 def _ids(spikes: SparseSpikes) -> Int[Array, " capacity"]:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from snnjax._check import check, check_integer
+from snnjax._check import check_integer, check_shape, fail, type_words
 from snnjax._network.specs import NetworkOutput
 from snnjax.metrics import dropped_share, mean_activity, silent_layers
 from snnjax.ops import LIFNetworkOutput
@@ -78,8 +78,9 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
         >>> len(plot.sample(inputs, output, label=2).axes)
         3
     """
-    hint = 'Call the network with record="spikes"'
-    check(output.spikes is not None, "plot.sample", "output", "hold the spikes of each layer", "none", hint)
+    if output.spikes is None:
+        hint = 'Run the network with record="spikes"'
+        fail(f"plot.sample: `output` must hold the spikes of each layer, got none. {hint}.")
     check_integer("plot.sample", "index", index, 0)
     figure, axes = _subplots(len(output.spikes) + 2, 1, (7.0, 2.0 * len(output.spikes) + 3.4), sharex=True)
     raster(_one(inputs, index), axes[0], title=f"input, {inputs.shape[-1]} neurons", colour=_GREY)
@@ -115,11 +116,12 @@ def overview(output: Any, lengths: Any = None) -> Any:
         >>> [ax.get_title(loc="left") for ax in plot.overview(output).axes]
         ['activity', 'dropped spikes', 'silent neurons']
     """
-    good = isinstance(output, NetworkOutput | LIFNetworkOutput)
-    hint = "Pass the first result of network.apply"
-    check(good, "overview", "output", "be what a network returned", type(output).__name__, hint)
+    if not isinstance(output, NetworkOutput | LIFNetworkOutput):
+        hint = "Pass the first result of network.apply"
+        fail(f"plot.overview: `output` must be what a network returned, got {type_words(output)}. {hint}.")
     steps, batch = output.output.shape[:2]
-    check(batch > 0, "overview", "output", "hold at least one sequence", 0, "Run the network on a batch")
+    if batch == 0:
+        fail("plot.overview: `output` must hold at least one sequence, got none. Run the network on a batch.")
     lengths = np.full(batch, steps, np.int32) if lengths is None else np.asarray(lengths)
     dropped = dropped_share(output.dropped, output.activity, jax.numpy.asarray(lengths))
     shares = {"activity": mean_activity(output.activity), "dropped spikes": dropped}
@@ -253,8 +255,7 @@ def _draw_readout(ax: Any, membranes: np.ndarray, label: int | None) -> None:
 def _points(spikes: Any) -> tuple[np.ndarray, np.ndarray]:
     """Steps and neurons of all spikes of one sample."""
     hint = "Choose a sample, for instance spikes[:, 0]"
-    good = len(spikes.shape) == 2
-    check(good, "plot.raster", "spikes", "have shape [time, neurons]", list(spikes.shape), hint)
+    check_shape("plot.raster", "spikes", spikes, (None, None), "time, neurons", hint)
     if not isinstance(spikes, SparseSpikes):
         steps, neurons = np.nonzero(np.asarray(spikes))
         return steps, neurons
@@ -269,9 +270,8 @@ def _one(array: Any, index: int) -> Any:
 
 
 def _epochs(op: str, metrics: Metrics) -> list[int]:
-    check(
-        len(metrics) > 0, op, "metrics", "hold at least one epoch", len(metrics), "Train for an epoch first"
-    )
+    if len(metrics) == 0:
+        fail(f"{op}: `metrics` must hold at least one epoch, got none. Train for an epoch first.")
     return [line["epoch"] for line in metrics]
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_choice, check_float_array
+from snnjax._check import check_choice, check_float_array, fail
 from snnjax._network.compare import check_is_params
 from snnjax._network.specs import LayerParams, NetworkParams
 from snnjax._quantised import Quantised as Quantised
@@ -50,8 +50,10 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     """
     check_float_array("quantise", "weights", weights)
     check_choice("quantise", "bits", bits, BITS)
-    hint = "Add the missing axis, for instance weights[None]"
-    check(weights.ndim > 0, "quantise", "weights", "have an output axis", "a number", hint)
+    if weights.ndim == 0:
+        fail(
+            "quantise: `weights` must have an output axis, got a number. Add it, for instance weights[None]."
+        )
     most = 2 ** (bits - 1) - 1
     largest = jnp.max(jnp.abs(weights), axis=tuple(range(weights.ndim - 1)), initial=0)
     scale = jnp.where(largest == 0, jnp.ones_like(largest), largest / most)
@@ -122,9 +124,9 @@ def _with_weights(op: str, params: NetworkParams, change: Callable[[Any], Any]) 
     """The parameters with all their weights changed."""
     check_is_params(op, params)
 
-    def own(layer: LayerParams) -> LayerParams:
+    def changed(layer: LayerParams) -> LayerParams:
         recurrent = None if layer.recurrent is None else change(layer.recurrent)
         return layer._replace(weights=change(layer.weights), recurrent=recurrent)
 
-    readout = None if params.readout is None else own(params.readout)
-    return NetworkParams(tuple(own(layer) for layer in params.layers), readout)
+    readout = None if params.readout is None else changed(params.readout)
+    return NetworkParams(tuple(changed(layer) for layer in params.layers), readout)

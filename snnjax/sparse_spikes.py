@@ -10,8 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Shaped
 
-from snnjax._check import check, check_array, check_integer, check_real_array, check_shape, check_size
-from snnjax._types import id_dtype, wide
+from snnjax._check import (
+    check_array,
+    check_integer,
+    check_real_array,
+    check_shape,
+    check_size,
+    fail,
+    short_repr,
+)
+from snnjax._types import id_dtype, upcast
 
 
 @jax.tree_util.register_dataclass
@@ -87,7 +95,7 @@ class SparseSpikes:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
         rows = math.prod(self.ids.shape[:-1])
         ids, values = (jnp.asarray(leaf).reshape(rows, self.capacity) for leaf in (self.ids, self.values))
-        return scatter(ids, wide(values), self.num_neurons).astype(values.dtype).reshape(self.shape)
+        return scatter(ids, upcast(values), self.num_neurons).astype(values.dtype).reshape(self.shape)
 
     @classmethod
     def from_dense(cls, spikes: Shaped[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":
@@ -121,14 +129,10 @@ class SparseSpikes:
         check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
         check_array("SparseSpikes.from_ids", "ids", ids)
         ids = jnp.asarray(ids)
-        check(
-            jnp.issubdtype(ids.dtype, jnp.integer) and ids.ndim > 0,
-            "SparseSpikes.from_ids",
-            "ids",
-            "be an integer array [..., capacity]",
-            f"{ids.dtype.name}{list(ids.shape)}",
-            "Pass neuron ids, padded with num_neurons",
-        )
+        if not jnp.issubdtype(ids.dtype, jnp.integer) or ids.ndim == 0:
+            expected = "be an integer array [..., capacity]"
+            actual, hint = short_repr(ids), "Pass neuron ids, padded with num_neurons"
+            fail(f"SparseSpikes.from_ids: `ids` must {expected}, got {actual}. {hint}.")
         used = in_range(ids, num_neurons)
         count = jnp.sum(used, axis=-1, dtype=jnp.int32)
         ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)

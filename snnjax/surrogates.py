@@ -24,7 +24,7 @@ import numpy as np
 from jax.scipy.special import erf
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_choice
+from snnjax._check import check_choice, fail, short_repr
 from snnjax._types import SURROGATES
 
 
@@ -47,15 +47,16 @@ class Surrogate:
 
     def __post_init__(self) -> None:
         if type(self) is Surrogate:
-            check_choice("surrogate", "name", self.name, SURROGATES)
-        good = isinstance(self.slope, int | float) and self.slope > 0
-        check(good, "surrogate", "slope", "be a positive number", self.slope, "Try slope=10.0")
-        good = isinstance(self.cutoff, int | float) and 0 <= self.cutoff < 1
-        check(good, "surrogate", "cutoff", "be a number in [0, 1)", self.cutoff, "Try cutoff=0.01")
+            check_choice("surrogates.Surrogate", "name", self.name, SURROGATES)
+        if not isinstance(self.slope, int | float) or not self.slope > 0:
+            fail(f"{self.name}: `slope` must be a positive number, got {self.slope!r}. Try slope=10.0.")
+        if not isinstance(self.cutoff, int | float) or not 0 <= self.cutoff < 1:
+            fail(f"{self.name}: `cutoff` must be a number in [0, 1), got {self.cutoff!r}. Try cutoff=0.01.")
 
     def __init_subclass__(cls) -> None:
-        hint = "Define `derivative`, and `relaxed` for smooth spikes"
-        check("fire" not in vars(cls), "Surrogate", "fire", "be the step or `relaxed`", cls.__name__, hint)
+        if "fire" in vars(cls):
+            hint = "Define `derivative`, and `relaxed` for smooth spikes"
+            fail(f"surrogates.Surrogate: `fire` must not be overridden, got one of {cls.__name__}. {hint}.")
 
     def derivative(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """``ds/dv`` at ``x = v - threshold``."""
@@ -101,16 +102,9 @@ class CustomSurrogate(Surrogate):
 
     def relaxed(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """The antiderivative of `derivative`."""
-        hint = "Pass it to surrogates.custom"
-        check(
-            self.own_relaxed is not None,
-            self.name,
-            "antiderivative",
-            "be given for smooth spikes",
-            None,
-            hint,
-        )
-        assert self.own_relaxed is not None
+        if self.own_relaxed is None:
+            hint = f"Pass that of {self.name}"
+            fail(f"surrogates.custom: `antiderivative` must be given for smooth spikes, got None. {hint}.")
         return self.own_relaxed(x)
 
 
@@ -152,13 +146,14 @@ def custom(
 
 
 def _check_function(argument: str, function: Any) -> None:
-    hint = "Pass a function of one array, such as lambda x: jnp.exp(-x * x)"
-    check(callable(function), "surrogates.custom", argument, "be a function", repr(function), hint)
+    if not callable(function):
+        actual, hint = short_repr(function), "Pass one of an array, such as lambda x: jnp.exp(-x * x)"
+        fail(f"surrogates.custom: `{argument}` must be a function, got {actual}. {hint}.")
     given = jax.ShapeDtypeStruct((2, 3), jnp.float32)
     result = jax.eval_shape(function, given)
-    good = (getattr(result, "shape", None), getattr(result, "dtype", None)) == (given.shape, given.dtype)
-    hint = "Compute elementwise, with jnp only"
-    check(good, "surrogates.custom", argument, "return float32[2, 3] for float32[2, 3]", result, hint)
+    if (getattr(result, "shape", None), getattr(result, "dtype", None)) != (given.shape, given.dtype):
+        expected, hint = "return float32[2, 3] for float32[2, 3]", "Compute elementwise, with jnp only"
+        fail(f"surrogates.custom: `{argument}` must {expected}, got {short_repr(result)}. {hint}.")
 
 
 def _check_antiderivative(derivative: Callable[[Any], Any], antiderivative: Callable[[Any], Any]) -> None:
@@ -169,16 +164,9 @@ def _check_antiderivative(derivative: Callable[[Any], Any], antiderivative: Call
     integrals = np.cumsum((slopes[1:] + slopes[:-1]) / 2) * (8 / 8000)
     worst = np.max(np.abs(values[1:] - values[0] - integrals))
     # An error of a thousandth comes from a kink or from float32 sums; a wrong factor or sign exceeds it.
-    good = worst <= 0.01 * max(np.max(np.abs(integrals)), np.max(np.abs(values - values[0])))
-    expected, hint = "grow by the integral of `derivative`", "Check its factor and sign"
-    check(
-        bool(good),
-        "surrogates.custom",
-        "antiderivative",
-        expected,
-        f"a difference of {worst:.3g} on [-4, 4]",
-        hint,
-    )
+    if not worst <= 0.01 * max(np.max(np.abs(integrals)), np.max(np.abs(values - values[0]))):
+        expected, actual = "grow by the integral of `derivative`", f"a difference of {worst:.3g} on [-4, 4]"
+        fail(f"surrogates.custom: `antiderivative` must {expected}, got {actual}. Check its factor and sign.")
 
 
 def superspike(slope: float = 10.0, *, cutoff: float = 0.0) -> Surrogate:

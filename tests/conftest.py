@@ -35,6 +35,8 @@ import jax
 import pytest
 from snnjax_jax_plugin import _wire
 
+from tests import messages
+
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}
 if _wire.path().exists():
@@ -46,6 +48,8 @@ if _wire.path().exists():
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+messages.watch()
 
 # The first example compiles for seconds, so there is no deadline; the examples are the same everywhere, so that a
 # failure is due to the change. `HYPOTHESIS_PROFILE=search` looks for new ones.

@@ -329,11 +329,11 @@ FAILURES = {
     ),
     "setting": (
         ["train", "--epochs", "0"],
-        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass a larger integer.",
+        "TrainConfig: `epochs` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     "samples": (
         ["train", "--samples", "-5"],
-        "TaskSettings: `samples` must be an integer of at least 1, got -5. Pass a larger integer.",
+        "TaskSettings: `samples` must be an integer of at least 1, got -5. Pass 1 or more.",
     ),
     "seed": (
         ["train", "--seed", str(10**20)],
@@ -431,7 +431,7 @@ MISTAKES = {
     (
         "--devices",
         "0",
-    ): "train: `devices` must be an integer of at least 1, got 0. Pass a larger integer.",
+    ): "train: `devices` must be an integer of at least 1, got 0. Pass 1 or more.",
 }
 
 

@@ -74,7 +74,7 @@ def test_two_neurons_by_hand() -> None:
 
 def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) -> Any:
     """The distances and gradients of each layer, ``[time, batch, neurons]``, by a loop over the steps."""
-    params = net.spread(params)
+    params = net.expand(params)
     zeros = [jnp.zeros((*inputs.shape[:2], spec.num_neurons)) for spec in net.layers]
 
     def cost(offsets: Any) -> tuple[jax.Array, Any]:
@@ -242,20 +242,20 @@ NET = network(INPUTS, [layer(4, neurons.refractory(ADLIF, steps=1))], leaky_read
     [
         (
             {},
-            "`network.layers[0].neuron` must be one whose cutoff can be left out, got 'refractory adlif'. "
-            "Make it without: the same parameters fit.",
+            "`network.layers[0].neuron` must have a surrogate without cutoff, got refractory adlif. Make "
+            "it without: the same parameters fit.",
         ),
         (
             {"bands": 0.5},
-            "`bands` must be one or more numbers, got 0.5. Pass a list such as [0.5, 0.2, 0.1].",
+            "`bands` must be a list of numbers, got 0.5. Pass a list such as [0.5, 0.2, 0.1].",
         ),
         (
             {"second_thresholds": []},
-            "`second_thresholds` must be one or more numbers, got []. Pass a list such as [0.5, 0.2, 0.1].",
+            "`second_thresholds` must be a list of numbers, got []. Pass a list such as [0.5, 0.2, 0.1].",
         ),
         (
             {"bands": [0.5, 0.0]},
-            "`bands` must be distances above 0, got [0.5, 0.0]. Try 0.1, a tenth of a threshold of 1.",
+            "`bands` must be distances above 0, got [0.5, 0.0]. Try [0.1], a tenth of a threshold of 1.",
         ),
         ({"keep": 99}, "`keep` must be a number in (0, 1], got 99. Try 0.99."),
         ({"loss": "mean"}, "`loss` must be a function, got 'mean'. Pass one of snnjax.losses."),

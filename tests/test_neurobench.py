@@ -129,6 +129,6 @@ def test_neurobench_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImportError) as caught:
         to_neurobench(net, net.init(jax.random.key(0)))
     assert str(caught.value) == (
-        "to_neurobench: `neurobench` must be installed, got ModuleNotFoundError. "
-        "Install it, for instance with pip install 'snnjax[neurobench]'."
+        "to_neurobench: `neurobench` must be installed, got no such package. Install it, for instance with "
+        "pip install 'snnjax[neurobench]'."
     )

@@ -241,11 +241,11 @@ def test_a_window_that_is_full_moves_on() -> None:
         ),
         (
             lambda: online.truncated(network(6, [layer(5)], spiking_readout(2)), squared, 0),
-            "online.truncated: `window` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "online.truncated: `window` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         (
             lambda: online.ostl(network(6, [layer(5)], spiking_readout(2)), squared, rate_window=0),
-            "online.ostl: `rate_window` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "online.ostl: `rate_window` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
     ],
 )

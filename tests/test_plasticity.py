@@ -59,5 +59,5 @@ def test_lists_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError) as caught:
         stdp(weights, stdp_traces(weights), jnp.ones(3), list_of_two)  # type: ignore[arg-type]
     assert str(caught.value) == (
-        "stdp: `before` must be SparseSpikes, got ArrayImpl. Build it with SparseSpikes.from_ids or from_dense."
+        "stdp: `before` must be SparseSpikes, got an array. Build it with SparseSpikes.from_ids or from_dense."
     )

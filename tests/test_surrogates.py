@@ -105,7 +105,7 @@ def test_without_cutoff_the_derivative_has_no_end() -> None:
 @pytest.mark.parametrize("cutoff", [-0.1, 1.0, float("nan"), "small"])
 def test_cutoff_that_is_no_share_is_refused(cutoff: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^surrogate: `cutoff` must be a number in \[0, 1\), got .*\. Try cutoff=0.01\.$"
+        ValueError, match=r"^superspike: `cutoff` must be a number in \[0, 1\), got .*\. Try cutoff=0.01\.$"
     ):
         Surrogate("superspike", 1.0, cutoff=cutoff)
 
@@ -156,8 +156,8 @@ def test_spikes_of_ones_own_are_refused() -> None:
                 return (x > 1).astype(x.dtype)
 
     assert str(error.value) == (
-        "Surrogate: `fire` must be the step or `relaxed`, got Late. "
-        "Define `derivative`, and `relaxed` for smooth spikes."
+        "surrogates.Surrogate: `fire` must not be overridden, got one of Late. Define `derivative`, and "
+        "`relaxed` for smooth spikes."
     )
 
 

@@ -13,7 +13,7 @@ from snnjax import _schema, _targets
 from tests.architecture import ROOT
 from tests.ops.kernel_checks import needs_kernels
 
-WAY_OUT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
+HINT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def run(program: str, **environment: str) -> str:
 
 def test_library_that_is_not_there(looked_up, tmp_path):
     path = tmp_path / "none.so"
-    assert looked_up(path) == f"There is no {path}: {WAY_OUT}"
+    assert looked_up(path) == f"There is no {path}: {HINT}"
 
 
 def test_file_that_is_no_library(looked_up, tmp_path):
@@ -44,14 +44,14 @@ def test_file_that_is_no_library(looked_up, tmp_path):
     path.write_text("not a library")
     sentence = looked_up(path)
     assert sentence.startswith(f"{path} cannot be loaded ({path}: ")
-    assert sentence.endswith(f"): {WAY_OUT}")
+    assert sentence.endswith(f"): {HINT}")
 
 
 def test_library_without_a_handler(looked_up):
     """Such as one that was built before the handler was written."""
     sentence = looked_up(np.random.mtrand.__file__)
     assert f"undefined symbol: {_targets.TARGETS[0]}" in sentence
-    assert sentence.endswith(WAY_OUT)
+    assert sentence.endswith(HINT)
 
 
 @needs_kernels
@@ -60,7 +60,7 @@ def test_library_of_other_tables(looked_up, monkeypatch):
     path, built = _targets._path(), _targets.schema()
     monkeypatch.setattr(_targets, "schema", lambda: "0123456789abcdef")
     table = f"was built with other tables of arrays ({built}, not 0123456789abcdef)"
-    assert looked_up(path) == f"{path} {table}: {WAY_OUT}"
+    assert looked_up(path) == f"{path} {table}: {HINT}"
 
 
 def test_every_table_belongs_to_an_op():
@@ -94,7 +94,7 @@ sys.stdout.write(f"{_targets.missing.cache_info().currsize} {len(xla_bridge._bac
 def test_environment_names_another_library(tmp_path):
     program = "import sys; from snnjax import _targets; sys.stdout.write(str(_targets.missing()))"
     path = tmp_path / "other.so"
-    assert run(program, SNNJAX_CPU_KERNELS=str(path)) == f"There is no {path}: {WAY_OUT}"
+    assert run(program, SNNJAX_CPU_KERNELS=str(path)) == f"There is no {path}: {HINT}"
 
 
 def test_version_of_the_ffi_is_read_from_the_headers():

@@ -14,20 +14,19 @@ from snnjax._check import (
     MAX_SIZE,
     as_lengths,
     batch_hint,
-    check,
     check_choice,
-    check_dtype,
     check_integer,
     check_key,
     check_real_array,
+    check_shape,
     check_size,
     concrete,
     fail,
-    message,
-    shown,
+    short_repr,
+    type_words,
 )
 from snnjax._dispatch import IMPLEMENTATIONS
-from snnjax._network.compare import check_params, check_state
+from snnjax._network.compare import check_dtypes, check_params, check_state
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import Sample, init_params
@@ -40,16 +39,16 @@ from snnjax._network.specs import (
     NetworkParams,
     NetworkState,
     ReadoutSpec,
+    expand,
     fit_layers,
     second_thresholds,
-    spread,
     warn_unless_below,
 )
 from snnjax._sharding import gathered
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 # What `apply` can record.
 RECORDS = ("spikes", "membranes")
@@ -91,7 +90,7 @@ class Network:
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         """A network is run by `apply`: it holds no parameters."""
         hint = "Write network.apply(params, state, inputs)"
-        fail("network", "network", "be run by its function apply", "a call of the network", hint)
+        fail(f"network: `network` must be run by its function `apply`, got a call of itself. {hint}.")
 
     def init(
         self,
@@ -114,14 +113,21 @@ class Network:
             RuntimeWarning: if sample inputs are as large as the bytes of an image.
         """
         check_key("network.init", key)
-        check_dtype("network.init", dtype)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            name = jnp.dtype(dtype).name
+            fail(
+                f"network.init: `dtype` must be floating-point, got {name}. Pass jnp.float32 or jnp.bfloat16."
+            )
         sample = None
         if inputs is not None:
-            _check_inputs(inputs, self.num_inputs)
+            _check_inputs("network.init", inputs, self.num_inputs)
             _warn_of_bytes(inputs)
-            if isinstance(target_activity, int | float):  # a traced value cannot be checked
-                good, hint = 0 < target_activity < 1, "Try 0.05, one spike per neuron in 20 steps"
-                check(good, "network.init", "target_activity", "be between 0 and 1", target_activity, hint)
+            is_number = isinstance(target_activity, int | float)  # a traced value cannot be checked
+            if is_number and not 0 < target_activity < 1:
+                fail(
+                    f"network.init: `target_activity` must be between 0 and 1, got {target_activity}. Try 0.05, "
+                    "one spike per neuron in 20 steps."
+                )
             lengths = None if lengths is None else as_lengths("network.init", lengths, *inputs.shape[:2])
             sample = Sample(inputs, lengths, target_activity)
         return init_params(key, self.layers, self.readout, dtype, sample, _run_alone)
@@ -133,7 +139,7 @@ class Network:
             ValueError: if `batch` is not an integer of at least 0.
         """
         check_size("network.initial_state", "batch", batch)
-        params = self.spread(params)
+        params = self.expand(params)
         last = None
         if self.readout is not None and params.readout is not None:
             last = self.readout.neuron.initial_state(params.readout.neuron, batch)
@@ -151,14 +157,14 @@ class Network:
         each = zip(self.layers, params.layers, strict=True)
         return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
 
-    def spread(self, params: NetworkParams) -> NetworkParams:
+    def expand(self, params: NetworkParams) -> NetworkParams:
         """The parameters as `apply` uses them: one constant per neuron, and masked weights."""
         check_params("network", params, self.layers, self.readout)
         last = None
         if self.readout is not None and params.readout is not None:
-            last = spread(self.readout, params.readout)
+            last = expand(self.readout, params.readout)
         each = zip(self.layers, params.layers, strict=True)
-        return NetworkParams(tuple(spread(*own) for own in each), last)
+        return NetworkParams(tuple(expand(*own) for own in each), last)
 
     def apply(
         self,
@@ -208,26 +214,28 @@ class Network:
     def checked(
         self, params: NetworkParams, state: NetworkState | None, inputs: Any, lengths: Any
     ) -> tuple[NetworkParams, NetworkState, Any, Array | None]:
-        """The arguments of `apply`, checked, in the form in which the layers run: `spread`, and with a state."""
+        """The arguments of `apply`, checked, in the form in which the layers run: by `expand`, and with a state."""
         params, state, inputs, lengths = gathered((params, state, inputs, lengths))
-        _check_inputs(inputs, self.num_inputs)
+        _check_inputs("network.apply", inputs, self.num_inputs)
         if state is None:
             state = self.initial_state(params, inputs.shape[1])
         else:
             _check_batch(state, *inputs.shape[:2])
             check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
         lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
-        return self.spread(params), state, inputs, lengths
+        params = self.expand(params)
+        check_dtypes("network.apply", params)
+        return params, state, inputs, lengths
 
     def second_thresholds(self, params: NetworkParams, override: Any = None) -> Sequence[Any]:
-        """The second threshold of each layer that lists its spikes, for `spread` parameters, else None.
+        """The second threshold of each layer that lists its spikes, for parameters of `expand`, else None.
 
         Overriding thresholds are checked.
         """
         if override is None:
             given = [spec.second_threshold for spec in self.layers]
             return second_thresholds(self.layers, params.layers, given)
-        given = one_per_layer("second_threshold", override, len(self.layers))
+        given = one_per_layer("network.apply", "second_threshold", override, len(self.layers))
         for spec, own, second in zip(self.layers, params.layers, given, strict=True):
             if spec.capacity is not None and second is not None:
                 threshold = spec.neuron.threshold(own.neuron)
@@ -264,35 +272,42 @@ def network(
     shape = tuple(inputs) if isinstance(inputs, Iterable) else (inputs,)
     for length in shape:
         check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)
-    count = math.prod(shape)
-    check(count <= MAX_SIZE, "network", "inputs", f"be at most {MAX_SIZE}", count, "Split the image")
+    if math.prod(shape) > MAX_SIZE:
+        fail(
+            f"network: `inputs` must make at most {MAX_SIZE} neurons, got {math.prod(shape)}. Split the image."
+        )
     _check_specs(layers, readout)
     specs, last = fit_layers(shape, layers, readout)
-    check(len(specs) > 0, "network", "layers", "hold at least one layer", "none", "Add a snnjax.layer(...)")
+    if len(specs) == 0:
+        fail("network: `layers` must hold at least one layer, got none. Add a snnjax.layer(...).")
     return Network(shape, specs, last)
 
 
 def _check_specs(layers: Any, readout: Any) -> None:
     """Check that layers and read-out are made by their functions, and are in their places."""
-    op = "network"
-    good = isinstance(layers, Sequence) and not isinstance(layers, str)
-    check(good, op, "layers", "be a sequence of layers", shown(layers), "Write [snnjax.layer(...)]")
+    if not isinstance(layers, Sequence) or isinstance(layers, str):
+        actual = short_repr(layers)
+        fail(f"network: `layers` must be a sequence of layers, got {actual}. Write [snnjax.layer(...)].")
     for index, spec in enumerate(layers):
         if isinstance(spec, ReadoutSpec):
             actual, hint = "a leaky read-out", "Pass it as the argument `readout`"
         else:
-            actual, hint = shown(spec), "Make it with snnjax.layer(...)"
-        good = isinstance(spec, LayerSpec | Weighted | Between)
-        check(good, op, f"layers[{index}]", "be a spiking layer", actual, hint)
-    hint = "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)"
-    good = isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
-    check(good, op, "readout", "be a read-out", shown(readout), hint)
+            actual, hint = short_repr(spec), "Make it with snnjax.layer(...)"
+        if not isinstance(spec, LayerSpec | Weighted | Between):
+            fail(f"network: `layers[{index}]` must be a spiking layer, got {actual}. {hint}.")
+    if not (
+        isinstance(readout, ReadoutSpec) or (isinstance(readout, LayerSpec) and readout.capacity is None)
+    ):
+        fail(
+            f"network: `readout` must be a read-out, got {short_repr(readout)}. "
+            "Make it with snnjax.leaky_readout(...) or snnjax.spiking_readout(...)."
+        )
 
 
 def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
     """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
-    own, batch, valid = spread(spec, own), x.shape[1], steps_within(x.shape[0], lengths)
-    before = jax.tree.map(wide, _no_spikes(own, batch))
+    own, batch, valid = expand(spec, own), x.shape[1], steps_within(x.shape[0], lengths)
+    before = jax.tree.map(upcast, _no_spikes(own, batch))
     start = Carry(spec.neuron.initial_state(own.neuron, batch), before, None)
     full = dataclasses.replace(spec, capacity=None)
     x = widened(rounded(within(x, valid), own.weights.dtype))
@@ -302,7 +317,7 @@ def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None)
 
 def _activity(spikes: Array, lengths: Array | None) -> Array:
     """The mean activity of a layer over the sequences with at least one step."""
-    (rates,) = mean_activity([jnp.sum(wide(spikes), axis=0)], spikes.shape[0], lengths)
+    (rates,) = mean_activity([jnp.sum(upcast(spikes), axis=0)], spikes.shape[0], lengths)
     return jnp.mean(rates, where=None if lengths is None else lengths[:, None] > 0)
 
 
@@ -326,45 +341,50 @@ def _without_rows(state: NetworkState) -> NetworkState:
 
 
 def _check_record(record: str | Sequence[str], implementation: str | None) -> tuple[str, ...]:
-    hint = f"Try record={RECORDS[0]!r}, or record={RECORDS} for both"
-    good = isinstance(record, str | Sequence)
-    check(good, "network.apply", "record", "be a name or a sequence of names", shown(record), hint)
-    names = (record,) if isinstance(record, str) else tuple(record)
-    for name in names:
-        expected = f"be {' or '.join(map(repr, RECORDS))}, or a sequence of them"
-        check(name in RECORDS, "network.apply", "record", expected, shown(name), hint)
-    good = "membranes" not in names or implementation != "cpu"
-    expected = "be None or 'reference' if membranes are recorded"
-    check(good, "network.apply", "implementation", expected, "'cpu'", "Leave it None")
-    return names
+    names = (record,) if isinstance(record, str) else record
+    if not isinstance(names, Sequence) or any(name not in RECORDS for name in names):
+        fail(
+            f"network.apply: `record` must be 'spikes', 'membranes' or a tuple of them, got {short_repr(record)}. "
+            "Try record='spikes', or record=('spikes', 'membranes') for both."
+        )
+    if "membranes" in names and implementation == "cpu":
+        fail(
+            "network.apply: `implementation` must be None or 'reference' where membranes are recorded, got 'cpu'. "
+            "Leave it None."
+        )
+    return tuple(names)
 
 
-def _check_inputs(inputs: Any, num_inputs: int) -> None:
-    if not isinstance(inputs, SparseSpikes):
-        check_real_array("network", "inputs", inputs)
-    axes_fit = len(inputs.shape) == 3 and inputs.shape[-1] == num_inputs
-    expected = f"have shape [time, batch, inputs] = [any, any, {num_inputs}]"
+def _check_inputs(op: str, inputs: Any, num_inputs: int) -> None:
+    if isinstance(inputs, SparseSpikes):
+        check_spikes(op, "inputs", inputs)
+    else:
+        check_real_array(op, "inputs", inputs)
     hint = "Time comes first; add a missing batch axis with inputs[:, None]"
-    check(axes_fit, "network", "inputs", expected, list(inputs.shape), hint)
+    check_shape(op, "inputs", inputs, (None, None, num_inputs), "time, batch, inputs", hint)
 
 
 def _warn_of_bytes(inputs: Any) -> None:
     """Warn about inputs that are the bytes of an image: they would drive all neurons at once."""
     known = concrete(inputs.values if isinstance(inputs, SparseSpikes) else inputs)
     if known is not None and known.size > 0 and known.max() > _LARGEST_INPUT:
-        hint = "Divide the bytes of images by 255, and clip counts of events"
-        expected = f"be of the order of 1, spikes or currents of at most {_LARGEST_INPUT}"
-        text = message("network.init", "inputs", expected, f"values up to {known.max():g}", hint)
+        text = (
+            f"network.init: `inputs` must be spikes or currents of at most {_LARGEST_INPUT}, got values up to "
+            f"{known.max():g}. Divide the bytes of images by 255, and clip counts of events."
+        )
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _check_batch(state: Any, steps: int, batch: int) -> None:
     """Check that a state has the batch size of the inputs."""
-    hint = "Make it with network.initial_state(params, batch), or pass None"
-    good = isinstance(state, NetworkState)
-    check(good, "network.apply", "state", "be a NetworkState or None", type(state).__name__, hint)
+    if not isinstance(state, NetworkState):
+        fail(
+            f"network.apply: `state` must be a NetworkState or None, got {type_words(state)}. "
+            "Make it with network.initial_state(params, batch), or pass None."
+        )
     have = {leaf.shape[0] for leaf in jax.tree.leaves(state._replace(pending=())) if leaf.ndim}
     have |= {rows.shape[1] for rows in jax.tree.leaves(state.pending)}
-    hint = batch_hint(sorted(have), steps, batch, "Make it with network.initial_state(params, batch)")
-    expected = f"have batch size {batch}, like the inputs"
-    check(have <= {batch}, "network", "state", expected, sorted(have), hint)
+    if not have <= {batch}:
+        hint = batch_hint(sorted(have), steps, batch, "Make it with network.initial_state(params, batch)")
+        actual = " and ".join(map(str, sorted(have)))
+        fail(f"network.apply: `state` must have batch size {batch}, like the inputs, got {actual}. {hint}.")

@@ -13,13 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-from snnjax._check import check, check_integer, check_rounding, fail, shown
+from snnjax._check import check_integer, check_rounding, fail, plural, short_repr
 from snnjax._quantised import Quantised
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution, checked_padding
 from snnjax.ops.pool_spikes import Pooling, as_pooling
 
 Shape = tuple[int, ...]  # (neurons,), (length, channels) or (height, width, channels), row-major
+_IMAGES = "Pass the shape of the inputs to network, and no flatten() before"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +102,7 @@ class Fitted:
             return weights._replace(values=self.masked(weights.values))
         return jnp.where(jnp.asarray(self.mask.entries), weights, jnp.zeros_like(weights))
 
-    def spread(self, array: Any) -> Any:
+    def expand(self, array: Any) -> Any:
         """One value per neuron from one per channel; other arrays are unchanged."""
         positions = math.prod(self.out_shape[:-1])
         is_per_channel = jnp.ndim(array) == 1 and array.shape[0] == self.out_shape[-1]
@@ -139,10 +140,11 @@ def dense(
     if mask is None:
         return Dense(num_neurons, None, rounds, distance)
     entries = np.array(mask)
-    good = entries.ndim == 2 and entries.shape[1] == num_neurons and entries.dtype == bool
-    actual = f"{entries.dtype.name} {list(entries.shape)}"
-    expected = f"be bool [inputs, neurons] = [any, {num_neurons}]"
-    check(good, "dense", "mask", expected, actual, "Compare the weights with 0, or cast it")
+    if not (entries.ndim == 2 and entries.shape[1] == num_neurons and entries.dtype == bool):
+        fail(
+            f"dense: `mask` must be bool [inputs, neurons] = [any, {num_neurons}], got {short_repr(entries)}. "
+            "Compare the weights with 0, or cast it."
+        )
     entries.setflags(write=False)
     return Dense(num_neurons, Mask(entries), rounds, distance)
 
@@ -151,13 +153,18 @@ def _checked_distance(exact_within: float | None, rounds: bool) -> float:
     """The distance from the threshold, 0 for None, which must be above 0 and comes with rounding."""
     if exact_within is None:
         return 0.0
-    hint = "Pass cotangent_dtype=jnp.bfloat16 as well"
-    check(rounds, "dense", "exact_within", "come with a `cotangent_dtype`", shown(exact_within), hint)
+    if not rounds:
+        fail(
+            f"dense: `exact_within` must come with a `cotangent_dtype`, got {short_repr(exact_within)}. "
+            "Pass cotangent_dtype=jnp.bfloat16 as well."
+        )
     is_number = isinstance(exact_within, int | float) and not isinstance(exact_within, bool)
     limits = np.finfo(np.float32)
-    good = is_number and float(limits.tiny) <= exact_within <= float(limits.max)
-    hint = "Omit it to round all cotangents"
-    check(good, "dense", "exact_within", "be a finite float32 above 0", shown(exact_within), hint)
+    if not (is_number and float(limits.tiny) <= exact_within <= float(limits.max)):
+        fail(
+            f"dense: `exact_within` must be a finite float32 above 0, got {short_repr(exact_within)}. "
+            "Omit it to round all cotangents."
+        )
     return float(exact_within)
 
 
@@ -278,16 +285,11 @@ def fit(what: Weighted | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: b
     if isinstance(what, Dense):
         inputs = math.prod(pooled)
         weights = (inputs, what.num_neurons)
-        if what.mask is not None:
-            actual = list(what.mask.entries.shape)
-            expected = f"have one row for each of {inputs} inputs"
-            check(
-                what.mask.entries.shape[0] == inputs,
-                "network",
-                "mask",
-                expected,
-                actual,
-                "Make it fit the layer",
+        if what.mask is not None and len(what.mask.entries) != inputs:
+            rows = plural(inputs, "row")
+            fail(
+                f"network: `mask` must have {rows}, one per input of its layer, got {len(what.mask.entries)}. "
+                "Make it for the layer before."
             )
         fan_in = inputs * _share(pooling)
         return Fitted(
@@ -301,9 +303,11 @@ def fit(what: Weighted | Fitted, shape: Shape, pools: Sequence[Pool], is_flat: b
     lengths = len(what.kernel)
     pooled = (math.prod(pooled),) if is_flat else pooled
     axes = "height, width" if lengths == 2 else "length"
-    expected = f"have the shape ({axes}, channels) before a convolution"
-    hint = "Pass the shape of the inputs to network, and no flatten() before"
-    check(len(pooled) == lengths + 1, "network", "layers", expected, pooled, hint)
+    if len(pooled) != lengths + 1:
+        fail(
+            f"network: `layers` must have the shape ({axes}, channels) before a convolution, got {pooled}. "
+            f"{_IMAGES}."
+        )
     options = {"strides": what.strides, "padding": what.padding, "groups": what.groups}
     own = Convolution.of("network", pooled, what.kernel, what.channels, **options)
     fan_in = own.fan_in * _share(pooling)
@@ -317,19 +321,15 @@ def _share(pooling: Pooling | None) -> float:
 
 def _pooling_behind(before: Pooling | None, shape: Shape, pool: Pool) -> Pooling:
     """This pool before a connection, merged with the pooling before it."""
-    good = len(shape) > 1
-    hint = "Pass the shape of the inputs to network, and no flatten() before"
-    check(good, "network", "layers", "have pixels and channels before a pool", shape, hint)
+    if len(shape) == 1:
+        fail(f"network: `layers` must have pixels and channels before a pool, got {shape}. {_IMAGES}.")
     own = as_pooling("network", shape, pool.window, pool.mean)
     if before is None:
         return own
     both = before.then(own.window, own.mean)
     if both is None:
         fail(
-            "network",
-            "layers",
-            "use one kind of pooling before a layer",
-            "a sum and a mean",
-            "Put a layer between them",
+            "network: `layers` must use one kind of pooling before a layer, got a sum and a mean. "
+            "Put a layer between them."
         )
     return both

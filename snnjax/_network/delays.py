@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, check_choice, check_integer, check_switches
-from snnjax._types import sum_dtype, wide
+from snnjax._check import check_choice, check_integer, check_switches, fail
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
 
@@ -39,11 +39,11 @@ class Axonal:
         low, high = self.initial if isinstance(self.initial, tuple) else (self.initial, self.initial)
         share = jax.random.uniform(key, (count,), jnp.float32, low, max(high, low)) / self.max_delay
         margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
-        return decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(sum_dtype(dtype))
+        return decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(accumulation_dtype(dtype))
 
     def steps(self, raw: Array, shape: tuple[int, ...]) -> Array:
         """The delays of neurons of `shape` in steps, ``max_delay * sigmoid(raw)``, in the accumulation dtype."""
-        delays = self.max_delay * raw_to_decay(wide(raw))
+        delays = self.max_delay * raw_to_decay(upcast(raw))
         delays = delays if self.learn else jnp.round(jax.lax.stop_gradient(delays))
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 
@@ -100,27 +100,20 @@ def axonal(
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670.
     """
     check_integer("axonal", "max_delay", max_delay, 1)
-    check(
-        max_delay <= LONGEST_DELAY,
-        "axonal",
-        "max_delay",
-        f"be at most {LONGEST_DELAY}, up to which float32 is exact",
-        max_delay,
-        "Use longer steps",
-    )
+    if max_delay > LONGEST_DELAY:
+        fail(
+            f"axonal: `max_delay` must be at most {LONGEST_DELAY}, up to which float32 is exact, got {max_delay}. "
+            "Use longer steps."
+        )
     check_choice("axonal", "per", per, _OWNERS)
     check_switches("axonal", learn=learn)
     initial = (0.0, float(max_delay)) if initial is None else initial
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
-    good = 0 <= low <= high <= max_delay
-    check(
-        good,
-        "axonal",
-        "initial",
-        f"be between 0 and {max_delay}",
-        initial,
-        "Pass delays in steps, or a longer max_delay",
-    )
+    if not 0 <= low <= high <= max_delay:
+        fail(
+            f"axonal: `initial` must be a number or a range (low, high) from 0 to {max_delay}, got {initial}. "
+            "Pass delays in steps, or a longer max_delay."
+        )
     return Axonal(max_delay, initial, learn, per)
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, check_integer, check_rounding, check_switches, message, shown
+from snnjax._check import check_integer, check_rounding, check_switches, fail, short_repr
 from snnjax._jax_compat import Tracer
 from snnjax._network.connections import Convolve, Dense, Fitted, Flatten, Pool, Shape, Weighted, fit
 from snnjax._network.delays import Axonal, Delays, Pending
@@ -161,19 +161,13 @@ def layer(
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking("layer", neuron)
     check_switches("layer", recurrent=recurrent, bias=bias, per_channel=per_channel)
-    hint = "Feed it back through dense(...), or leave it False"
-    good = not (recurrent and isinstance(connection, Convolve))
-    check(good, "layer", "recurrent", "be False behind a convolution", recurrent, hint)
+    if recurrent and isinstance(connection, Convolve):
+        hint = "Feed it back through dense(...), or leave it False"
+        fail(f"layer: `recurrent` must be False behind a convolution, got {recurrent}. {hint}.")
     share = _checked_capacity(capacity)
-    hint = "Make it with snnjax.axonal(max_delay=...)"
-    check(
-        isinstance(delays, Axonal | None),
-        "layer",
-        "delays",
-        "be None or axonal delays",
-        repr(delays),
-        hint,
-    )
+    if not isinstance(delays, Axonal | None):
+        hint = "Make them with snnjax.axonal(max_delay=...)"
+        fail(f"layer: `delays` must be None or axonal delays, got {short_repr(delays)}. {hint}.")
     if share is not None and second_threshold is not None:
         warn_unless_below("layer", second_threshold, neuron)
     slots = _slots(connection.num_neurons, share) if isinstance(connection, Dense) else share
@@ -185,10 +179,14 @@ def layer(
 def _as_connection(op: str, connection: Any) -> Weighted:
     if isinstance(connection, Weighted):
         return connection
-    hint = "Pools and `flatten` stand in the list of layers by themselves"
-    is_number = isinstance(connection, int | np.integer) and not isinstance(connection, bool)
-    expected = "be a number of neurons, or weights such as dense(...) and conv2d(...)"
-    check(is_number, op, "connection", expected, shown(connection), hint)
+    if not isinstance(connection, int | np.integer) or isinstance(connection, bool):
+        expected = "be a number of neurons, or weights such as dense(...) and conv2d(...)"
+        hint = (
+            "Put it into the list of layers by itself"
+            if isinstance(connection, Pool | Flatten)
+            else "Pass an int"
+        )
+        fail(f"{op}: `connection` must {expected}, got {short_repr(connection)}. {hint}.")
     check_integer(op, "connection", connection, 1)
     return Dense(int(connection), None)
 
@@ -198,9 +196,11 @@ def _checked_capacity(capacity: Any) -> int | float | None:
     if capacity is None:
         return None
     if isinstance(capacity, float | np.floating):
-        good = bool(0 < capacity < 1)
-        hint = "Pass a whole number of slots, or None for the full gradient"
-        check(good, "layer", "capacity", "be a fraction between 0 and 1 or an integer", capacity, hint)
+        if not 0 < capacity < 1:
+            fail(
+                f"layer: `capacity` must be a fraction between 0 and 1 or an integer, got {capacity}. "
+                "Pass a whole number of slots, or None for the full gradient."
+            )
         return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
     check_integer("layer", "capacity", capacity, 1)
     return int(capacity)
@@ -285,19 +285,20 @@ def fit_layers(
 def _check_weights(fitted: Fitted, recurrent: bool) -> None:
     """Check that the weights of a layer can be addressed."""
     count = max(math.prod(fitted.weights_shape), fitted.num_neurons**2 if recurrent else 0)
-    expected = f"have at most 2**{_LOG2_WEIGHTS} weights each"
-    check(count <= 2**_LOG2_WEIGHTS, "network", "layers", expected, count, "Use fewer neurons")
+    if count > 2**_LOG2_WEIGHTS:
+        limit = f"2**{_LOG2_WEIGHTS}"
+        fail(f"network: `layers` must have at most {limit} weights each, got {count}. Use fewer neurons.")
 
 
-def spread(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:
+def expand(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:
     """The parameters in the form of the ops: one bias and constant per neuron, and masked weights."""
     fitted, neuron = spec.fitted, own.neuron
     if fitted.connection.convolution is not None and isinstance(spec, LayerSpec) and spec.per_channel:
-        neuron = jax.tree.map(fitted.spread, neuron)
+        neuron = jax.tree.map(fitted.expand, neuron)
     weights = own.weights
     if fitted.connection.convolution is not None and isinstance(weights, Quantised):
         weights = dequantise(weights)  # they are few, and every pixel meets them
-    bias = None if own.bias is None else fitted.spread(own.bias)
+    bias = None if own.bias is None else fitted.expand(own.bias)
     return own._replace(weights=fitted.masked(weights), bias=bias, neuron=neuron)
 
 
@@ -324,8 +325,10 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
     else:
         lowest = float(np.min(np.asarray(threshold)))
     if not float(second) < lowest:
-        hint = "Leave it None for nine tenths of the way from rest to the threshold"
-        text = message(op, "second_threshold", f"be below the threshold, {lowest:g}", float(second), hint)
+        text = (
+            f"{op}: `second_threshold` must be below the threshold, {lowest:g}, got {float(second)}. "
+            "Leave it None for nine tenths of the way from rest to the threshold."
+        )
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 

@@ -195,9 +195,9 @@ def _in_memory(batch_size: int) -> Iterator[None]:
     except JaxRuntimeError as error:
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             raise
-        actual = f"{batch_size} ({str(error).rstrip('.')})"
         hint = f"Try --batch-size {batch_size // 2}" if batch_size > 1 else "Try fewer --hidden neurons"
-        fail("train", "batch_size", "fit into the memory of the device", actual, hint)
+        actual = f"{batch_size} ({str(error).rstrip('.')})"
+        fail(f"train: `batch_size` must fit into the memory of the device, got {actual}. {hint}.")
 
 
 def _join(options: argparse.Namespace) -> None:
@@ -213,14 +213,14 @@ def _join(options: argparse.Namespace) -> None:
         jax.distributed.initialize(*given)
     except (RuntimeError, ValueError) as error:
         hint = "Pass --coordinator, --processes and --process"
-        fail("train", "processes", "be known to JAX", f"{str(error).rstrip('.')!r}", hint)
+        fail(f"train: `processes` must be known to JAX, got {str(error).rstrip('.')!r}. {hint}.")
 
 
 def _devices(platform: str | None, wanted: int | None) -> Any:
     """The devices of a platform: the first one, or the `wanted` number per process, or None for JAX's choice."""
     import jax
 
-    from snnjax._check import check, check_integer, fail
+    from snnjax._check import check_integer, fail
 
     if wanted is not None:
         check_integer("train", "devices", wanted, 1)
@@ -230,20 +230,14 @@ def _devices(platform: str | None, wanted: int | None) -> Any:
     try:
         devices = jax.devices(platform)
     except RuntimeError as error:
-        fail("train", "device", "be a platform that JAX has here", f"{platform!r} ({error})", "Omit it")
+        fail(f"train: `device` must be a platform that JAX has here, got {platform!r} ({error}). Omit it.")
     if wanted is None:
         alone = jax.process_count() == 1
         return devices[:1] if alone and platform is not None else None if alone else devices
     shares = [[each for each in devices if each.process_index == n] for n in range(jax.process_count())]
     fewest = min(map(len, shares))
-    check(
-        fewest >= wanted,
-        "train",
-        "devices",
-        f"be at most {fewest}, the number available",
-        wanted,
-        "Choose fewer",
-    )
+    if wanted > fewest:
+        fail(f"train: `devices` must be at most {fewest}, the number available, got {wanted}. Choose fewer.")
     return [each for share in shares for each in share[:wanted]]
 
 

@@ -6,11 +6,11 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from snnjax._check import check, check_integer, fail
+from snnjax._check import check_integer, check_integers, check_within, fail
 
 PathLike = str | os.PathLike[str]
 
-_WAYS_OUT = {
+_HINTS = {
     "polarity": "Map polarities to 0 and 1",
     "y": "Pass the height of the camera",
     "x": "Pass the width of the camera",
@@ -30,15 +30,13 @@ class CameraEvents(NamedTuple):
 
         Errors: a column, a row or a polarity is not a whole number below `width`, `height` or 2.
         """
-        op, columns = "CameraEvents.ids", []
+        columns = []
         sizes = {"polarity": 2, "y": height, "x": width}
         for name, size in sizes.items():
             column = np.asarray(getattr(self, name))
-            good = column.dtype.kind in "iub" or column.size == 0
-            check(good, op, name, "be integers", column.dtype.name, "Cast them to integers")
-            wrong = column[(column < 0) | (column >= size)]
-            first = wrong[0] if wrong.size else 0
-            check(not wrong.size, op, name, f"be in [0, {size})", first, _WAYS_OUT[name])
+            column = column.astype(np.uint8) if column.dtype == bool else column
+            check_integers("CameraEvents.ids", name, column)
+            check_within("CameraEvents.ids", name, column, size - 1, _HINTS[name])
             # Files have integers of 8 or 16 bits, which products with the sizes would overflow.
             columns.append(column.astype(np.int64))
         polarity, y, x = columns
@@ -51,15 +49,15 @@ def read_bytes(op: str, path: PathLike, hint: str) -> bytes:
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        fail(op, "path", "be a readable file", f"{str(path)!r} ({reason})", hint)
+        fail(f"{op}: `path` must be a readable file, got {str(path)!r} ({reason}). {hint}.")
     if not content:
-        fail(op, "path", "be a file with content", f"{str(path)!r} of 0 bytes", hint)
+        fail(f"{op}: `path` must be a file with content, got {str(path)!r} of 0 bytes. {hint}.")
     return content
 
 
 def refuse(op: str, path: PathLike, expected: str, actual: object) -> NoReturn:
     """Raise the error for a file whose content is not as `expected`."""
-    fail(op, "path", expected, f"{actual} in {str(path)!r}", "Download or extract the file again")
+    fail(f"{op}: `path` must {expected}, got {actual} in {str(path)!r}. Download or extract the file again.")
 
 
 def list_folder(op: str, root: PathLike, folder: PathLike, pattern: str, hint: str) -> list[Path]:
@@ -68,7 +66,7 @@ def list_folder(op: str, root: PathLike, folder: PathLike, pattern: str, hint: s
     # macOS writes a hidden file ``._*`` beside each file on a disk or in an archive of another system.
     files = sorted(file for file in path.glob(pattern) if file.name[0] != ".") if path.is_dir() else []
     if not files:
-        fail(op, "root", f"hold files {Path(folder, pattern)}", f"none in {str(root)!r}", hint)
+        fail(f"{op}: `root` must hold files {Path(folder, pattern)}, got none in {str(root)!r}. {hint}.")
     return files
 
 

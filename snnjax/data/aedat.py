@@ -13,7 +13,7 @@ import struct
 
 import numpy as np
 
-from snnjax._check import fail
+from snnjax._check import fail, plural
 from snnjax.data._files import CameraEvents, PathLike, read_bytes, refuse
 
 _FIRST_LINE, _LAST_LINE = b"#!AER-DAT3.1", b"#!END-HEADER"
@@ -21,7 +21,7 @@ _ANY_VERSION = b"#!AER-DAT"
 _PACKET_HEADER = struct.Struct("<hhiiiiii")
 _POLARITY_TYPE, _EVENT_BYTES = 1, 8
 _TIME_BITS, _ADDRESS_MASK = 31, 0x7FFF
-_WAY_OUT = "Download DVS-Gesture and unpack DvsGesture.tar.gz"
+_HINT = "Download DVS-Gesture and unpack DvsGesture.tar.gz"
 
 
 def read_aedat(path: PathLike, size: int = 128) -> CameraEvents:
@@ -39,7 +39,7 @@ def read_aedat(path: PathLike, size: int = 128) -> CameraEvents:
         >>> read_aedat(path)
         CameraEvents(times=array([1000]), x=array([5]), y=array([9]), polarity=array([1]))
     """
-    content = read_bytes("read_aedat", path, _WAY_OUT)
+    content = read_bytes("read_aedat", path, _HINT)
     offset = _skip_header(content, path)
     packets = [np.zeros((4, 0), np.int64)]
     while offset < len(content):
@@ -59,7 +59,7 @@ def _skip_header(content: bytes, path: PathLike) -> int:
         if not first.startswith(_ANY_VERSION):
             refuse("read_aedat", path, expected, actual)
         hint = "Convert it to AEDAT 3.1, or read it with another package and use structured_events"
-        fail("read_aedat", "path", expected, f"{actual} in {str(path)!r}", hint)
+        fail(f"read_aedat: `path` must {expected}, got {actual} in {str(path)!r}. {hint}.")
     offset = 0
     while (end := content.find(b"\n", offset)) >= 0 and content[offset : offset + 1] == b"#":
         line = content[offset:end].rstrip(b"\r")
@@ -74,21 +74,27 @@ def _packet(content: bytes, offset: int, path: PathLike) -> tuple[int, int, int,
     """The start and end of the events of the packet at `offset`, their type, and the base of their times."""
     start = offset + _PACKET_HEADER.size
     if start > len(content):
-        actual = f"{len(content) - offset} at offset {offset}"
+        actual = f"{plural(len(content) - offset, 'byte')} at offset {offset}"
         refuse("read_aedat", path, f"have packet headers of {_PACKET_HEADER.size} bytes", actual)
     event_type, _, event_bytes, time_offset, overflow, _, number, _ = _PACKET_HEADER.unpack_from(
         content, offset
     )
     if event_bytes <= 0 or number < 0 or overflow < 0:
-        actual = f"{event_bytes} bytes an event, {number} events, time overflow {overflow} at offset {offset}"
-        refuse("read_aedat", path, "have packets of positive size, number and time", actual)
+        actual = f"{event_bytes}, {number} and {overflow} at offset {offset}"
+        refuse(
+            "read_aedat",
+            path,
+            "have packets with an event size above 0, and a number and time overflow of at least 0",
+            actual,
+        )
     if event_type == _POLARITY_TYPE and (event_bytes, time_offset) != (_EVENT_BYTES, 4):
-        actual = f"{event_bytes} with the time at {time_offset}, at offset {offset}"
-        refuse("read_aedat", path, "have polarity events of 8 bytes with the time at 4", actual)
+        actual = f"{plural(event_bytes, 'byte')} with the time at byte {time_offset}, at offset {offset}"
+        refuse("read_aedat", path, "have polarity events of 8 bytes with the time at byte 4", actual)
     stop = start + number * event_bytes
     if stop > len(content):
-        actual = f"{len(content) - start} for {number} events at offset {start}"
-        refuse("read_aedat", path, f"have {number * event_bytes} bytes of events", actual)
+        actual = f"{len(content) - start} at offset {start}"
+        expected = f"have {plural(number * event_bytes, 'byte')} for {plural(number, 'event')}"
+        refuse("read_aedat", path, expected, actual)
     return start, stop, event_type, overflow << _TIME_BITS
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from snnjax._check import check
+from snnjax._check import check_shape, fail
 from snnjax.data._random import generator
 
 # Images transformed at once, so that the temporary arrays stay in the cache.
@@ -42,9 +42,9 @@ def augment_images(
         ((2000, 28, 28), dtype('uint8'))
     """
     check_images("augment_images", images)
-    good = min(augmentation) >= 0 and augmentation.scale < 1
-    expected = "have limits of at least 0 and a scale below 1"
-    check(good, "augment_images", "augmentation", expected, augmentation, "Try Augmentation()")
+    if not (min(augmentation) >= 0 and augmentation.scale < 1):
+        expected = "have limits of at least 0 and a scale below 1"
+        fail(f"augment_images: `augmentation` must {expected}, got {augmentation}. Try Augmentation().")
     draws = generator(key).uniform(-1, 1, (len(images), 4))
     scale = 1 + draws[:, 0] * augmentation.scale
     angle = np.deg2rad(draws[:, 1] * augmentation.rotation)
@@ -87,6 +87,10 @@ def _mixed(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarr
 
 def check_images(op: str, images: np.ndarray) -> None:
     """Check that `images` are uint8 [samples, height, width]."""
-    good = images.ndim == 3 and images.dtype == np.uint8
-    actual = f"{images.dtype.name}{list(images.shape)}"
-    check(good, op, "images", "be uint8 [samples, height, width]", actual, "Scale them to 0 to 255")
+    check_shape(
+        op, "images", images, (None, None, None), "samples, height, width", "Stack them along the first axis"
+    )
+    if images.dtype != np.uint8:
+        fail(
+            f"{op}: `images` must have dtype uint8, got {images.dtype.name}. Scale them to 0 to 255, and cast them."
+        )

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from snnjax._check import check, check_integer
+from snnjax._check import check_integer, fail
 
 # Membrane: stiffness STIFFNESS exp(-DECAY x) - SOFTNESS, mass and damping at position x, from 0 to LENGTH cm.
 _STIFFNESS, _SOFTNESS, _DECAY, _LENGTH = 1e9, 3500.0, 3.0, 3.5
@@ -89,7 +89,8 @@ def conditioned(wave: np.ndarray, sample_rate: int, ramp: float = 0.03) -> np.nd
         [0.0, 0.3]
     """
     power = math.sqrt(np.mean(np.square(wave, dtype=np.float64)))
-    check(power > 0, "conditioned", "wave", "hold a sound", "silence", "Omit it")
+    if power == 0:
+        fail("cochlea.conditioned: `wave` must hold a sound, got silence. Omit it.")
     count = min(round(ramp * sample_rate), len(wave) // 2)
     rise = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(count) / max(2 * count - 1, 1))
     gain = np.ones(len(wave))

@@ -8,7 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from snnjax._check import check, check_array, check_integer, fail
+from snnjax._check import (
+    check_array,
+    check_integer,
+    check_integers,
+    check_shape,
+    check_within,
+    fail,
+    type_words,
+)
 from snnjax._types import id_dtype
 from snnjax.data.event_lists import (
     MOST_OUTSIDE,
@@ -59,18 +67,21 @@ class EventDataset:
         check_integer("EventDataset", "num_neurons", self.num_neurons, 0)
         _check_shape("EventDataset", "ids", self.ids, 3)
         _check_shape("EventDataset", "counts", self.counts, 2, self.ids.shape[:2])
-        good = self.counts.dtype == np.int32
-        hint = "Cast them, for instance counts.astype(np.int32)"
-        check(good, "EventDataset", "counts", "be int32", self.counts.dtype.name, hint)
+        if self.counts.dtype != np.int32:
+            dtype = self.counts.dtype.name
+            fail(
+                f"EventDataset: `counts` must have dtype int32, got {dtype}. Cast it with counts.astype(np.int32)."
+            )
         check_array("EventDataset", "outside", self.outside)
         if self.outside.ndim == 0:
             object.__setattr__(self, "outside", np.full(len(self.ids), self.outside))
         _check_shape("EventDataset", "outside", self.outside, 1, self.ids.shape[:1])
         _check_labels("EventDataset", self.labels, len(self.ids), self.num_classes)
         expected = id_dtype(self.num_neurons)
-        hint = f"Cast them, for instance ids.astype(np.{expected.name})"
-        good = self.ids.dtype == expected
-        check(good, "EventDataset", "ids", f"be {expected.name}", self.ids.dtype.name, hint)
+        if self.ids.dtype != expected:
+            wanted, dtype = expected.name, self.ids.dtype.name
+            hint = f"Cast them with ids.astype(np.{wanted})"
+            fail(f"EventDataset: `ids` must have dtype {wanted}, got {dtype}. {hint}.")
 
     @classmethod
     def from_events(
@@ -133,11 +144,12 @@ class EventDataset:
             >>> polarity_first.channels_last().ids
             array([[[3, 4]]], dtype=uint16)
         """
-        op = "EventDataset.channels_last"
-        check_integer(op, "channels", channels, 1)
-        hint = "Pass the number of polarities of the camera"
-        good = self.num_neurons % channels == 0
-        check(good, op, "channels", f"divide the {self.num_neurons} inputs", channels, hint)
+        check_integer("EventDataset.channels_last", "channels", channels, 1)
+        if self.num_neurons % channels != 0:
+            fail(
+                f"EventDataset.channels_last: `channels` must divide the number of inputs, {self.num_neurons}, got "
+                f"{channels}. Pass the number of polarities of the camera."
+            )
         renumbered = np.arange(self.num_neurons + 1, dtype=self.ids.dtype)  # the last id marks unused slots
         renumbered[:-1] = renumbered[:-1].reshape(-1, channels).T.ravel()
         return replace(self, ids=np.sort(renumbered[self.ids], axis=-1))
@@ -182,8 +194,7 @@ class SeriesDataset:
         _check_shape("SeriesDataset", "series", self.series, 3)
         _check_numbers("SeriesDataset", "series", self.series)
         _check_shape("SeriesDataset", "lengths", self.lengths, 1, self.series.shape[:1])
-        whole = self.lengths.dtype.kind in "iu" or self.lengths.size == 0
-        check(whole, "SeriesDataset", "lengths", "be integers", self.lengths.dtype.name, "Cast them")
+        check_integers("SeriesDataset", "lengths", self.lengths)
         check_array("SeriesDataset", "labels", self.labels)
         if self.labels.ndim == 2:
             one_hot = len(self.series), self.num_classes
@@ -194,17 +205,11 @@ class SeriesDataset:
         else:
             _check_labels("SeriesDataset", self.labels, len(self.series), self.num_classes)
         longest = self.series.shape[1]
-        good = bool(np.all((self.lengths >= 0) & (self.lengths <= longest)))
-        actual = f"{self.lengths.min(initial=0)} to {self.lengths.max(initial=0)}"
-        expected = f"be in [0, {longest}]"
-        check(
-            good,
-            "SeriesDataset",
-            "lengths",
-            expected,
-            actual,
-            "Pass the number of valid steps of each sample",
-        )
+        if not np.all((self.lengths >= 0) & (self.lengths <= longest)):
+            fail(
+                f"SeriesDataset: `lengths` must be in [0, {longest}], got {self.lengths.min(initial=0)} to "
+                f"{self.lengths.max(initial=0)}. Pass the number of valid steps of each sample."
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -245,8 +250,11 @@ class ImageDataset:
     def __post_init__(self) -> None:
         _check_shape("ImageDataset", "images", self.images, 3)
         _check_labels("ImageDataset", self.labels, len(self.images), self.num_classes)
-        good = self.images.dtype == np.uint8
-        check(good, "ImageDataset", "images", "be uint8", self.images.dtype.name, "Scale them to 0 to 255")
+        if self.images.dtype != np.uint8:
+            dtype = self.images.dtype.name
+            fail(
+                f"ImageDataset: `images` must have dtype uint8, got {dtype}. Scale them to 0 to 255, and cast them."
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -299,54 +307,51 @@ def _as_pair(op: str, number: int, recording: Any) -> Any:
     is_pair = isinstance(recording, tuple | list) and len(recording) == 2
     dtypes = [getattr(part, "dtype", None) for part in (recording if is_pair else [recording])]
     has_fields = any(getattr(dtype, "names", None) for dtype in dtypes)
-    expected = "be a pair (times, ids) of plain arrays"
-    kind = type(recording).__name__
-    actual = f"a {kind} of {len(recording)}" if isinstance(recording, tuple | list) else kind
-    actual = "a structured array" if has_fields else actual
-    hint = "Read structured arrays with structured_events"
-    good = is_pair and not has_fields
-    check(good, op, f"recordings[{number}]", expected, actual, hint)
+    if has_fields:
+        hint = "Read it with structured_events"
+        fail(f"{op}: `recordings[{number}]` must be a pair of plain arrays, got a structured array. {hint}.")
+    if not is_pair:
+        actual = type_words(recording)
+        actual += f" of {len(recording)}" if isinstance(recording, tuple | list) else ""
+        hint = "Pass the times and the ids of its events"
+        fail(f"{op}: `recordings[{number}]` must be a pair (times, ids), got {actual}. {hint}.")
     return recording
 
 
 def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, shape: tuple[int, ...] = ()) -> None:
     """Check that `value` has `ndim` axes, and these lengths if they are given."""
     check_array(op, argument, value)
-    good = value.shape == shape if shape else value.ndim == ndim
-    expected = f"have shape {list(shape)}" if shape else f"have {ndim} axes"
-    check(good, op, argument, expected, f"shape {list(value.shape)}", "Samples come first, then time")
+    if value.ndim != ndim or (shape and value.shape != shape):
+        form = f"shape {list(shape)}" if shape else f"{ndim} axes"
+        fail(
+            f"{op}: `{argument}` must have {form}, got shape {list(value.shape)}. Samples come first, then time."
+        )
 
 
 def _check_numbers(op: str, argument: str, value: np.ndarray) -> None:
     """Check that `value` holds real numbers: a NaN would silence the neurons of its sample, and no score shows that."""
-    real = any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_))
-    check(real, op, argument, "be numbers", value.dtype.name, "Cast it to float32")
+    if not any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_)):
+        fail(f"{op}: `{argument}` must hold numbers, got {value.dtype.name}. Cast it to float32.")
     finite = np.isfinite(value)
     if not finite.all():
-        sample = np.argwhere(~finite)[0, 0]
-        hint = "Fill what is missing, or remove the sample"
-        fail(op, argument, "be finite", f"NaN or infinity in sample {sample}", hint)
+        actual = f"NaN or infinity in sample {np.argwhere(~finite)[0, 0]}"
+        fail(f"{op}: `{argument}` must be finite, got {actual}. Fill what is missing, or remove the sample.")
 
 
 def _check_labels(op: str, labels: np.ndarray, samples: int, num_classes: int) -> None:
     check_integer(op, "num_classes", num_classes, 1)
     check_array(op, "labels", labels)
     _check_one_hot(op, labels, (samples, num_classes), "[samples]")
-    expected, hint = f"have one entry for each of {samples} samples", "Pass one class number per sample"
-    check(labels.shape == (samples,), op, "labels", expected, f"shape {list(labels.shape)}", hint)
+    check_shape(op, "labels", labels, (samples,), "samples", "Pass one class number per sample")
     _check_classes(op, labels, num_classes)
 
 
 def _check_one_hot(op: str, labels: np.ndarray, shape: tuple[int, int], axes: str) -> None:
-    actual = f"shape {list(labels.shape)}, which looks one-hot"
-    good = labels.shape != shape
-    check(good, op, "labels", f"be class numbers {axes}", actual, "Pass labels.argmax(axis=1)")
+    if labels.shape == shape:
+        actual = f"shape {list(shape)}, which looks one-hot"
+        fail(f"{op}: `labels` must be class numbers {axes}, got {actual}. Pass labels.argmax(axis=1).")
 
 
 def _check_classes(op: str, labels: np.ndarray, num_classes: int) -> None:
-    hint = "Number the classes from 0"
-    good = labels.dtype.kind in "iu"
-    check(good or labels.size == 0, op, "labels", "be integers", labels.dtype.name, hint)
-    wrong = labels[(labels < 0) | (labels >= num_classes)]
-    first = wrong[0] if wrong.size else 0
-    check(not wrong.size, op, "labels", f"be in [0, {num_classes})", first, hint)
+    check_integers(op, "labels", labels)
+    check_within(op, "labels", labels, num_classes - 1, "Number the classes from 0")

@@ -20,7 +20,7 @@ from snnjax.data.datasets import EventDataset, binned_dataset
 _SIZE, _NUM_CLASSES = 128, 11
 _COLUMNS = "class,startTime_usec,endTime_usec"
 _TRIALS = {"train": "trials_to_train.txt", "test": "trials_to_test.txt"}
-_WAY_OUT = "Download DVS-Gesture and unpack DvsGesture.tar.gz"
+_HINT = "Download DVS-Gesture and unpack DvsGesture.tar.gz"
 _MAX_TIME = 2**62  # microseconds; the times of a file have 31 + 31 bits
 
 
@@ -39,7 +39,7 @@ def read_gesture_labels(path: PathLike) -> np.ndarray:
         array([[   1, 1000, 6000]])
     """
     op = "read_gesture_labels"
-    text = read_bytes(op, path, _WAY_OUT).decode("ascii", errors="replace")
+    text = read_bytes(op, path, _HINT).decode("ascii", errors="replace")
     first, *lines = text.rstrip().splitlines() or [""]
     if first.replace(" ", "") != _COLUMNS:
         refuse(op, path, f"begin with the line {_COLUMNS!r}", ascii(first[: len(_COLUMNS)]))
@@ -85,7 +85,7 @@ def load_dvs_gesture(
     check_choice("load_dvs_gesture", "split", split, tuple(_TRIALS))
     size = check_downsample("load_dvs_gesture", downsample, _SIZE)
     trials = Path(root, _TRIALS[split])
-    names = read_bytes("load_dvs_gesture", trials, _WAY_OUT).decode("ascii", errors="replace").split()
+    names = read_bytes("load_dvs_gesture", trials, _HINT).decode("ascii", errors="replace").split()
     if not names:
         refuse("load_dvs_gesture", trials, "name recordings", "none")
     labels: list[int] = []

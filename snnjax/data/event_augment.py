@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, PRNGKeyArray
 
-from snnjax._check import check
+from snnjax._check import fail
 from snnjax.data._random import generator
 from snnjax.data.datasets import EventDataset
 from snnjax.data.event_lists import RaggedLists, pack
@@ -57,10 +57,9 @@ def augment_events(
     Reference: Jaitly and Hinton 2013 (vocal tract length perturbation); Cramer et al. 2022,
         doi:10.1109/TNNLS.2020.3044364 (shifts along the channels).
     """
-    op, hint = "augment_events", "Try EventAugmentation()"
-    good = min(augmentation) >= 0 and max(augmentation.lost, augmentation.added) <= 1
-    expected = "have limits of at least 0 and shares of at most 1"
-    check(good, op, "augmentation", expected, augmentation, hint)
+    if not (min(augmentation) >= 0 and max(augmentation.lost, augmentation.added) <= 1):
+        expected = "have limits of at least 0 and shares of at most 1"
+        fail(f"augment_events: `augmentation` must {expected}, got {augmentation}. Try EventAugmentation().")
     random, ids, counts = generator(key), events.ids.copy(), events.counts.copy()
     for first in range(0, len(events), _BLOCK):
         block = slice(first, first + _BLOCK)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snnjax._check import check, check_integer, fail, shown
+from snnjax._check import check_integer, check_integers, check_within, fail, short_repr, type_words
 from snnjax._types import hash_of, id_dtype
 
 # 2**32 / golden ratio: unrelated hashes for consecutive steps.
@@ -153,9 +153,9 @@ def bin_ragged(
 
 def _steps(times: np.ndarray, unit: np.ndarray, span: Any, num_steps: int) -> np.ndarray:
     """The step of each time in [0, span]; `unit` is what the last place of each, or of all, is worth."""
-    whole = times.dtype.kind in "iu" and float(span).is_integer()
+    is_exact = times.dtype.kind in "iu" and float(span).is_integer()
     # Integer division is exact if the product fits into 64 bits.
-    if whole and int(span) * num_steps < 2**63:
+    if is_exact and int(span) * num_steps < 2**63:
         steps = (times * num_steps // int(span)).astype(np.int64)
     else:
         places = times / float(span) * num_steps
@@ -229,7 +229,8 @@ def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value)
     except ValueError:  # a list of arrays of several lengths
-        fail(op, argument, "be one array", type(value).__name__, "Bin one sample at a time")
+        actual = f"{type_words(value)} of several lengths"
+        fail(f"{op}: `{argument}` must be one array, got {actual}. Bin one sample at a time.")
 
 
 def _check_events(
@@ -243,25 +244,24 @@ def _check_events(
     if duration is not None:
         good = np.ndim(duration) == 0 and np.asarray(duration).dtype.kind in "iuf"
         good = good and bool(np.isfinite(duration)) and duration > 0
-        check(good, op, "duration", "be a positive number", shown(duration), "Pass it in the unit of times")
-    same = times.ndim == 1 and times.shape == ids.shape
-    shapes = f"shape {list(ids.shape)} for times of shape {list(times.shape)}"
-    check(same, op, f"ids{of}", "have one id for each time", shapes, "Pass two arrays [events]")
-    numbers = times.dtype.kind in "iuf"
-    check(numbers, op, f"times{of}", "be numbers", times.dtype.name, "Cast them to integers or floats")
+        if not good:
+            actual = short_repr(duration)
+            fail(f"{op}: `duration` must be a positive number, got {actual}. Pass it in the unit of times.")
+    if times.ndim != 1 or times.shape != ids.shape:
+        actual = f"shape {list(ids.shape)} for times of shape {list(times.shape)}"
+        fail(f"{op}: `ids{of}` must have one id for each time, got {actual}. Pass two arrays [events].")
+    if times.dtype.kind not in "iuf":
+        fail(f"{op}: `times{of}` must hold numbers, got {times.dtype.name}. Cast them to integers or floats.")
     last = int(times.max(initial=0)) if times.dtype.kind == "u" else 0
-    hint = "Count them from the start of the recording"
-    check(last < 2**63, op, f"times{of}", "be below 2**63", last, hint)
+    if last >= 2**63:
+        hint = "Count them from the start of the recording"
+        fail(f"{op}: `times{of}` must be below 2**63, got {last}. {hint}.")
     real, dtype = times.dtype.kind == "f", times.dtype
     times = times.astype(np.float64 if real else np.int64)
-    check(
-        bool(np.isfinite(times).all()), op, f"times{of}", "be finite", "NaN or infinity", "Remove such events"
-    )
-    # An empty list has no integer dtype.
-    check(ids.dtype.kind in "iu" or ids.size == 0, op, f"ids{of}", "be integers", ids.dtype.name, "Cast them")
-    wrong = ids[(ids < 0) | (ids >= num_neurons)]
-    first = wrong[0] if wrong.size else 0
-    hint = "Pass a larger num_neurons" if first >= 0 else "Number the neurons from 0"
-    check(not wrong.size, op, f"ids{of}", f"be in [0, {num_neurons})", first, hint)
+    if not np.isfinite(times).all():
+        fail(f"{op}: `times{of}` must be finite, got NaN or infinity. Remove such events.")
+    check_integers(op, f"ids{of}", ids)
+    hint = "Number the neurons from 0" if ids.min(initial=0) < 0 else "Pass a larger num_neurons"
+    check_within(op, f"ids{of}", ids, num_neurons - 1, hint)
     unit = _last_place(times, dtype) if real else np.broadcast_to(0.0, times.shape)
     return times, ids.astype(np.int64), unit

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from snnjax._check import fail, message
+from snnjax._check import fail
 from snnjax.data._files import PathLike, check_downsample, refuse
 from snnjax.data._hdf5 import heap_damage, read_blocks
 from snnjax.data.datasets import EventDataset, binned_dataset
@@ -22,7 +22,7 @@ _NUM_UNITS = 700
 _SHD_CLASSES, _SSC_CLASSES = 20, 35
 # Seconds; the longest recordings of SHD and SSC last 1.37 s and 1.0 s.
 _SHD_DURATION, _SSC_DURATION = 1.4, 1.0
-_WAY_OUT = "Download it and unpack the .h5 file"
+_HINT = "Download it and unpack the .h5 file"
 
 
 class CochleaRecordings(NamedTuple):
@@ -75,7 +75,7 @@ def load_shd(
         >>> load_shd("shd_train.h5", downsample=0)
         Traceback (most recent call last):
         ...
-        ValueError: load_shd: `downsample` must be an integer of at least 1, got 0. Pass a larger integer.
+        ValueError: load_shd: `downsample` must be an integer of at least 1, got 0. Pass 1 or more.
     """
     return load("load_shd", path, _SHD_CLASSES, num_steps, duration, downsample, capacity)
 
@@ -95,7 +95,7 @@ def load_ssc(
         >>> load_ssc("ssc_test.h5", downsample=0)
         Traceback (most recent call last):
         ...
-        ValueError: load_ssc: `downsample` must be an integer of at least 1, got 0. Pass a larger integer.
+        ValueError: load_ssc: `downsample` must be an integer of at least 1, got 0. Pass 1 or more.
     """
     return load("load_ssc", path, _SSC_CLASSES, num_steps, duration, downsample, capacity)
 
@@ -116,7 +116,9 @@ def load(
     def recordings() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for times, units, label in _samples(op, path):
             if not 0 <= label < num_classes:
-                refuse(op, path, f"hold labels below {num_classes}", f"{label} for sample {len(labels)}")
+                refuse(
+                    op, path, f"hold labels from 0 to {num_classes - 1}", f"{label} for sample {len(labels)}"
+                )
             labels.append(label)
             yield times, units // downsample
 
@@ -149,7 +151,7 @@ def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np
     """Times, units (an array per sample) and labels of some samples at a time."""
     check_h5py(op)
     if not Path(path).is_file():
-        fail(op, "path", "be a readable file", repr(str(path)), _WAY_OUT)
+        fail(f"{op}: `path` must be a readable file, got {str(path)!r}. {_HINT}.")
     try:
         damage = heap_damage(Path(path))
         if damage is not None:
@@ -160,7 +162,7 @@ def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np
             )
             yield times, units, block["labels"]
     except Exception as error:  # a child process that reads a damaged file may send anything
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()).rstrip(":")  # an error without words ends in one
         refuse(op, path, "be HDF5 with spikes/times, spikes/units and labels, one entry per sample", reason)
 
 
@@ -168,5 +170,4 @@ def check_h5py(op: str) -> None:
     """Check that the package h5py is installed, which only these files need."""
     if importlib.util.find_spec("h5py") is None:
         hint = "Install it, for instance with pip install h5py"
-        text = message(op, "h5py", "be installed to read .h5 files", ModuleNotFoundError.__name__, hint)
-        raise ImportError(text)
+        raise ImportError(f"{op}: `h5py` must be installed for .h5 files, got no such package. {hint}.")

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from snnjax._check import check_choice, fail
+from snnjax._check import check_choice, fail, plural
 from snnjax.data._files import PathLike, read_bytes, refuse
 from snnjax.data.datasets import ImageDataset
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UINT8_MAGIC = b"\x00\x00\x08"
 _PREFIXES = {"train": "train", "test": "t10k"}
-_WAY_OUT = "Download the four idx files of the data set"
+_HINT = "Download the four idx files of the data set"
 
 
 def read_idx(path: PathLike) -> np.ndarray:
@@ -36,7 +36,7 @@ def read_idx(path: PathLike) -> np.ndarray:
         >>> read_idx(path)
         array([5, 0, 4], dtype=uint8)
     """
-    content = read_bytes("read_idx", path, _WAY_OUT)
+    content = read_bytes("read_idx", path, _HINT)
     if content.startswith(_GZIP_MAGIC):
         try:
             content = gzip.decompress(content)
@@ -50,13 +50,14 @@ def read_idx(path: PathLike) -> np.ndarray:
         refuse("read_idx", path, f"have a header of {start} bytes", f"{len(content)} bytes")
     shape = [int(length) for length in np.frombuffer(content, ">u4", magic[3], 4)]
     if len(content) - start != math.prod(shape):
-        expected = f"have {math.prod(shape)} values at offset {start} for shape {shape}"
+        expected = f"have {plural(math.prod(shape), 'value')} at offset {start} for shape {shape}"
         refuse("read_idx", path, expected, f"{len(content) - start}")
     try:
         return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
-    except ValueError as error:
+    except ValueError:
         # More axes than NumPy supports, or axes of length 0 together with enormous ones.
-        return refuse("read_idx", path, "have a shape that an array can take", f"{error}")
+        actual = f"{plural(len(shape), 'length')} of at most {max(shape)}"
+        return refuse("read_idx", path, "have a shape that an array can take", actual)
 
 
 def load_fashion_mnist(root: PathLike, split: str = "train") -> ImageDataset:
@@ -86,7 +87,7 @@ def load_mnist(root: PathLike, split: str = "train") -> ImageDataset:
         >>> load_mnist(".", "validation")
         Traceback (most recent call last):
         ...
-        ValueError: load_mnist: `split` must be one of 'train', 'test', got 'validation'. Choose one of these.
+        ValueError: load_mnist: `split` must be 'train' or 'test', got 'validation'. Choose one of these.
     """
     return _load("load_mnist", root, split)
 
@@ -99,7 +100,7 @@ def _load(op: str, root: PathLike, split: str) -> ImageDataset:
     if images.ndim != 3:
         refuse(op, image_file, "hold images [samples, height, width]", f"shape {list(images.shape)}")
     if labels.shape != images.shape[:1]:
-        refuse(op, label_file, f"hold {len(images)} labels", f"shape {list(labels.shape)}")
+        refuse(op, label_file, f"hold {plural(len(images), 'label')}", f"shape {list(labels.shape)}")
     if labels.max(initial=0) > 9:
         refuse(op, label_file, "hold labels from 0 to 9", labels.max())
     return ImageDataset(images, labels, num_classes=10)
@@ -110,4 +111,4 @@ def _find(op: str, root: PathLike, name: str) -> Path:
     for path in (Path(root, name), Path(root, f"{name}.gz")):
         if path.is_file():
             return path
-    return fail(op, "root", f"hold {name} or {name}.gz", f"neither in {str(root)!r}", _WAY_OUT)
+    return fail(f"{op}: `root` must hold {name} or {name}.gz, got neither in {str(root)!r}. {_HINT}.")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from snnjax._check import check_choice
+from snnjax._check import check_choice, plural
 from snnjax.data._files import CameraEvents, PathLike, list_folder, read_bytes, refuse
 from snnjax.data.datasets import EventDataset, binned_dataset
 
@@ -21,7 +21,7 @@ _SIZE = 34  # pixels in each direction
 _OVERFLOW_ROW, _OVERFLOW_TIME = 240, 2**13
 _DURATION = 300_000  # microseconds: three saccades of 100 ms
 _FOLDERS = {"train": "Train", "test": "Test"}
-_WAY_OUT = "Download N-MNIST and unpack Train.zip and Test.zip"
+_HINT = "Download N-MNIST and unpack Train.zip and Test.zip"
 
 
 def read_nmnist(path: PathLike) -> CameraEvents:
@@ -37,10 +37,10 @@ def read_nmnist(path: PathLike) -> CameraEvents:
         >>> read_nmnist(path)
         CameraEvents(times=array([256]), x=array([3]), y=array([7]), polarity=array([1]))
     """
-    content = read_bytes("read_nmnist", path, _WAY_OUT)
+    content = read_bytes("read_nmnist", path, _HINT)
     spare = len(content) % _EVENT_BYTES
     if spare:
-        actual = f"{len(content)} bytes, {spare} of them left at offset {len(content) - spare},"
+        actual = f"{plural(len(content), 'byte')}, {spare} of them left at offset {len(content) - spare},"
         refuse("read_nmnist", path, "hold events of 5 bytes each", actual)
     columns = np.frombuffer(content, np.uint8).reshape(-1, _EVENT_BYTES).T.astype(np.int64)
     x, y, high, middle, low = columns
@@ -78,7 +78,7 @@ def load_nmnist(
     check_choice("load_nmnist", "split", split, tuple(_FOLDERS))
     files, labels = [], []
     for digit in range(10):
-        found = list_folder("load_nmnist", root, Path(_FOLDERS[split], str(digit)), "*.bin", _WAY_OUT)
+        found = list_folder("load_nmnist", root, Path(_FOLDERS[split], str(digit)), "*.bin", _HINT)
         files += found
         labels += [digit] * len(found)
     recordings = (read_nmnist(file) for file in files)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from snnjax._check import check, check_integer
+from snnjax._check import check_integer, fail
 from snnjax._types import id_dtype
 from snnjax.data.augment import DEFAULT_AUGMENTATION, Augmentation, augment_images, check_images
 from snnjax.data.datasets import EventDataset
@@ -85,8 +85,8 @@ def saccade_events(
     check_integer(op, "margin", margin, 0)
     check_capacity(op, capacity)
     for name, value in (("contrast_threshold", contrast_threshold), ("dark", dark), ("amplitude", amplitude)):
-        good = math.isfinite(value) and value > 0
-        check(good, op, name, "be a positive number", repr(value), f"Leave out {name} for its default")
+        if not 0 < value < math.inf:
+            fail(f"{op}: `{name}` must be a positive number, got {value!r}. Leave it out for its default.")
     if key is not None:
         images = augment_images(key, images, augmentation)
     view = _View(
@@ -170,9 +170,9 @@ def _canvas(images: np.ndarray, view: _View, dark: float) -> np.ndarray:
 def _look(canvas: np.ndarray, view: _View, displacement: np.ndarray, out: np.ndarray) -> None:
     """Write the view of images displaced by (y, x) into ``out[samples, height * pitch]``, bilinear."""
     corner = view.reach - displacement
-    whole = np.floor(corner).astype(int)
-    down, right = (corner - whole).astype(np.float32)
-    first, length = int(whole[0]) * view.pitch + int(whole[1]), out.shape[1]
+    pixel = np.floor(corner).astype(int)
+    down, right = (corner - pixel).astype(np.float32)
+    first, length = int(pixel[0]) * view.pitch + int(pixel[1]), out.shape[1]
     # Interpolation within rows covers one row more than the view, for the interpolation between rows.
     here = canvas[:, first : first + length + view.pitch]
     if right > 0:

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from snnjax._check import check, check_integer, fail
+from snnjax._check import check_integer, fail
 from snnjax.data import _pickled_arrays
 from snnjax.data._files import PathLike, read_bytes, refuse
 from snnjax.data.datasets import SeriesDataset
 
 _FILE = "watch_dataset.npy"
 _NUM_CLASSES, _NUM_CHANNELS = 7, 6
-_WAY_OUT = (
-    f"Install the package seglearn, without its dependencies if you like, or pass the path of its {_FILE}"
-)
+_HINT = f"Install the package seglearn, without its dependencies if you like, or pass the path of its {_FILE}"
 
 
 def load_spar(
@@ -62,8 +60,9 @@ def load_spar(
     recordings, labels, people = _read(op, _installed() if path is None else Path(path))
     chosen = np.unique(people) if subjects is None else np.array(sorted(subjects))
     unknown = np.setdiff1d(chosen, people)
-    expected = f"be among {np.unique(people).tolist()}"
-    check(unknown.size == 0, op, "subjects", expected, unknown.tolist(), "Omit the others")
+    if unknown.size > 0:
+        known = np.unique(people).tolist()
+        fail(f"load_spar: `subjects` must be among {known}, got {unknown.tolist()}. Omit the others.")
     samples, classes = [np.zeros((0, window, _NUM_CHANNELS))], [np.zeros(0)]
     for recording, label, person in zip(recordings, labels, people, strict=True):
         if person in chosen and len(recording) >= window:
@@ -79,13 +78,13 @@ def _installed() -> Path:
     """The file of the installed package, found without importing it."""
     found = importlib.util.find_spec("seglearn")
     if found is None or found.origin is None:
-        fail("load_spar", "path", "be given", "None, and no installed package seglearn", _WAY_OUT)
+        fail(f"load_spar: `path` must be given without the package seglearn, got None. {_HINT}.")
     return Path(found.origin).parent / "data" / _FILE
 
 
 def _read(op: str, path: Path) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Recordings ``[steps, channels]``, with their labels and subjects."""
-    stream = io.BytesIO(read_bytes(op, path, _WAY_OUT))
+    stream = io.BytesIO(read_bytes(op, path, _HINT))
     try:
         np.lib.format.read_magic(stream)
         np.lib.format.read_array_header_1_0(stream)
@@ -98,5 +97,5 @@ def _read(op: str, path: Path) -> tuple[list[np.ndarray], np.ndarray, np.ndarray
     fits = all(each.ndim == 2 and each.shape[1] == _NUM_CHANNELS for each in recordings)
     same = len(recordings) == labels.size == people.size and labels.ndim == people.ndim == 1
     if not fits or not same or not np.isin(labels, range(_NUM_CLASSES)).all():
-        refuse(op, path, "hold recordings of six channels with a label each", "others")
+        refuse(op, path, "hold recordings of six channels, with a label and a subject each", "others")
     return recordings, labels, people

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from snnjax._check import check, check_integer
+from snnjax._check import check_integer, check_integers, check_shape, fail
 from snnjax.data._random import generator
 
 # Shares are decimal numbers such as 0.1, which add up to 1 within rounding.
@@ -30,11 +30,10 @@ def split_indices(
         (27, 3, 1)
     """
     labels = np.asarray(labels)
-    good = labels.ndim == 1 and (labels.dtype.kind in "iu" or labels.size == 0)
-    actual = f"{labels.dtype.name}{list(labels.shape)}"
-    check(good, "split_indices", "labels", "be integers [samples]", actual, "Pass one class id per sample")
-    good = all(share > 0 for share in shares) and abs(sum(shares) - 1) < _SUM_TOLERANCE
-    check(good, "split_indices", "shares", "be positive and add up to 1", list(shares), "Try (0.9, 0.1)")
+    check_shape("split_indices", "labels", labels, (None,), "samples", "Pass one class id per sample")
+    check_integers("split_indices", "labels", labels)
+    if min(shares, default=0) <= 0 or abs(sum(shares) - 1) >= _SUM_TOLERANCE:
+        fail(f"split_indices: `shares` must be positive and add up to 1, got {list(shares)}. Try (0.9, 0.1).")
     cuts = np.cumsum(shares)[:-1]
     random = generator(key)
     parts: list[list[np.ndarray]] = [[] for _ in shares]

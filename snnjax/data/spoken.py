@@ -73,7 +73,8 @@ Make it with make_spoken_digits.
     check_choice(op, "split", split, SPLITS)
     path = Path(folder) / f"spoken_{split}.h5"
     if not path.is_file():
-        fail(op, "path", "be a readable file", repr(path.as_posix()), "Make it with make_spoken_digits")
+        actual = repr(path.as_posix())
+        fail(f"{op}: `path` must be a readable file, got {actual}. Make it with make_spoken_digits.")
     return heidelberg.load(op, path, _NUM_CLASSES, num_steps, _DURATION, downsample, capacity)
 
 
@@ -103,7 +104,7 @@ def make_spoken_digits(
         Traceback (most recent call last):
         ...
         ValueError: make_spoken_digits: `num_voices` must be an integer of at least 10, got 1. \
-Pass a larger integer.
+Pass 10 or more.
     """
     if num_voices is not None:
         check_integer("make_spoken_digits", "num_voices", num_voices, _FEWEST_VOICES)
@@ -184,7 +185,7 @@ def _espeak(*arguments: str) -> bytes:
     program = shutil.which("espeak-ng")
     if program is None:
         hint = "Install it, on Debian and Ubuntu with apt-get install espeak-ng"
-        fail("make_spoken_digits", "espeak-ng", "be installed", "no such program", hint)
+        fail(f"make_spoken_digits: `espeak-ng` must be installed, got no such program. {hint}.")
     return subprocess.run([program, *arguments], check=True, capture_output=True).stdout
 
 

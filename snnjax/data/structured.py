@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from snnjax._check import check, check_integer, fail
+from snnjax._check import check_integer, fail, type_words
 from snnjax.data._files import CameraEvents, check_downsample, pooled
 from snnjax.data.datasets import EventDataset, binned_dataset
 
 # The fields, and what to do if one of their values is out of range.
-_WAYS_OUT = {
+_HINTS = {
     "t": "Count microseconds from the start of the sample",
     "x": "Pass the width of the camera",
     "y": "Pass the height of the camera",
@@ -82,19 +82,19 @@ def structured_events(
     # The labels are complete once the recordings have been read, one by one, which happens first.
     binning = num_steps, 2 * rows * columns, duration
     dataset = binned_dataset(op, samples(), labels, *binning, num_classes, capacity)
-    hint = "Pass pairs (structured array, label)"
-    check(len(dataset) > 0, op, "recordings", "hold at least one", 0, hint)
+    if len(dataset) == 0:
+        hint = "Pass pairs (structured array, label)"
+        fail(f"structured_events: `recordings` must hold at least one recording, got none. {hint}.")
     return dataset
 
 
 def _as_pair(op: str, number: int, pair: Any) -> Any:
     """Check that `pair` is one; a structured array of two events would be unpacked into them."""
-    good = isinstance(pair, tuple | list) and len(pair) == 2
-    actual = (
-        f"a {type(pair).__name__} of {len(pair)}" if isinstance(pair, tuple | list) else type(pair).__name__
-    )
-    expected, hint = "be a pair (structured array, label)", "Pass pairs, as zip(arrays, labels) makes them"
-    check(good, op, f"recordings[{number}]", expected, actual, hint)
+    is_sequence = isinstance(pair, tuple | list)
+    if not is_sequence or len(pair) != 2:
+        actual = f"{type_words(pair)} of {len(pair)}" if is_sequence else type_words(pair)
+        hint = "Pass pairs, as zip(arrays, labels) makes them"
+        fail(f"{op}: `recordings[{number}]` must be a pair (structured array, label), got {actual}. {hint}.")
     return pair
 
 
@@ -103,20 +103,22 @@ def _convert(op: str, argument: str, events: Any, height: int, width: int) -> Ca
     check_integer(op, "width", width, 1)
     names = getattr(getattr(events, "dtype", None), "names", None)
     hint = "Pass a NumPy array whose dtype has these fields, as from Tonic without a transform"
-    expected = f"be a structured array [events] with the fields {', '.join(_WAYS_OUT)}"
+    expected = "be a structured array [events] with the fields t, x, y and p"
     if names is None or events.ndim != 1:
-        fail(op, argument, expected, type(events).__name__ if names is None else list(events.shape), hint)
-    missing = [name for name in _WAYS_OUT if name not in names]
-    check(not missing, op, argument, expected, f"no {', '.join(missing)}", hint)
+        actual = type_words(events) if names is None else f"shape {list(events.shape)}"
+        fail(f"{op}: `{argument}` must {expected}, got {actual}. {hint}.")
+    missing = [name for name in _HINTS if name not in names]
+    if missing:
+        fail(f"{op}: `{argument}` must {expected}, got one without {' and '.join(missing)}. {hint}.")
     sizes = {"t": 2**63, "x": width, "y": height, "p": 2}
     for name, size in sizes.items():
         column = events[name]
-        good = column.dtype.kind in ("iub" if name == "p" else "iu")
-        hint = "Convert it to whole microseconds" if name == "t" else "Cast the field"
-        check(good, op, argument, f"have integers as {name}", column.dtype.name, hint)
+        if column.dtype.kind not in ("iub" if name == "p" else "iu"):
+            hint = "Convert it to whole microseconds" if name == "t" else "Cast the field"
+            fail(f"{op}: `{argument}` must have integers as {name}, got {column.dtype.name}. {hint}.")
         # A negative time means an event before the start of the sample.
         wrong = column[(column >= size) if name == "t" else (column < 0) | (column >= size)]
-        first = wrong[0] if wrong.size else 0
-        hint = "Count it from 0" if name in "xy" and first < 0 else _WAYS_OUT[name]
-        check(not wrong.size, op, argument, f"have {name} in [0, {size})", first, hint)
+        if wrong.size:
+            hint = "Count it from 0" if name in "xy" and wrong[0] < 0 else _HINTS[name]
+            fail(f"{op}: `{argument}` must have {name} in [0, {size}), got {wrong[0]}. {hint}.")
     return CameraEvents(*(events[name].astype(np.int64) for name in sizes))

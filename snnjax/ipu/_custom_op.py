@@ -57,7 +57,7 @@ def custom_op(function: Callable[..., Any], *arguments: Any) -> CustomOp:
     for leaf in (*inputs, *outputs):
         if leaf.dtype == jnp.bfloat16 or jnp.issubdtype(leaf.dtype, jnp.complexfloating):
             hint = "Convert them to float16" if leaf.dtype == jnp.bfloat16 else "Pass both parts"
-            fail("custom_op", "arguments", "have types that Poplar has", leaf.dtype, hint)
+            fail(f"custom_op: `arguments` must have types that Poplar has, got {leaf.dtype}. {hint}.")
     given = [leaf for leaf in outputs if _has_gradient(leaf)]
     backward = _backward(forward, inputs)
     return CustomOp(_attributes(forward, inputs), _attributes(backward, [*inputs, *given]))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from snnjax._check import check, check_choice, check_integer, fail
+from snnjax._check import check_choice, check_integer, check_switches, fail
 from snnjax.ipu import _training
 from snnjax.ipu._training import REPLICAS, Loss, OptimiserState
 from snnjax.ipu.device import PLATFORM
@@ -81,12 +81,12 @@ class Session:
         for name in ("num_ipus", "gradient_accumulation"):
             check_integer("Session", name, getattr(self, name), 1)
         check_choice("Session", "precision", self.precision, tuple(_training.PRECISIONS))
-        share, expected = self.memory_proportion, "be above 0 and at most 1"
-        good = isinstance(share, int | float) and 0 < share <= 1
-        check(good, "Session", "memory_proportion", expected, repr(share), "Pass 1.0 for all of it")
-        for name in ("enable_half_partials", "compile_only", "recompute"):
-            value = getattr(self, name)
-            check(isinstance(value, bool), "Session", name, "be True or False", repr(value), "Choose one")
+        share = self.memory_proportion
+        if not isinstance(share, int | float) or not 0 < share <= 1:
+            expected = "be above 0 and at most 1"
+            fail(f"Session: `memory_proportion` must {expected}, got {share!r}. Pass 1.0 for all of it.")
+        switches = ("enable_half_partials", "compile_only", "recompute")
+        check_switches("Session", **{name: getattr(self, name) for name in switches})
 
     def initialize(self) -> "Session":
         """Acquire the IPUs, and become the current session of this thread.
@@ -96,11 +96,11 @@ class Session:
         """
         if self.is_open:
             hint = "Call finalize first, or open another session"
-            fail("Session.initialize", "session", "not be initialized", "one that is", hint)
+            fail(f"Session.initialize: `session` must not be initialized, got one that is. {hint}.")
         devices = tuple(jax.devices(self.platform))
         if len(devices) < self.num_ipus:
             hint = "Set SNNJAX_IPU_DEVICES before JAX starts"
-            fail("Session", "num_ipus", f"be at most {len(devices)}", self.num_ipus, hint)
+            fail(f"Session: `num_ipus` must be at most {len(devices)}, got {self.num_ipus}. {hint}.")
         self._devices = devices[: self.num_ipus]
         _opened.set((*_opened.get(), self))
         return self
@@ -240,7 +240,7 @@ class Session:
     def _check_open(self, method: str) -> None:
         if not self.is_open:
             hint = "Use it as a context manager"
-            fail(f"Session.{method}", "session", "be initialized", "one that is not", hint)
+            fail(f"Session.{method}: `session` must be initialized, got one that is not. {hint}.")
 
     def _sharding(self, spec: PartitionSpec) -> Any:
         if self.num_ipus == 1:
@@ -270,7 +270,8 @@ class Session:
     def check_runs(self, method: str) -> None:
         """Raise a `ValueError` if the session only compiles."""
         if self.compile_only:
-            fail(f"Session.{method}", "compile_only", "be False to run", True, "Open a session without it")
+            hint = "Open a session without it"
+            fail(f"Session.{method}: `compile_only` must be False to run, got True. {hint}.")
 
     @property
     def limits_memory(self) -> bool:
@@ -307,6 +308,6 @@ def get_session() -> Session:
     """
     still_open = [session for session in _opened.get() if session.is_open]
     if not still_open:
-        expected = "be open in this thread"
-        fail("get_session", "session", expected, "none", "Call it inside `with Session(...)`")
+        hint = "Call it inside `with Session(...)`"
+        fail(f"get_session: `session` must be open in this thread, got none. {hint}.")
     return still_open[-1]

@@ -16,14 +16,14 @@ from jaxtyping import Array, Float, Int
 from snnjax._check import (
     MAX_SIZE,
     batch_hint,
-    check,
-    check_array,
     check_float_array,
+    check_integers,
     check_shape,
     check_within,
     fail,
+    type_words,
 )
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
 _CLASSES = "Number the classes from 0, and give the read-out one output for each"
@@ -37,29 +37,23 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
         check_spikes(op, "outputs", outputs)
     elif not hasattr(outputs, "shape"):
         hint = "Take the field `output` of what network.apply returns first"
-        fail(op, "outputs", "be an array or SparseSpikes", type(outputs).__name__, hint)
-    shape, axes = outputs.shape, "time, batch, classes"
-    hint = "Stack the outputs of all steps along a first axis, time"
-    check(len(shape) == 3, op, "outputs", f"have shape [{axes}]", list(shape), hint)
+        fail(f"{op}: `outputs` must be an array or SparseSpikes, got {type_words(outputs)}. {hint}.")
+    shape, hint = outputs.shape, "Stack the outputs of all steps along a first axis, time"
+    if len(shape) != 3:
+        fail(f"{op}: `outputs` must have shape [time, batch, classes], got {list(shape)}. {hint}.")
     if not isinstance(outputs, SparseSpikes):
         check_float_array(op, "outputs", outputs)
-    check(
-        shape[0] > 0,
-        op,
-        "outputs",
-        "hold at least one time step",
-        list(shape),
-        "Run the network for at least one step",
-    )
+    if shape[0] == 0:
+        fail(f"{op}: `outputs` must hold at least one step, got none. Run the network for at least one step.")
     if lengths is not None:
         check_lengths(op, lengths, *shape[:2])
 
 
 def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
     """Check that `outputs` are dense, and pass `check_outputs`."""
-    hint = "Use the membranes of a leaky read-out, or call to_dense()"
-    is_list = isinstance(outputs, SparseSpikes)
-    check(not is_list, op, "outputs", "be an array", type(outputs).__name__, hint)
+    if isinstance(outputs, SparseSpikes):
+        hint = "Use the membranes of a leaky read-out, or call to_dense()"
+        fail(f"{op}: `outputs` must be an array, got SparseSpikes. {hint}.")
     check_outputs(op, outputs, lengths)
 
 
@@ -91,14 +85,6 @@ def check_step_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
     check_shape(op, "labels", labels, tuple(shape[:2]), "time, batch", hint)
     check_integers(op, "labels", labels)
     check_within(op, "labels", labels, shape[2] - 1, _CLASSES, least=-MAX_SIZE)
-
-
-def check_integers(op: str, argument: str, value: Array) -> None:
-    """Check that `value` is an array with an integer dtype."""
-    check_array(op, argument, value)
-    good = jnp.issubdtype(value.dtype, jnp.integer)
-    hint = f"Cast it, for instance {argument}.astype(jnp.int32)"
-    check(good, op, argument, "have an integer dtype", value.dtype.name, hint)
 
 
 def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:
@@ -135,8 +121,8 @@ def class_sums(
     check_outputs("class_sums", outputs, lengths)
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
-        return _Lists(outputs, valid).add(wide(outputs.values))
-    return jnp.sum(jnp.where(valid[:, :, None], wide(outputs), 0), axis=0)
+        return _Lists(outputs, valid).add(upcast(outputs.values))
+    return jnp.sum(jnp.where(valid[:, :, None], upcast(outputs), 0), axis=0)
 
 
 def class_maxima(
@@ -159,7 +145,7 @@ def class_maxima(
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_maxima(outputs, valid, num_valid_steps(outputs, lengths))
-    best = jnp.max(jnp.where(valid[:, :, None], wide(outputs), -jnp.inf), axis=0)
+    best = jnp.max(jnp.where(valid[:, :, None], upcast(outputs), -jnp.inf), axis=0)
     return jnp.where(jnp.any(valid, axis=0)[:, None], best, 0)
 
 
@@ -184,7 +170,7 @@ def first_spike_times(
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_first_times(outputs, valid, num_valid_steps(outputs, lengths))
-    survival = jnp.cumprod(1 - wide(outputs), axis=0)
+    survival = jnp.cumprod(1 - upcast(outputs), axis=0)
     return jnp.sum(jnp.where(valid[:, :, None], survival, 0), axis=0)
 
 
@@ -215,7 +201,7 @@ def _add_duplicates(spikes: SparseSpikes) -> SparseSpikes:
     """The same lists with one entry per id, the sum of its entries, in at least float32."""
     used = in_range(spikes.ids, spikes.num_neurons)
     ids = jnp.where(used, spikes.ids.astype(jnp.int32), spikes.num_neurons)
-    ids, values = jax.lax.sort((ids, wide(spikes.values)), num_keys=1)
+    ids, values = jax.lax.sort((ids, upcast(spikes.values)), num_keys=1)
     slots = jnp.cumsum(jnp.diff(ids, axis=-1, prepend=-1) != 0, axis=-1, dtype=jnp.int32) - 1
 
     def merge(ids: Array, values: Array, slots: Array) -> tuple[Array, Array]:
@@ -241,7 +227,7 @@ def _list_maxima(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
 
 
 def _list_first_times(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
-    lists, values = _Lists(spikes, valid), wide(spikes.values)
+    lists, values = _Lists(spikes, valid), upcast(spikes.values)
     end = num_steps[:, None].astype(values.dtype)
     step = jnp.arange(values.shape[0]).astype(values.dtype)[:, None, None]
     never = float(values.shape[0])

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from snnjax._check import check
+from snnjax._check import fail
 
 
 def diverged(state: Any) -> Bool[Array, " batch"]:
@@ -34,7 +34,8 @@ def diverged(state: Any) -> Bool[Array, " batch"]:
         (True, Array([ True, False], dtype=bool))
     """
     leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(state)]
-    check(len(leaves) > 0, "diverged", "state", "hold arrays", "none", "Pass the state that `apply` returned")
+    if len(leaves) == 0:
+        fail("diverged: `state` must hold arrays, got none. Pass the state that `apply` returned.")
     return functools.reduce(
         jnp.logical_or, [jnp.any(~jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in leaves]
     )

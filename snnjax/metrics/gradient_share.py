@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check, concrete, shown
+from snnjax._check import concrete, fail, short_repr
 from snnjax._network import Network
 from snnjax._network.run import Call, run
 from snnjax._network.specs import LayerSpec, NetworkParams, NetworkState
-from snnjax._types import steps_within, sum_dtype, wide
+from snnjax._types import accumulation_dtype, steps_within, upcast
 from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "gradient_share"
@@ -96,18 +96,22 @@ def gradient_share(
     """
     sets = _candidates("bands", bands), _candidates("second_thresholds", second_thresholds)
     known = concrete(sets[0])
-    good = known is None or bool((known > 0).all())
-    check(good, _OP, "bands", "be distances above 0", shown(bands), "Try 0.1, a tenth of a threshold of 1")
-    good = isinstance(keep, int | float) and 0 < keep <= 1
-    check(good, _OP, "keep", "be a number in (0, 1]", shown(keep), "Try 0.99")
-    check(callable(loss), _OP, "loss", "be a function", shown(loss), "Pass one of snnjax.losses")
+    if known is not None and not (known > 0).all():
+        hint = "Try [0.1], a tenth of a threshold of 1"
+        fail(f"gradient_share: `bands` must be distances above 0, got {short_repr(bands)}. {hint}.")
+    if not isinstance(keep, int | float) or not 0 < keep <= 1:
+        fail(f"gradient_share: `keep` must be a number in (0, 1], got {short_repr(keep)}. Try 0.99.")
+    if not callable(loss):
+        fail(f"gradient_share: `loss` must be a function, got {short_repr(loss)}. Pass one of snnjax.losses.")
     full = dataclasses.replace(network, layers=tuple(in_full(*each) for each in enumerate(network.layers)))
     params, state, inputs, lengths = full.checked(params, state, inputs, lengths)
     steps, batch = inputs.shape[:2]
     valid = steps_within(steps, jnp.full(batch, steps) if lengths is None else lengths)
     measured = zip(*spike_gradients(full, params, state, inputs, lengths, loss, labels), strict=True)
     each = zip(full.layers, params.layers, measured, strict=True)
-    rows = [_of_layer(spec, own.neuron, arrays, valid, sets, keep) for spec, own, arrays in each]
+    rows = [
+        _of_layer(spec, layer_params.neuron, arrays, valid, sets, keep) for spec, layer_params, arrays in each
+    ]
     return GradientShare(*sets, *(jnp.stack(column) for column in zip(*rows, strict=True)))
 
 
@@ -124,7 +128,7 @@ def spike_gradients(
 
     The arguments are those that `Network.checked` returns.
     """
-    dtype = sum_dtype(params.layers[0].weights.dtype)
+    dtype = accumulation_dtype(params.layers[0].weights.dtype)
     offsets = [jnp.zeros((*inputs.shape[:2], spec.fitted.num_neurons), dtype) for spec in network.layers]
     scan = functools.partial(_scan, network, params, state, inputs, lengths)
     output, pull_back, distances = jax.vjp(scan, offsets, has_aux=True)
@@ -153,8 +157,9 @@ def _scan(
 
 def _candidates(argument: str, values: Any) -> Array:
     array = jnp.asarray(values)
-    good = array.ndim == 1 and array.size > 0
-    check(good, _OP, argument, "be one or more numbers", shown(values), "Pass a list such as [0.5, 0.2, 0.1]")
+    if array.ndim != 1 or array.size == 0:
+        hint = "Pass a list such as [0.5, 0.2, 0.1]"
+        fail(f"gradient_share: `{argument}` must be a list of numbers, got {short_repr(values)}. {hint}.")
     return array.astype(jnp.float32)
 
 
@@ -163,9 +168,11 @@ def in_full(index: int, spec: LayerSpec) -> LayerSpec:
     neuron, surrogate = spec.neuron, spec.neuron.surrogate
     if surrogate.cutoff > 0:
         has_own = neuron.inner_surrogate is not None
-        expected, hint = "be one whose cutoff can be left out", "Make it without: the same parameters fit"
-        good = neuron.integrate is None or not has_own
-        check(good, _OP, f"network.layers[{index}].neuron", expected, repr(neuron.name), hint)
+        if neuron.integrate is not None and has_own:
+            argument, hint = f"network.layers[{index}].neuron", "Make it without: the same parameters fit"
+            fail(
+                f"gradient_share: `{argument}` must have a surrogate without cutoff, got {neuron.name}. {hint}."
+            )
         surrogate = dataclasses.replace(surrogate, cutoff=0.0)
         neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)
     return dataclasses.replace(spec, neuron=neuron, capacity=None)
@@ -186,7 +193,7 @@ def _of_layer(
     squares = (gradients / jnp.where(largest == 0, 1, largest)) ** 2  # those of tiny gradients would be 0
     dtype, num_neurons = squares.dtype, spec.fitted.num_neurons
     num_steps = jnp.maximum(jnp.sum(valid, dtype=jnp.int32), 1).astype(dtype)
-    resting = jnp.broadcast_to(wide(spec.neuron.threshold(constants)), (1, 1, num_neurons))
+    resting = jnp.broadcast_to(upcast(spec.neuron.threshold(constants)), (1, 1, num_neurons))
 
     def shares(near: Array) -> tuple[Array, Array, Array]:
         near = near & valid[:, :, None]

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Shaped
 
-from snnjax._check import check, check_shape
-from snnjax._types import wide
+from snnjax._check import check_shape, fail, plural
+from snnjax._types import upcast
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes
@@ -132,8 +132,11 @@ def connection_sparsity(params: Any) -> Float[Array, ""]:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
     matrices = [leaf for leaf in jax.tree.leaves(params) if jnp.ndim(leaf) >= 2]
-    hint = "Pass the parameters that a network's init returned"
-    check(len(matrices) > 0, "connection_sparsity", "params", "hold a weight matrix", "none", hint)
+    if len(matrices) == 0:
+        fail(
+            "connection_sparsity: `params` must hold a weight matrix, got none. Pass the parameters that a "
+            "network's init returned."
+        )
     zeros = jnp.sum(jnp.stack([jnp.sum(matrix == 0) for matrix in matrices]))
     return zeros.astype(jnp.float32) / sum(matrix.size for matrix in matrices)
 
@@ -171,7 +174,7 @@ def parameter_count(params: Any) -> int:
 def _effective(connection: Connection, weights: Array, counts: Array) -> Array:
     """The mean over the batch of the number of nonzero weights that the counted spikes are multiplied by."""
     fan_out = connection.fan_out(weights)
-    return jnp.mean(jnp.sum(wide(counts) * fan_out[None, :], axis=1))
+    return jnp.mean(jnp.sum(upcast(counts) * fan_out[None, :], axis=1))
 
 
 def _check_chain(
@@ -182,23 +185,25 @@ def _check_chain(
     connections: Sequence[Connection],
 ) -> None:
     op, layers = "synaptic_operations", len(activity)
-    hint = "Pass the weights of every hidden layer and of the read-out"
-    good = len(weights) - layers in (0, 1) and len(weights) > 0
-    expected = f"hold {layers + 1} arrays ({layers} with a spiking read-out)"
-    check(good, op, "weights", expected, len(weights), hint)
-    hint = "Pass one entry per layer, None if it is not recurrent"
-    check(len(recurrent) == layers, op, "recurrent", f"hold {layers} entries", len(recurrent), hint)
-    good, hint = len(connections) == len(weights), "Pass one for each of the weights, or None"
-    check(good, op, "connections", f"hold {len(weights)} connections", len(connections), hint)
+    if len(weights) not in (layers, layers + 1) or len(weights) == 0:
+        arrays = f"{plural(layers + 1, 'array')} ({layers} with a spiking read-out)"
+        hint = "Pass the weights of every hidden layer and of the read-out"
+        fail(f"{op}: `weights` must hold {arrays}, got {len(weights)}. {hint}.")
+    for argument, values, noun, count, hint in (
+        ("recurrent", recurrent, "array", layers, "Pass one per layer, None if it is not recurrent"),
+        ("connections", connections, "connection", len(weights), "Pass one for each of the weights, or None"),
+    ):
+        if len(values) != count:
+            fail(f"{op}: `{argument}` must hold {plural(count, noun)}, got {len(values)}. {hint}.")
     batch, width = counts.shape
     for layer, (matrix, connection) in enumerate(zip(weights, connections, strict=True)):
         hint, shape = "Order the weights from input to read-out", connection.weights_shape(width)
         axes = "inputs, outputs" if connection.convolution is None else "*kernel, channels / groups, channels"
         check_shape(op, f"weights[{layer}]", matrix, shape, axes, hint)
         hint = "Order the layers from input to read-out"
-        good, expected = connection.num_inputs(matrix.shape) == width, f"be that of {width} inputs"
-        actual = connection.num_inputs(matrix.shape)
-        check(good, op, f"connections[{layer}]", expected, actual, hint)
+        inputs = connection.num_inputs(matrix.shape)
+        if inputs != width:
+            fail(f"{op}: `connections[{layer}]` must have {plural(width, 'input')}, got {inputs}. {hint}.")
         if layer < layers:
             width = connection.num_outputs(matrix.shape)
             check_shape(op, f"activity[{layer}]", activity[layer], (batch, width), "batch, neurons", hint)

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax._check import check, shown
-from snnjax._types import sum_dtype
+from snnjax._check import fail, short_repr
+from snnjax._types import accumulation_dtype
 
 # One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
 Constant = float | tuple[float, float]
@@ -56,11 +56,11 @@ def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Flo
         >>> round(float(time_constant_to_decay(20.0, dt=1.0)), 4)
         0.9512
     """
-    check(dt > 0, "time_constant_to_decay", "dt", "be positive", dt, "Pass the length of a step")
-    if isinstance(time_constant, numbers.Real):
-        hint = "Use the unit of dt"
-        positive = cast(float, time_constant) > 0
-        check(positive, "time_constant_to_decay", "time_constant", "be positive", time_constant, hint)
+    if not dt > 0:
+        fail(f"time_constant_to_decay: `dt` must be positive, got {dt}. Pass the length of a step.")
+    if isinstance(time_constant, numbers.Real) and not cast(float, time_constant) > 0:
+        actual = str(time_constant)
+        fail(f"time_constant_to_decay: `time_constant` must be positive, got {actual}. Use the unit of dt.")
     return jnp.exp(-dt / jnp.asarray(time_constant))
 
 
@@ -76,28 +76,22 @@ def draw(key: Array, value: Constant, num_neurons: int | None, dtype: Any) -> Ar
 
 def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: Any) -> Array:
     """The raw parameters of `decay`, or of draws from its range."""
-    return decay_to_raw(draw(key, decay, num_neurons, sum_dtype(dtype))).astype(dtype)
+    return decay_to_raw(draw(key, decay, num_neurons, accumulation_dtype(dtype))).astype(dtype)
 
 
 def check_constant(op: str, argument: str, value: Any) -> None:
     """Check that `value` is a number or a range (low, high)."""
     ends = value if isinstance(value, tuple) else (value, value)
     numeric = len(ends) == 2 and all(isinstance(end, numbers.Real) for end in ends)
-    expected = "be a number or a range (low, high)"
-    check(
-        bool(numeric and ends[0] <= ends[1]),
-        op,
-        argument,
-        expected,
-        shown(value),
-        f"Try {argument}=(0.5, 0.9)",
-    )
+    if not (numeric and ends[0] <= ends[1]):
+        actual, hint = short_repr(value), f"Try {argument}=(0.5, 0.9)"
+        fail(f"{op}: `{argument}` must be a number or a range (low, high), got {actual}. {hint}.")
 
 
 def check_decay(op: str, argument: str, value: Any) -> None:
     """Check that `value` is a number or a range between 0 and 1."""
     check_constant(op, argument, value)
     ends = value if isinstance(value, tuple) else (value, value)
-    good = ends[0] > 0 and ends[1] < 1
-    hint = "From a time constant it is exp(-dt / time_constant)"
-    check(good, op, argument, "be strictly between 0 and 1", value, hint)
+    if not (ends[0] > 0 and ends[1] < 1):
+        hint = "From a time constant it is exp(-dt / time_constant)"
+        fail(f"{op}: `{argument}` must be strictly between 0 and 1, got {value}. {hint}.")

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check, shown
-from snnjax._types import wide
+from snnjax._check import check_choice, fail, plural, short_repr
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
 from snnjax.neurons._glif import GLIF, advance
 from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
 
 
-def own_threshold(params: Any) -> Array:
+def threshold_of_params(params: Any) -> Array:
     """The resting threshold of parameters that hold it under that name."""
     return params.threshold
 
@@ -44,7 +44,7 @@ class Neuron(NamedTuple):
     integrate: Callable[..., tuple[Array, Array, Any]] | None = None
     # (state after the step, spikes[batch, neurons]) -> new state, of neurons whose state depends on these spikes
     fire: Callable[[Any, Array], Any] | None = None
-    threshold: Callable[[Any], Array] = own_threshold  # (params) -> resting threshold [neurons]
+    threshold: Callable[[Any], Array] = threshold_of_params  # (params) -> resting threshold [neurons]
     surrogate: Surrogate = superspike()  # surrogate of the spikes
     rest: float = 0.0  # the membrane at rest without input, in the unit of the threshold
     spikes: bool = True  # else the output is the membrane
@@ -57,25 +57,21 @@ class Neuron(NamedTuple):
     @property
     def fused(self) -> GLIF | None:
         """The equation by which `snnjax.lif_network` computes this neuron, None if it does not."""
-        own = self.integrate is not None or self.fire is not None
-        return None if own or self.glif is None or self.glif.conventions else self.glif
+        is_replaced = self.integrate is not None or self.fire is not None
+        return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""
         if self.integrate is None:
-            expected, hint = (
-                "be a function unless `glif` is given",
-                "Pass integrate=... or glif=... to Neuron",
-            )
-            check(self.glif is not None, "Neuron", "integrate", expected, None, hint)
-            assert self.glif is not None
+            if self.glif is None:
+                hint = "Pass integrate=... or glif=... to Neuron"
+                fail(f"Neuron: `integrate` must be a function unless `glif` is given, got None. {hint}.")
             return advance(f"{self.name}.step", self.glif, self.surrogate, params, state, inputs)
         found: Any = self.integrate(params, state, inputs)
-        good = isinstance(found, tuple) and len(found) == 3
-        actual = f"{len(found)} values" if isinstance(found, tuple) else shown(found)
-        hint = "Return all three, such as (v, params.threshold, state._replace(v=v))"
-        op = f"{self.name}.integrate"
-        check(good, op, "membrane, threshold, state", "be what it returns", actual, hint)
+        if not isinstance(found, tuple) or len(found) != 3:
+            actual = plural(len(found), "value") if isinstance(found, tuple) else short_repr(found)
+            hint = "Return all three, such as (v, params.threshold, state._replace(v=v))"
+            fail(f"Neuron: `integrate` must return membrane, threshold and state, got {actual}. {hint}.")
         return found
 
     def finish(self, state: Any, spikes: Array) -> Any:
@@ -88,24 +84,34 @@ class Neuron(NamedTuple):
         membrane, threshold, after = self.advance(params, state, inputs)
         if not self.spikes:
             return self.finish(after, jnp.zeros_like(membrane)), membrane.astype(inputs.dtype)
-        distance = wide(membrane) - align(wide(threshold), membrane)
+        distance = upcast(membrane) - align(upcast(threshold), membrane)
         spikes = spike(distance, self.surrogate).astype(inputs.dtype)
         return self.finish(after, spikes), spikes
 
 
 def check_spiking(op: str, neuron: Any) -> None:
     """Check that `neuron` is a `Neuron` that spikes."""
-    actual = f"the function {neuron.__name__}" if hasattr(neuron, "__name__") else repr(neuron)
-    expected, hint = "be a Neuron", "Call one of snnjax.neurons, as in neurons.lif()"
-    check(isinstance(neuron, Neuron), op, "neuron", expected, actual, hint)
-    hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
-    check(neuron.spikes, op, "neuron", "be a spiking neuron", neuron.name, hint)
+    if not isinstance(neuron, Neuron):
+        name = getattr(neuron, "__name__", None)
+        actual = short_repr(neuron) if name is None else f"the function {name}"
+        fail(
+            f"{op}: `neuron` must be a Neuron, got {actual}. Call one of snnjax.neurons, as in neurons.lif()."
+        )
+    if not neuron.spikes:
+        hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
+        fail(f"{op}: `neuron` must be a spiking neuron, got {neuron.name}. {hint}.")
     check_surrogates(op, neuron)
+    if neuron.glif is not None:
+        check_choice(op, "neuron.glif.reset", neuron.glif.reset, RESETS)
+        check_choice(op, "neuron.glif.reset_time", neuron.glif.reset_time, RESET_TIMES)
+        check_choice(op, "neuron.glif.spike_from", neuron.glif.spike_from, SPIKE_SOURCES)
 
 
 def check_surrogates(op: str, neuron: Neuron) -> None:
     """Check that a replaced surrogate also applies to the reset."""
     inner = neuron.inner_surrogate
-    expected = f"equal that of its reset or adaptation, {inner}"
-    hint = "Pass surrogate=... to the function that makes the neuron"
-    check(inner in (None, neuron.surrogate), op, "neuron.surrogate", expected, neuron.surrogate, hint)
+    if inner not in (None, neuron.surrogate):
+        fail(
+            f"{op}: `neuron.surrogate` must equal that of its reset or adaptation, {inner}, got "
+            f"{neuron.surrogate}. Pass surrogate=... to the function that makes the neuron."
+        )

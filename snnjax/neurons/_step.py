@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import check, check_float_array, check_shape, check_size
-from snnjax._types import sum_dtype
+from snnjax._check import check_float_array, check_shape, check_size, fail
+from snnjax._types import accumulation_dtype
 from snnjax.ops._glif_step import align
 
 
@@ -31,11 +31,11 @@ class Bound(functools.partial[Any]):
 def check_inputs(op: str, params: Any, v: Array, inputs: Array) -> None:
     """Check that `inputs` have the shape of the membrane `v` and the dtype of `params`, or the accumulation dtype."""
     check_float_array(op, "inputs", inputs)
-    check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give it the shape of the state")
-    hint = "Cast it, or call init with that dtype"
+    check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give them the shape of the state")
     dtype = jax.tree.leaves(params)[0].dtype
-    fits = inputs.dtype in (dtype, sum_dtype(dtype))
-    check(fits, op, "inputs", f"have dtype {dtype.name}", inputs.dtype.name, hint)
+    if inputs.dtype not in (dtype, accumulation_dtype(dtype)):
+        hint = "Cast them, or call init with their dtype"
+        fail(f"{op}: `inputs` must have dtype {dtype.name}, got {inputs.dtype.name}. {hint}.")
 
 
 def at_zero(batch: int, like: Array) -> Array:
@@ -44,7 +44,7 @@ def at_zero(batch: int, like: Array) -> Array:
     Each part of a state needs its own: JAX does not donate one buffer twice.
     """
     check_size("Neuron.initial_state", "batch", batch)
-    return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
+    return jnp.zeros((batch, *like.shape), accumulation_dtype(like.dtype))
 
 
 def aligned(constants: Any, like: Array) -> Any:

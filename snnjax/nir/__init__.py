@@ -16,14 +16,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import check, check_choice
+from snnjax._check import check_choice, fail, short_repr
 from snnjax._network import Network
 from snnjax._network.compare import check_params
 from snnjax._network.specs import NetworkParams
 from snnjax._quantised import any_quantised
 from snnjax._types import RESETS
 from snnjax.nir._chain import chain_of
-from snnjax.nir._check import require
 from snnjax.nir._conventions import CONVENTIONS
 from snnjax.nir._export import graph_of
 from snnjax.nir._file import read_graph
@@ -74,16 +73,18 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
         >>> list(graph.nodes)
         ['input', 'weights_0', 'neurons_0', 'weights_readout', 'neurons_readout', 'output']
     """
-    good = isinstance(network, Network)
-    check(good, "to_nir", "network", "be a network", repr(network)[:60], "Make it with snnjax.network(...)")
+    if not isinstance(network, Network):
+        actual = short_repr(network)
+        fail(f"to_nir: `network` must be a network, got {actual}. Make it with snnjax.network(...).")
     check_params("to_nir", params, network.layers, network.readout)
     _check_dt("to_nir", dt)
     check_choice("to_nir", "method", method, METHODS)
-    hint = "Pass those that quantise_network was given"
-    check(not any_quantised(params), "to_nir", "params", "have floating weights", "int8 weights", hint)
+    if any_quantised(params):
+        hint = "Pass those that quantise_network was given"
+        fail(f"to_nir: `params` must have floating-point weights, got int8. {hint}.")
     dtype = params.layers[0].weights.dtype
-    wide = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
-    return graph_of(network, params, Writing(float(dt), method, wide), {"dtype": jnp.dtype(dtype).name})
+    stored = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
+    return graph_of(network, params, Writing(float(dt), method, stored), {"dtype": jnp.dtype(dtype).name})
 
 
 def from_nir(
@@ -142,12 +143,14 @@ def from_nir(
     check_choice("from_nir", "writer", writer, tuple(CONVENTIONS))
     if isinstance(graph, str | os.PathLike):
         graph = read_graph(Path(graph))
-    good = isinstance(graph, nir.NIRGraph)
-    require(good, "be a nir.NIRGraph or the path of a file", repr(graph)[:60], "Read it with nir.read")
+    if not isinstance(graph, nir.NIRGraph):
+        actual = short_repr(graph)
+        fail(f"from_nir: `graph` must be a nir.NIRGraph or a path, got {actual}. Read it with nir.read.")
     convention, about = CONVENTIONS[writer], graph.metadata if isinstance(graph.metadata, dict) else {}
     dt = about.get("dt", convention.dt) if dt is None else dt
-    hint = "Pass the length of a step in the graph's unit of time, as in dt=1e-4"
-    check(dt is not None, "from_nir", "dt", "be given for a graph that does not hold it", None, hint)
+    if dt is None:
+        hint = "Pass the length of a step in the graph's unit of time, as in dt=1e-4"
+        fail(f"from_nir: `dt` must be given for a graph that does not hold it, got None. {hint}.")
     _check_dt("from_nir", dt)
     said = about.get("method", convention.method)
     check_choice("from_nir", "graph.metadata['method']", said, METHODS)
@@ -158,5 +161,5 @@ def from_nir(
 
 
 def _check_dt(op: str, dt: Any) -> None:
-    good = isinstance(dt, numbers.Real) and 0 < float(dt) < math.inf
-    check(good, op, "dt", "be a positive number", repr(dt), "Pass the length of a step, as in dt=1e-4")
+    if not (isinstance(dt, numbers.Real) and 0 < float(dt) < math.inf):
+        fail(f"{op}: `dt` must be a positive number, got {dt!r}. Pass the length of a step, as in dt=1e-4.")

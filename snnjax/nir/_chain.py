@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from snnjax.nir._check import refuse, require
+from snnjax._check import fail
 
 NEURONS = ("IF", "LIF", "CubaLIF", "I", "LI", "CubaLI", "Threshold")
 SPIKING = ("IF", "LIF", "CubaLIF", "Threshold")
@@ -46,28 +46,28 @@ def chain_of(graph: Any) -> Chain:
     """The stages of a graph from its Input to its Output."""
     nodes, edges = _inlined(graph, "", 0)
     for name, node in nodes.items():
-        known = type(node).__name__ in (*NEURONS, *_CONNECTIONS, *_ENDS)
-        hint = f"Replace it by nodes that are: {', '.join((*NEURONS, *_CONNECTIONS))}"
-        require(known, "hold nodes that networks here support", f"{type(node).__name__} ({name})", hint)
+        if type(node).__name__ not in (*NEURONS, *_CONNECTIONS, *_ENDS):
+            actual = f"{type(node).__name__} ({name})"
+            hint = f"Replace it by some of {', '.join((*NEURONS, *_CONNECTIONS))}"
+            fail(f"from_nir: `graph` must hold nodes that networks here support, got {actual}. {hint}.")
     for edge in edges:
         for name in edge:
-            require(
-                name in nodes,
-                "connect nodes that it holds",
-                f"an edge {edge}",
-                "Add the node, or remove the edge",
-            )
+            if name not in nodes:
+                hint = "Add the node, or remove the edge"
+                fail(f"from_nir: `graph` must connect nodes that it holds, got an edge {edge}. {hint}.")
     starts, ends = ([name for name, node in nodes.items() if type(node).__name__ == kind] for kind in _ENDS)
     for kind, found in zip(_ENDS, (starts, ends), strict=True):
-        hint = "Write networks of several apart" if found else "Add one"
-        require(len(found) == 1, f"have one {kind}", f"{len(found)}: {found}", hint)
+        if len(found) != 1:
+            hint = "Write each of the networks into a graph" if found else "Add it"
+            fail(f"from_nir: `graph` must have one {kind}, got {' and '.join(found) or 'none'}. {hint}.")
     stages = _walk(nodes, list(dict.fromkeys(edges)), starts[0], ends[0])
     return Chain(next(iter(nodes[starts[0]].input_type.values())), stages)
 
 
 def _inlined(graph: Any, prefix: str, depth: int) -> tuple[dict[str, Any], list[Edge]]:
     """All nodes and edges, with subgraphs replaced by their contents."""
-    require(depth < _MAX_DEPTH, f"nest at most {_MAX_DEPTH} subgraphs", "more", "Flatten it")
+    if not depth < _MAX_DEPTH:
+        fail(f"from_nir: `graph` must nest at most {_MAX_DEPTH} subgraphs, got more. Flatten it.")
     nodes: dict[str, Any] = {}
     edges: list[Edge] = [(prefix + str(a), prefix + str(b)) for a, b in graph.edges]
     for name, node in graph.nodes.items():
@@ -81,8 +81,9 @@ def _inlined(graph: Any, prefix: str, depth: int) -> tuple[dict[str, Any], list[
             for kind in _ENDS
         ]
         for kind, found in zip(_ENDS, ends, strict=True):
-            hint = "Write its nodes into the graph itself"
-            require(len(found) == 1, f"have one {kind} in the subgraph {full}", len(found), hint)
+            if len(found) != 1:
+                actual, hint = len(found), "Write its nodes into the graph itself"
+                fail(f"from_nir: `graph` must have one {kind} in the subgraph {full}, got {actual}. {hint}.")
         (first,), (last,) = ends
         entries = [b for a, b in inner_edges if a == first]
         exits = [a for a, b in inner_edges if b == last]
@@ -99,7 +100,11 @@ def _walk(nodes: dict[str, Any], edges: list[Edge], start: str, end: str) -> tup
     before: dict[str, list[str]] = {name: [a for a, b in edges if b == name] for name in nodes}
     seen, stages, connections, name = {start}, [], [], _only(after[start], start)
     while name != end:
-        require(name not in seen, "have no cycles except from neurons to themselves", f"one at {name}", _CUT)
+        if name in seen:
+            fail(
+                "from_nir: `graph` must have no cycles except from neurons to themselves, got one at "
+                f"{name}. {_CUT}."
+            )
         seen.add(name)
         step, back, onward = Step(name, nodes[name]), None, after[name]
         if step.kind in NEURONS:
@@ -111,14 +116,20 @@ def _walk(nodes: dict[str, Any], edges: list[Edge], start: str, end: str) -> tup
             connections.append(step)
         came_back = (back[-1].name if back else name) if back is not None else None
         others = [a for a in before[name] if a != came_back]
-        hint = "Write one path, and recurrence as neurons, Linear, and back to the same neurons"
-        require(len(others) == 1, "be one chain", f"{len(others)} edges to {name}, from {others}", hint)
+        if len(others) != 1:
+            actual = f"{len(others)} edges to {name}, from {others}"
+            hint = "Write one path, and recurrence as neurons, Linear, and back to the same neurons"
+            fail(f"from_nir: `graph` must be one chain, got {actual}. {hint}.")
         name = _only(onward, name)
     seen.add(end)
     lost = [name for name in nodes if name not in seen]
-    hint = "Connect or remove them"
-    require(not lost, "be one chain from Input to Output", f"{lost} outside it", hint)
-    require(len(before[end]) == 1, "be one chain", f"{len(before[end])} edges to {end}", "Write one path")
+    if lost:
+        actual = f"{' and '.join(lost)} outside it"
+        fail(
+            f"from_nir: `graph` must be one chain from Input to Output, got {actual}. Connect or remove them."
+        )
+    if len(before[end]) != 1:
+        fail(f"from_nir: `graph` must be one chain, got {len(before[end])} edges to {end}. Write one path.")
     return (*stages, Stage(tuple(connections), None, None)) if connections or not stages else tuple(stages)
 
 
@@ -127,9 +138,10 @@ _CUT = "Remove the edge, or let it lead from a Linear after neurons to the same 
 
 def _only(names: list[str], source: str) -> str:
     """The only successor."""
-    hint = "Write one path from Input to Output, and recurrence only after neurons"
     if len(names) != 1:
-        refuse("be one chain", f"{len(names)} edges from {source}", hint)
+        actual = f"{len(names) or 'no'} edges from {source}"
+        hint = "Write one path from Input to Output, and recurrence only after neurons"
+        fail(f"from_nir: `graph` must be one chain, got {actual}. {hint}.")
     return names[0]
 
 
@@ -143,13 +155,17 @@ def _recurrence(
         if way is None:
             onward.append(branch)
             continue
-        where = f"two from {neuron} to itself"
-        require(back is None, "have one recurrent path per layer", where, "Add their weights")
+        if back is not None:
+            actual = f"two from {neuron} to itself"
+            fail(
+                f"from_nir: `graph` must have one recurrent path per layer, got {actual}. Add their weights."
+            )
         for step in way:
-            alone = len(before[step.name]) == 1
-            expected = f"have separate recurrent weights after {neuron}"
-            actual = f"other edges to {step.name}: {before[step.name]}"
-            require(alone, expected, actual, f"Connect the input of {neuron} to it, not to {step.name}")
+            if len(before[step.name]) != 1:
+                expected = f"have separate recurrent weights after {neuron}"
+                actual = f"edges from {' and '.join(before[step.name])} to {step.name}"
+                hint = f"Connect the input of {neuron} to it, not to {step.name}"
+                fail(f"from_nir: `graph` must {expected}, got {actual}. {hint}.")
         back = way
     return back, onward
 

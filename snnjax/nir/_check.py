@@ -1,24 +1,14 @@
 """Errors of the NIR exchange, and checked numbers from graphs that others wrote."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from snnjax import _check
+from snnjax._check import MAX_SIZE, fail, plural, short_repr
+from snnjax.nir._layout import Shape, channels_first, from_channels_first
 
 # A file may declare any length: sizes beyond any machine are rejected before allocation.
-MAX_NEURONS = _check.MAX_SIZE
-
-
-def refuse(expected: str, actual: object, hint: str) -> NoReturn:
-    """Raise the error that says what is wrong with a graph."""
-    _check.fail("from_nir", "graph", expected, actual, hint)
-
-
-def require(condition: Any, expected: str, actual: object, hint: str) -> None:
-    """Raise the error unless `condition` holds."""
-    if not condition:
-        refuse(expected, actual, hint)
+MAX_NEURONS = MAX_SIZE
 
 
 def numbers(name: str, node: Any, field: str) -> np.ndarray:
@@ -29,21 +19,36 @@ def numbers(name: str, node: Any, field: str) -> np.ndarray:
     except (TypeError, ValueError):
         array = None
     if array is None:
-        refuse(f"hold numbers in {name}.{field}", repr(value)[:80], "Write them as an array")
-    good = bool(np.isfinite(array).all())
-    count = f"{int((~np.isfinite(array)).sum())} that are not"
-    require(good, f"hold finite numbers in {name}.{field}", count, "Train or export it again")
+        actual = short_repr(value)
+        fail(f"from_nir: `graph` must hold numbers in {name}.{field}, got {actual}. Write them as an array.")
+    if not np.isfinite(array).all():
+        actual, hint = array[~np.isfinite(array)][0], "Train or export it again"
+        fail(f"from_nir: `graph` must hold finite numbers in {name}.{field}, got {actual}. {hint}.")
     return array
 
 
-def whole(name: str, node: Any, field: str, count: int, least: int) -> tuple[int, ...]:
+def per_neuron(name: str, node: Any, field: str, shape: Shape) -> np.ndarray:
+    """A field of a node as one value per neuron, in our order."""
+    given = numbers(name, node, field)
+    values = from_channels_first(given, shape)
+    if values is None:
+        expected = f"have values of shape {list(channels_first(shape))} in {name}.{field}"
+        hint = "Write one value per neuron, or one for all"
+        fail(f"from_nir: `graph` must {expected}, got {list(given.shape)}. {hint}.")
+    return values
+
+
+def integers(name: str, node: Any, field: str, count: int, least: int) -> tuple[int, ...]:
     """A field of integers, one per axis; a single number stands for all axes."""
     array = numbers(name, node, field)
     good = (
         array.size in (1, count) and (array == array.round()).all() and (np.abs(array) <= MAX_NEURONS).all()
     )
     good = good and (array >= least).all()
-    expected = f"hold {count} integers of at least {least} in {name}.{field}"
-    require(good, expected, array.tolist(), "Write one per spatial axis")
+    if not good:
+        expected = f"hold {plural(count, 'integer')} of at least {least} in {name}.{field}"
+        actual = short_repr(array.tolist())
+        hint = "Write one per spatial axis" if count > 1 else "Write an integer"
+        fail(f"from_nir: `graph` must {expected}, got {actual}. {hint}.")
     each = np.broadcast_to(array.reshape(-1), (count,))
     return tuple(int(number) for number in each)

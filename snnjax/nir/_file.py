@@ -5,29 +5,34 @@ from typing import Any
 
 import numpy as np
 
+from snnjax._check import fail
 from snnjax.data._hdf5 import heap_damage, read_blocks
-from snnjax.nir._check import refuse, require
 
-_WAY_OUT = "Write it with nir.write"
+_HINT = "Write it with nir.write"
 
 
 def read_graph(path: Path) -> Any:
     """Read the graph in a file."""
     import nir
 
-    require(path.is_file(), "be the path of a .nir file", repr(str(path)), "Correct the path")
+    if not path.is_file():
+        fail(f"from_nir: `graph` must be the path of a .nir file, got {str(path)!r}. Correct the path.")
     damage = heap_damage(path)
-    require(damage is None, "be a valid .nir file", damage, _WAY_OUT)
+    if damage is not None:
+        fail(f"from_nir: `graph` must be a valid .nir file, got {damage}. {_HINT}.")
     try:
         (block,) = read_blocks(path, "arrays")
         content = _nested(block)
     except ValueError as error:
-        refuse("be a valid .nir file", str(error), _WAY_OUT)
+        fail(f"from_nir: `graph` must be a valid .nir file, got {error}. {_HINT}.")
     try:
         return nir.dict2NIRNode({**content["node"], "type_check": False})
     except Exception as error:  # nir raises AssertionError, KeyError, TypeError and more
-        text = f"{type(error).__name__}: {error}"[:200]
-        refuse("hold nodes as nir writes them", text, "Write it with nir.write, of version 1.0.8 or newer")
+        text = f"{type(error).__name__}: {error}"[:200].strip(": ")
+        fail(
+            f"from_nir: `graph` must hold nodes as nir writes them, got {text}. Write it with nir.write, "
+            "of version 1.0.8 or newer."
+        )
 
 
 def _nested(block: dict[str, np.ndarray]) -> dict[str, Any]:

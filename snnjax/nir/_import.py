@@ -8,14 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from snnjax._check import fail
 from snnjax._network import Network, network
 from snnjax._network.connections import Convolve
 from snnjax._network.delays import Delays
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec, layer
 from snnjax.neurons import LeakyIntegratorParams, leaky_integrator
 from snnjax.nir._chain import SPIKING, Chain, Stage, Step
-from snnjax.nir._check import MAX_NEURONS, refuse, require
+from snnjax.nir._check import MAX_NEURONS
 from snnjax.nir._layout import Shape, channels_last, per_channel
+from snnjax.nir._metadata import refuse_metadata
 from snnjax.nir._read_connections import Front, Signal, delays_of, front_of
 from snnjax.nir._read_neurons import Cell, Reading, cell_of
 from snnjax.nir._time import raw_of_leak
@@ -33,13 +35,13 @@ def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, Net
     stages = _with_thresholds(chain.stages)
     for index, (stage, threshold) in enumerate(stages):
         is_last = index + 1 == len(stages)
-        own, spec, signal = _stage(stage, threshold, signal, reading, is_last)
-        items += own[:-1]
-        params.append(own[-1])
+        arrays, spec, signal = _stage(stage, threshold, signal, reading, is_last)
+        items += arrays[:-1]
+        params.append(arrays[-1])
         items.append(spec)
     spikes = [isinstance(spec, LayerSpec) for spec in items]
-    hint = "Put LIF neurons before the last ones"
-    require(any(spikes), "hold spiking neurons", "none", hint)
+    if not any(spikes):
+        fail("from_nir: `graph` must hold spiking neurons, got none. Put LIF neurons before the last ones.")
     specs, readout = items[:-1], items[-1]
     made = network(shape, specs, readout)
     cast = jax.tree.map(lambda array: jnp.asarray(array, dtype), params)
@@ -58,9 +60,9 @@ def _input_shape(chain: Chain) -> Shape:
     axes = _AXES.get(first[0].kind, 3) if first else 3
     if len(shape) == axes + 1:
         shape = shape[1:]
-    good = 1 <= len(shape) <= 3 and all(length > 0 for length in shape) and math.prod(shape) <= MAX_NEURONS
-    expected = "have an Input of the shape [neurons], [channels, length] or [channels, height, width]"
-    require(good, expected, given, "Write it without batch and time")
+    if not (1 <= len(shape) <= 3 and all(length > 0 for length in shape) and math.prod(shape) <= MAX_NEURONS):
+        expected = "have an Input of shape [neurons], [channels, length] or [channels, height, width]"
+        fail(f"from_nir: `graph` must {expected}, got {given}. Write it without batch and time.")
     return channels_last(shape)
 
 
@@ -76,9 +78,11 @@ def _with_thresholds(stages: tuple[Stage, ...]) -> list[tuple[Stage, Step | None
             and before.neuron is not None
             and before.neuron.kind in ("I", "LI", "CubaLI")
         ):
-            require(
-                before.recurrent is None, "feed spikes back", before.neuron.name, "Start at the Threshold"
-            )
+            if before.recurrent is not None:
+                fail(
+                    f"from_nir: `graph` must feed spikes back, got {before.neuron.name}. Start at the "
+                    "Threshold."
+                )
             found[-1] = (before._replace(recurrent=stage.recurrent), stage.neuron)
         else:
             found.append((stage, None))
@@ -102,9 +106,11 @@ def _stage(
     if stage.neuron.kind in SPIKING or threshold is not None:
         params, spec = _layer(stage, front, cell, reading, is_last)
         return [*front.items, params], spec, front.signal
-    good = is_last and stage.recurrent is None
-    hint = "Write spiking neurons, or a Threshold directly after it"
-    require(good, "have non-spiking neurons only at its end, and none that feed back", name, hint)
+    if not is_last or stage.recurrent is not None:
+        fail(
+            "from_nir: `graph` must have non-spiking neurons only at its end, and none that feed back, got "
+            f"{name}. Write spiking neurons, or a Threshold directly after it."
+        )
     return [*front.items, _readout_params(front, cell)], _readout(front, cell, name), front.signal
 
 
@@ -116,10 +122,14 @@ def _nothing(front: Front) -> Cell:
 
 def _readout(front: Front, cell: Cell, name: str) -> ReadoutSpec:
     if isinstance(front.connection, Convolve):
-        hint = "Put a Flatten and an Affine before it"
-        refuse(f"have dense weights before {name}, which does not spike", "a convolution", hint)
-    plain = front.delays is None
-    require(plain, f"have no delays before {name}", "a Delay", "Put spiking neurons after it")
+        fail(
+            f"from_nir: `graph` must have dense weights before {name}, which does not spike, got a "
+            "convolution. Put a Flatten and an Affine before it."
+        )
+    if front.delays is not None:
+        fail(
+            f"from_nir: `graph` must have no delays before {name}, got a Delay. Put spiking neurons after it."
+        )
     return ReadoutSpec(front.connection, cell.neuron, front.bias is not None)
 
 
@@ -133,7 +143,7 @@ def _layer(
     stage: Stage, front: Front, cell: Cell, reading: Reading, is_last: bool
 ) -> tuple[LayerParams, LayerSpec]:
     assert stage.neuron is not None
-    name, shape, facts = stage.neuron.name, front.signal.shape, cell.facts
+    shape, facts = front.signal.shape, cell.facts
     recurrent, bias, raw_back, delays = _recurrence(stage, front, cell, reading)
     of_channels = jax.tree.map(lambda array: _of_channels(array, shape), cell.params)
     by_channel = all(array is not None for array in jax.tree.leaves(of_channels, is_leaf=lambda x: x is None))
@@ -143,7 +153,7 @@ def _layer(
     weights: Any = front.weights
     if delays is not None and raw is None:
         raw = np.full(1, _RAW_NO_DELAY)
-    own = None if delays is None else Delays(raw, raw_back if recurrent is not None else None)
+    layer_delays = None if delays is None else Delays(raw, raw_back if recurrent is not None else None)
     options = {"recurrent": recurrent is not None, "bias": bias is not None, "per_channel": by_channel}
     try:
         capacity, second = (None if is_last else facts.get(key) for key in ("capacity", "second_threshold"))
@@ -156,9 +166,8 @@ def _layer(
             **options,
         )
     except (TypeError, ValueError) as error:
-        hint = "Remove metadata['snnjax'] of this node"
-        refuse(f"hold what to_nir wrote in the metadata of {name}", str(error), hint)
-    return LayerParams(weights, bias, recurrent, neuron, own), spec
+        refuse_metadata(stage.neuron.name, error)
+    return LayerParams(weights, bias, recurrent, neuron, layer_delays), spec
 
 
 def _of_channels(array: np.ndarray, shape: Shape) -> np.ndarray | None:
@@ -177,28 +186,27 @@ def _recurrence(stage: Stage, front: Front, cell: Cell, reading: Reading) -> Any
     way, name, delays = stage.recurrent, stage.neuron.name, front.delays
     if way is None:
         return None, front.bias, None, delays
-    flat = len(front.signal.shape) == 1
-    actual = list(front.signal.shape)
-    require(
-        flat,
-        f"only feed back neurons with one axis at {name}",
-        actual,
-        "Write a Flatten and an Affine before it",
-    )
+    if len(front.signal.shape) != 1:
+        fail(
+            f"from_nir: `graph` must have neurons with one axis at {name}, which feed back, got "
+            f"{list(front.signal.shape)}. Write a Flatten and an Affine before it."
+        )
     raw_back = None
     if way and way[0].kind == "Delay":
-        own, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
-        same = delays is None or delays == own
+        delays_back, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
         # Both paths share one longest delay.
-        require(
-            same, f"delay both paths to {name} alike", f"{way[0].name}", "Give both the same longest delay"
-        )
-        way, delays = way[1:], own
+        if delays not in (None, delays_back):
+            fail(
+                f"from_nir: `graph` must have one longest delay on both paths to {name}, "
+                f"got another in {way[0].name}. Give both the same longest delay."
+            )
+        way, delays = way[1:], delays_back
     elif delays is not None:
         raw_back = np.full(1, _RAW_NO_DELAY)
     back = front_of(way, name, front.signal, reading.dt).scaled(name, cell.scale, None)
-    fits = back.weights.shape == (front.signal.shape[0],) * 2 and back.delays is None
-    require(fits, f"feed {name} back to as many neurons", list(back.weights.shape), "Make the weights square")
+    if not (back.weights.shape == (front.signal.shape[0],) * 2 and back.delays is None):
+        actual = f"weights {list(back.weights.shape)}"
+        fail(f"from_nir: `graph` must feed {name} back to itself, got {actual}. Make the weights square.")
     bias = front.bias
     if back.bias is not None and back.bias.any():
         bias = back.bias if bias is None else bias + back.bias

@@ -5,13 +5,15 @@ change the node but not the metadata: an array is only used if it still agrees w
 """
 
 import json
-from typing import Any
+import re
+from typing import Any, NoReturn
 
 import numpy as np
 
-from snnjax.nir._check import refuse
+from snnjax._check import fail, short_repr
 
 _KEY = "snnjax"
+_ERROR = re.compile(r".*`(.+)` must .*, got (.+)", re.DOTALL)
 
 
 def written(facts: dict[str, Any], **arrays: Any) -> dict[str, Any]:
@@ -31,9 +33,16 @@ def facts_of(name: str, node: Any) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
-        hint = f"Remove metadata[{_KEY!r}] of this node"
-        refuse(f"hold what to_nir wrote in the metadata of {name}", repr(text)[:60], hint)
+        refuse_metadata(name, short_repr(text))
     return facts
+
+
+def refuse_metadata(name: str, actual: object) -> NoReturn:
+    """Raise the error for metadata of a node that `to_nir` did not write."""
+    expected = f"hold what to_nir wrote in the metadata of {name}"
+    # Of the error of a function that was called with them, what is wrong: "name = 'none'".
+    reason = _ERROR.sub(r"\1 = \2", str(actual).split(". ")[0])
+    fail(f"from_nir: `graph` must {expected}, got {reason}. Remove its metadata[{_KEY!r}].")
 
 
 def array_of(node: Any, key: str) -> np.ndarray | None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from snnjax._check import fail
 from snnjax._network.connections import (
     Convolve,
     Dense,
@@ -21,11 +22,10 @@ from snnjax._network.connections import (
 )
 from snnjax._network.delays import LONGEST_DELAY, Axonal, axonal
 from snnjax.nir._chain import Step
-from snnjax.nir._check import MAX_NEURONS, numbers, refuse, require, whole
+from snnjax.nir._check import MAX_NEURONS, integers, numbers, per_neuron
 from snnjax.nir._layout import (
     Shape,
     channels_first,
-    from_channels_first,
     per_channel,
     rows_from_channels_first,
 )
@@ -75,8 +75,11 @@ class Front(NamedTuple):
             return None
         each = per_channel(values, self.signal.shape)
         if each is None:
-            hint = "Use the same for all neurons of a channel, or put a Flatten and an Affine before"
-            refuse(f"scale or shift {name} after a convolution by channels", "neurons that differ", hint)
+            fail(
+                f"from_nir: `graph` must scale or shift {name} after a convolution by channels, got "
+                "neurons that differ. Use the same for all neurons of a channel, or put a Flatten and an "
+                "Affine before."
+            )
         return each
 
 
@@ -113,13 +116,15 @@ class _Builder:
         return front._replace(delays=self.delays, raw_delays=raw)
 
     def _delay(self, step: Step) -> None:
-        good = self.front is None and not self.items and self.factor is None and self.delays is None
-        hint = "Put it directly after the neurons whose spikes it delays"
-        require(good, "delay spikes, before any weights or pools", f"{step.name} after them", hint)
+        if self.items or any(part is not None for part in (self.front, self.factor, self.delays)):
+            hint = "Put it directly after the neurons whose spikes it delays"
+            fail(
+                f"from_nir: `graph` must have {step.name} before weights and pools, got it after them. {hint}."
+            )
         self.delays, self.raw_delays = delays_of(step, self.signal.shape, self.dt)
 
     def _scale(self, step: Step) -> None:
-        factor = _values(step, "scale", self.signal.shape)
+        factor = per_neuron(step.name, step.node, "scale", self.signal.shape)
         if self.front is not None:
             self.front = self.front.scaled(step.name, factor, None)
             return
@@ -128,24 +133,28 @@ class _Builder:
     def _flatten(self, step: Step) -> None:
         axes = 1 if self.signal.is_flat else len(self.signal.shape)
         (start,), (end,) = (
-            whole(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim")
+            integers(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim")
         )
-        good = axes == 1 or (start % axes == 0 and end in (-1, axes - 1))
-        hint = "NIR counts axes without the batch: write start_dim=0, end_dim=-1"
-        expected = f"flatten all {axes} axes in {step.name}"
-        require(good, expected, f"start_dim={start}, end_dim={end}", hint)
+        if axes > 1 and (start % axes > 0 or end not in (-1, axes - 1)):
+            fail(
+                f"from_nir: `graph` must flatten all {axes} axes in {step.name}, got start_dim={start}, "
+                f"end_dim={end}. NIR counts axes without the batch: write start_dim=0, end_dim=-1."
+            )
         self.signal = self.signal._replace(is_flat=True)
 
     def _pool(self, step: Step) -> None:
         shape = self._image(step, 3)
         window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
-        padding = whole(step.name, step.node, "padding", 2, 0)
-        good = window == strides and padding == (0, 0)
-        hint = "Pool adjacent windows, or write a convolution"
-        actual = f"kernel_size={window}, stride={strides}, padding={padding}"
-        require(good, f"pool windows that neither overlap nor are padded in {step.name}", actual, hint)
-        fits = all(size <= length for size, length in zip(window, shape, strict=False))
-        require(fits, f"have windows in {step.name} within {shape[:2]}", window, "Pool less")
+        padding = integers(step.name, step.node, "padding", 2, 0)
+        if window != strides or padding != (0, 0):
+            fail(
+                f"from_nir: `graph` must pool windows that neither overlap nor are padded in {step.name}, "
+                f"got kernel_size={window}, stride={strides}, padding={padding}. Pool adjacent windows, or "
+                "write a convolution."
+            )
+        if any(size > length for size, length in zip(window, shape, strict=False)):
+            expected = f"have windows in {step.name} of at most {shape[:2]}"
+            fail(f"from_nir: `graph` must {expected}, got {window}. Pool less.")
         self.signal = Signal((shape[0] // window[0], shape[1] // window[1], shape[2]))
         if self.factor is not None:
             self.factor = self._pooled_factor(step, shape)
@@ -155,23 +164,24 @@ class _Builder:
         assert self.factor is not None
         each = per_channel(self.factor, shape)
         if each is None:
-            refuse(f"scale by channels before {step.name}", "pixels that differ", "Scale after the pool")
+            actual = "pixels that differ"
+            fail(
+                f"from_nir: `graph` must scale by channels before {step.name}, got {actual}. Scale after it."
+            )
         return np.resize(each, math.prod(self.signal.shape))
 
     def _dense(self, step: Step) -> None:
         shape, is_flat = self.signal
-        hint = "Put a Flatten with start_dim=0 before it"
-        require(
-            len(shape) == 1 or is_flat,
-            f"have one axis before {step.name}",
-            list(channels_first(shape)),
-            hint,
-        )
+        if len(shape) > 1 and not is_flat:
+            actual, hint = list(channels_first(shape)), "Put a Flatten with start_dim=0 before it"
+            fail(f"from_nir: `graph` must have one axis before {step.name}, got {actual}. {hint}.")
         given = numbers(step.name, step.node, "weight")
         inputs = math.prod(shape)
-        good = given.ndim == 2 and given.shape[1] == inputs and given.shape[0] > 0
-        expected = f"have weights [outputs, inputs] = [any, {inputs}] in {step.name}"
-        require(good, expected, list(given.shape), "Match the shapes of its neighbours")
+        if given.ndim != 2 or given.shape[1] != inputs or given.shape[0] == 0:
+            fail(
+                f"from_nir: `graph` must have weights [outputs, inputs] = [any, {inputs}] in {step.name}, "
+                f"got {list(given.shape)}. Match the shapes of its neighbours."
+            )
         weights, bias = rows_from_channels_first(given.T, shape), _bias(step, given.shape[0])
         signal = Signal((given.shape[0],))
         if self.front is not None:
@@ -187,9 +197,9 @@ class _Builder:
     def _compose(self, step: Step, weights: np.ndarray, bias: np.ndarray | None, signal: Signal) -> None:
         """Consecutive weights are multiplied."""
         assert self.front is not None
-        hint = "Put neurons between them"
-        good = isinstance(self.front.connection, Dense)
-        require(good, f"have neurons before {step.name}", "a convolution", hint)
+        if not isinstance(self.front.connection, Dense):
+            hint = "Put neurons between them"
+            fail(f"from_nir: `graph` must have neurons before {step.name}, got a convolution. {hint}.")
         before = self.front.bias
         total = None if before is None and bias is None else np.zeros(signal.shape)
         total = total if total is None or before is None else total + before @ weights
@@ -201,27 +211,32 @@ class _Builder:
     def _convolve(self, step: Step) -> None:
         space = int(step.kind[4])
         shape = self._image(step, space + 1)
-        require(self.front is None, f"have neurons before {step.name}", "weights", "Put neurons between them")
+        if self.front is not None:
+            hint = "Put neurons between them"
+            fail(f"from_nir: `graph` must have neurons before {step.name}, got weights. {hint}.")
         weights = numbers(step.name, step.node, "weight")
-        (groups,) = whole(step.name, step.node, "groups", 1, 1)
+        (groups,) = integers(step.name, step.node, "groups", 1, 1)
         good = weights.ndim == space + 2 and weights.shape[1] * groups == shape[-1]
         good = good and weights.size > 0 and weights.shape[0] % groups == 0
         axes = ", height, width" if space == 2 else ", length"
-        expected = f"have weights [outputs, {shape[-1]} / {groups} groups{axes}] in {step.name}"
-        require(good, expected, list(weights.shape), "Match the shapes of its neighbours")
-        strides = whole(step.name, step.node, "stride", space, 1)
-        dilation = whole(step.name, step.node, "dilation", space, 1)
-        dilated = all(number == 1 for number in dilation)
-        require(dilated, f"have a dilation of 1 in {step.name}", dilation, "Write zeros between the weights")
+        if not good:
+            fail(
+                f"from_nir: `graph` must have weights [outputs, {shape[-1]} / {groups} groups{axes}] in "
+                f"{step.name}, got {list(weights.shape)}. Match the shapes of its neighbours."
+            )
+        strides = integers(step.name, step.node, "stride", space, 1)
+        dilation = integers(step.name, step.node, "dilation", space, 1)
+        if any(number != 1 for number in dilation):
+            hint = "Write zeros between the weights"
+            fail(f"from_nir: `graph` must have a dilation of 1 in {step.name}, got {dilation}. {hint}.")
         padding = _padding(step, space, strides)
         kernel, channels = weights.shape[2:], weights.shape[0]
         padded = (
             shape[:-1] if padding == "same" else [n + sum(p) for n, p in zip(shape, padding, strict=False)]
         )
-        fits = all(size <= length for size, length in zip(kernel, padded, strict=True))
-        require(
-            fits, f"have a kernel in {step.name} within the padded {list(padded)}", list(kernel), "Pad more"
-        )
+        if any(size > length for size, length in zip(kernel, padded, strict=True)):
+            expected = f"have a kernel in {step.name} of at most the padded {list(padded)}"
+            fail(f"from_nir: `graph` must {expected}, got {list(kernel)}. Pad more.")
         lengths = (
             shape[:-1]
             if padding == "same"
@@ -231,14 +246,19 @@ class _Builder:
 
     def _set_convolution(self, step: Step, weights: np.ndarray, geometry: Any, shape: Shape) -> None:
         (kernel, strides, padding, groups), channels = geometry, shape[-1]
-        require(math.prod(shape) <= MAX_NEURONS, f"make at most {MAX_NEURONS} neurons", shape, "Pad less")
-        own = np.moveaxis(weights, (0, 1), (-1, -2))
+        if math.prod(shape) > MAX_NEURONS:
+            fail(
+                f"from_nir: `graph` must make at most {MAX_NEURONS} neurons, got {math.prod(shape)}. Pad less."
+            )
+        kernels = np.moveaxis(weights, (0, 1), (-1, -2))
         if self.factor is not None:
             each = per_channel(self.factor, self.signal.shape)
             if each is None or groups > 1:
-                hint = "Scale after the convolution"
-                refuse(f"scale by channels before {step.name}", "another Scale", hint)
-            own, self.factor = own * each[:, None], None
+                actual = "another Scale"
+                fail(
+                    f"from_nir: `graph` must scale by channels before {step.name}, got {actual}. Scale after it."
+                )
+            kernels, self.factor = kernels * each[:, None], None
         options = {"padding": padding, "groups": groups}
         if len(kernel) == 1:
             connection = conv1d(channels, kernel[0], strides=strides[0], **options)
@@ -246,20 +266,17 @@ class _Builder:
             connection = conv2d(channels, (kernel[0], kernel[1]), strides=(strides[0], strides[1]), **options)
         bias = _bias(step, channels)
         kept = None if facts_of(step.name, step.node).get("bias") is False and not np.any(bias) else bias
-        self.front = Front(tuple(self.items), connection, own, kept, Signal(shape))
+        self.front = Front(tuple(self.items), connection, kernels, kept, Signal(shape))
 
     def _image(self, step: Step, axes: int) -> Shape:
         """The shape before a node that needs pixels."""
         shape, is_flat = self.signal
-        good = len(shape) == axes and not is_flat and self.front is None
-        names = "[channels, height, width]" if axes == 3 else "[channels, length]"
-        actual = (
-            "weights"
-            if self.front is not None
-            else list((math.prod(shape),) if is_flat else channels_first(shape))
-        )
-        hint = "Set it in the Input, and put neurons after other weights"
-        require(good, f"have {names} before {step.name}", actual, hint)
+        if len(shape) != axes or is_flat or self.front is not None:
+            expected = "channels, height, width" if axes == 3 else "channels, length"
+            actual = [math.prod(shape)] if is_flat else list(channels_first(shape))
+            actual = actual if self.front is None else "weights"
+            hint = "Set it in the Input, and put neurons after other weights"
+            fail(f"from_nir: `graph` must have axes [{expected}] before {step.name}, got {actual}. {hint}.")
         return shape
 
     def _identity(self, name: str) -> Front:
@@ -274,11 +291,13 @@ class _Builder:
             weights = each.reshape((1,) * space + (1, shape[-1]))
             return Front(tuple(self.items), connection, weights, None, self.signal)
         hint = "Put an Affine or a convolution before it"
-        expected = f"have weights before {name}, or at most {_MAX_IDENTITY} neurons"
-        require(factor.size <= _MAX_IDENTITY, expected, factor.size, hint)
+        if factor.size > _MAX_IDENTITY:
+            expected = f"have weights before {name}, or at most {_MAX_IDENTITY} neurons"
+            fail(f"from_nir: `graph` must {expected}, got {factor.size}. {hint}.")
         connection = dense(factor.size, mask=np.eye(factor.size, dtype=bool))
         items = (*self.items, flatten()) if len(shape) > 1 else tuple(self.items)
-        require(len(shape) == 1, f"scale by channels before {name}", "pixels that differ", hint)
+        if len(shape) != 1:
+            fail(f"from_nir: `graph` must scale by channels before {name}, got pixels that differ. {hint}.")
         return Front(items, connection, np.diag(factor), None, self.signal)
 
 
@@ -292,21 +311,23 @@ def front_of(steps: tuple[Step, ...], name: str, signal: Signal, dt: float) -> F
 
 def delays_of(step: Step, shape: Shape, dt: float) -> tuple[Axonal, np.ndarray]:
     """The axonal delays of a node, and their raw parameters: as `to_nir` wrote them, else one per neuron."""
-    steps = _values(step, "delay", shape) / dt
-    good, hint = bool((steps >= 0).all()), "Use times in the unit of dt"
-    require(good, f"have delays of at least 0 in {step.name}", float(np.min(steps)), hint)
+    steps = per_neuron(step.name, step.node, "delay", shape) / dt
+    if not (steps >= 0).all():
+        actual, hint = float(np.min(steps)), "Write times after which spikes arrive"
+        fail(f"from_nir: `graph` must have delays of at least 0 in {step.name}, got {actual}. {hint}.")
     close = functools.partial(np.isclose, rtol=_RELATIVE_TOLERANCE, atol=_STEP_TOLERANCE)
     is_whole = bool(close(steps, steps.round()).all())
     last = float(np.max(steps))
     longest = max(round(last) if close(last, round(last)) else math.ceil(last), 1)
-    expected = f"have delays of at most {LONGEST_DELAY} steps in {step.name}"
-    require(longest <= LONGEST_DELAY, expected, longest, "Choose a longer dt")
+    if longest > LONGEST_DELAY:
+        expected = f"have delays of at most {LONGEST_DELAY} steps in {step.name}"
+        fail(f"from_nir: `graph` must {expected}, got {longest}. Choose a longer dt.")
     facts, kept = facts_of(step.name, step.node), array_of(step.node, "raw_delay")
-    own = _axonal(facts)
-    if own is not None and kept is not None and kept.size in (1, shape[-1], steps.size):
-        there = np.asarray(own.steps(jnp.asarray(kept, jnp.float32), shape), np.float64)
+    stored = _axonal(facts)
+    if stored is not None and kept is not None and kept.size in (1, shape[-1], steps.size):
+        there = np.asarray(stored.steps(jnp.asarray(kept, jnp.float32), shape), np.float64)
         if close(there, steps).all():
-            return own, kept
+            return stored, kept
     share = np.clip((steps.round() if is_whole else steps) / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
     # Integer delays stay fixed integers: learnable delays are never exactly 0.
     return axonal(longest, learn=not is_whole), raw_of_leak(1 - share)
@@ -324,25 +345,20 @@ def _axonal(facts: dict[str, Any]) -> Axonal | None:
 
 
 def _pair(step: Step, field: str) -> tuple[int, int]:
-    first, second = whole(step.name, step.node, field, 2, 1)
+    first, second = integers(step.name, step.node, field, 2, 1)
     return first, second
-
-
-def _values(step: Step, field: str, shape: Shape) -> np.ndarray:
-    given = numbers(step.name, step.node, field)
-    values = from_channels_first(given, shape)
-    if values is None:
-        expected = f"have {list(channels_first(shape))} values in {step.name}.{field}"
-        refuse(expected, list(given.shape), "Write one value per neuron, or one for all")
-    return values
 
 
 def _bias(step: Step, outputs: int) -> np.ndarray | None:
     if getattr(step.node, "bias", None) is None:
         return None
     bias = numbers(step.name, step.node, "bias")
-    good = bias.shape == (outputs,)
-    require(good, f"have {outputs} values in {step.name}.bias", list(bias.shape), "Write one per output")
+    if bias.shape != (outputs,):
+        expected, actual = (
+            f"have values of shape [outputs] = [{outputs}] in {step.name}.bias",
+            list(bias.shape),
+        )
+        fail(f"from_nir: `graph` must {expected}, got {actual}. Write one value per output.")
     return bias
 
 
@@ -350,10 +366,10 @@ def _padding(step: Step, space: int, strides: tuple[int, ...]) -> Any:
     given = step.node.padding
     given = given.decode() if isinstance(given, bytes) else given
     if not isinstance(given, str):
-        each = whole(step.name, step.node, "padding", space, 0)
+        each = integers(step.name, step.node, "padding", space, 0)
         return tuple((number, number) for number in each)
-    good = given == "valid" or (given == "same" and all(number == 1 for number in strides))
-    actual = f"{given!r} with strides {strides}"
-    hint = "Write the number of zeros that pad each axis"
-    require(good, f"be padded by 'valid', numbers, or 'same' without strides in {step.name}", actual, hint)
+    if given != "valid" and (given != "same" or any(number != 1 for number in strides)):
+        expected = f"pad by numbers, 'valid', or 'same' without strides in {step.name}"
+        hint = "Write the number of zeros that pad each axis"
+        fail(f"from_nir: `graph` must {expected}, got {given!r} with strides {strides}. {hint}.")
     return "same" if given == "same" else ((0, 0),) * space

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax import neurons, surrogates
+from snnjax._check import fail
 from snnjax.neurons import Neuron
 from snnjax.nir._chain import Step
-from snnjax.nir._check import numbers, refuse, require
+from snnjax.nir._check import per_neuron
 from snnjax.nir._conventions import Convention
-from snnjax.nir._layout import Shape, channels_first, from_channels_first
-from snnjax.nir._metadata import array_of, facts_of
+from snnjax.nir._layout import Shape
+from snnjax.nir._metadata import array_of, facts_of, refuse_metadata
 from snnjax.nir._time import leak_of, leak_of_raw, raw_of_leak, tau_of
 
 # Gains this close to 1 are 1: writers compute them in float32 from time constants, with errors of a few times 1.2e-7.
@@ -51,25 +52,20 @@ class _Fields(NamedTuple):
 
     def get(self, field: str) -> np.ndarray:
         """One value per neuron."""
-        name, node = self.step.name, self.step.node
-        values = numbers(name, node, field)
-        fitting = from_channels_first(values, self.shape)
-        if fitting is None:
-            hint = "Write one value per neuron, or one for all"
-            expected = f"have {list(channels_first(self.shape))} values in {name}.{field}"
-            refuse(expected, list(values.shape), hint)
-        return fitting
+        return per_neuron(self.step.name, self.step.node, field, self.shape)
 
     def leak(self, field: str) -> np.ndarray:
         """The fraction lost per step, from a time constant."""
         tau, reading = self.get(field), self.reading
         where = f"{self.step.name}.{field}"
-        hint = "Use the same unit for time constants and dt"
-        require((tau > 0).all(), f"have time constants above 0 in {where}", float(np.min(tau)), hint)
+        if not (tau > 0).all():
+            actual, hint = float(np.min(tau)), "Write them in the unit of dt"
+            fail(f"from_nir: `graph` must have time constants above 0 in {where}, got {actual}. {hint}.")
         leak = leak_of(tau, reading.dt, reading.method)
-        expected = f"have time constants of at least dt = {reading.dt:g} in {where}"
-        fits = (leak <= 1 + _GAIN_TOLERANCE).all()
-        require(fits, expected, float(np.min(tau)), "Choose a shorter dt, or method='exact'")
+        if not (leak <= 1 + _GAIN_TOLERANCE).all():
+            expected = f"have time constants of at least dt = {reading.dt:g} in {where}"
+            hint = "Choose a shorter dt, or method='exact'"
+            fail(f"from_nir: `graph` must {expected}, got {float(np.min(tau))}. {hint}.")
         return np.minimum(leak, 1.0)
 
     def raw(self, leak: np.ndarray, field: str, key: str) -> np.ndarray:
@@ -77,8 +73,8 @@ class _Fields(NamedTuple):
         kept = array_of(self.step.node, key)
         if kept is not None and kept.ndim == 1 and kept.size in (1, self.shape[-1], leak.size):
             full = np.resize(kept, leak.shape)
-            own = tau_of(leak_of_raw(full), self.reading.dt, self.reading.method)
-            if np.allclose(own, self.get(field), rtol=_TAU_TOLERANCE, atol=0):
+            tau = tau_of(leak_of_raw(full), self.reading.dt, self.reading.method)
+            if np.allclose(tau, self.get(field), rtol=_TAU_TOLERANCE, atol=0):
                 return kept.reshape(()) if kept.size == 1 and not self.argument("per_neuron", True) else kept
         return raw_of_leak(leak)
 
@@ -87,7 +83,7 @@ class _Fields(NamedTuple):
         arguments = self.facts.get("arguments")
         return arguments.get(name, default) if isinstance(arguments, dict) else default
 
-    def switches(self, make: Any, **own: Any) -> Neuron:
+    def switches(self, make: Any, **fixed: Any) -> Neuron:
         """The neuron, with switches from the metadata and from the graph itself."""
         known = set(inspect.signature(make).parameters)
         held: Any = self.facts.get("arguments")
@@ -96,10 +92,9 @@ class _Fields(NamedTuple):
         try:
             if "surrogate" in given:
                 given["surrogate"] = surrogates.Surrogate(**given["surrogate"])
-            return make(**{**own.pop("usual", {}), **given, **own})
+            return make(**{**fixed.pop("usual", {}), **given, **fixed})
         except (TypeError, ValueError) as error:
-            hint = "Remove metadata['snnjax'] of this node"
-            refuse(f"hold what to_nir wrote in the metadata of {self.step.name}", str(error), hint)
+            refuse_metadata(self.step.name, error)
 
 
 def cell_of(step: Step, threshold: Step | None, shape: Shape, reading: Reading) -> Cell:
@@ -172,10 +167,12 @@ def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
     else:
         threshold = np.full(leak.shape, np.inf) if threshold is None else threshold
         resets = _resets(fields, "none")
-    at_rest = bool((fields.get("v_leak") == base).all())
-    hint = "Shift v_leak, v_reset and v_threshold so that v_leak is v_reset, or 0 without reset"
-    expected = f"have a v_leak of {fields.step.name} equal to its initial membrane"
-    require(at_rest, expected, fields.get("v_leak").tolist()[:4], hint)
+    if not (fields.get("v_leak") == base).all():
+        fail(
+            f"from_nir: `graph` must have a v_leak of {fields.step.name} equal to its initial membrane, "
+            f"got {fields.get('v_leak').tolist()[:4]}. Shift v_leak, v_reset and v_threshold so that "
+            "v_leak is v_reset, or 0 without reset."
+        )
     usual["threshold"] = _mean(threshold)
     gains = {"normalize": normalize, "normalize_synapse": normalize_synapse}
     neuron = fields.switches(neurons.current_lif, usual=usual, **gains, **resets)

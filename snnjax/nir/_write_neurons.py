@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax import neurons
-from snnjax._check import check
+from snnjax._check import fail
 from snnjax.neurons import Neuron
 from snnjax.nir._layout import Shape, to_channels_first
 from snnjax.nir._metadata import written
@@ -52,17 +52,21 @@ class _Layer(NamedTuple):
     def leak(self, raw: Any) -> np.ndarray:
         """The fraction lost per step, above 0."""
         leak = leak_of_raw(np.asarray(raw, np.float64))
-        hint = "Use neurons.integrate_and_fire, or a smaller decay"
-        good = bool((leak > _LEAK_OF_NONE).all())
-        check(good, "to_nir", "params", f"hold decays below 1 in {self.where}", "1", hint)
+        if not (leak > _LEAK_OF_NONE).all():
+            fail(
+                f"to_nir: `params` must hold decays below 1 in {self.where}, got 1. Use "
+                "neurons.integrate_and_fire, or a smaller decay."
+            )
         return leak
 
     def tau(self, leak: np.ndarray) -> np.ndarray:
         """The time constant."""
         tau = tau_of(leak, self.writing.dt, self.writing.method)
-        good = bool((tau > 0).all())
-        hint = "Write it with method='euler'"
-        check(good, "to_nir", "params", f"hold decays above 0 in {self.where}", "0", hint)
+        if not (tau > 0).all():
+            fail(
+                f"to_nir: `params` must hold decays above 0 in {self.where}, got 0. Write it with "
+                "method='euler'."
+            )
         return self.array(tau)
 
     def gain(self, leak: np.ndarray, normalize: bool) -> np.ndarray:
@@ -91,11 +95,12 @@ def _arguments(where: str, neuron: Neuron) -> dict[str, Any]:
     """The arguments that make this neuron, except for a custom surrogate, which is a function."""
     given, make = dict(neuron.arguments), _MAKERS.get(neuron.name)
     # Its surrogate, and for a read-out whether it spikes, may be others than those of the function.
-    own = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
-    known = make is not None and bool(given) and make(**given)._replace(**own) == neuron
-    hint = "Replace them, or save the network in a checkpoint of snnjax.train"
-    expected = f"hold only neurons that NIR has: {', '.join(_MAKERS)}"
-    check(known, "to_nir", "network", expected, f"{neuron.name} in {where}", hint)
+    replaced = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
+    if not (make is not None and bool(given) and make(**given)._replace(**replaced) == neuron):
+        fail(
+            f"to_nir: `network` must hold only neurons that NIR has: {', '.join(_MAKERS)}, got "
+            f"{neuron.name} in {where}. Replace them, or save the network in a checkpoint of snnjax.train."
+        )
     numbers = {name: _number(value) for name, value in given.items() if name != "surrogate"}
     if "surrogate" in given and type(neuron.surrogate) is Surrogate:
         numbers["surrogate"] = dataclasses.asdict(neuron.surrogate)
@@ -154,8 +159,8 @@ def _integrators(layer: _Layer, leak: np.ndarray, normalize: bool) -> list[Any]:
     if (leak <= _LEAK_OF_NONE).all() and not normalize:
         return [nir.I(r=layer.array(1 / layer.writing.dt), metadata=layer.metadata)]
     tau = layer.tau(layer.leak(layer.params.raw_decay))
-    own = {"tau": tau, "r": layer.gain(leak, normalize), "v_leak": layer.zeros()}
-    return [nir.LI(**own, metadata=layer.metadata)]
+    common = {"tau": tau, "r": layer.gain(leak, normalize), "v_leak": layer.zeros()}
+    return [nir.LI(**common, metadata=layer.metadata)]
 
 
 def _integrate_and_fire(layer: _Layer, spikes: bool) -> list[Any]:
@@ -173,7 +178,7 @@ def _current_lif(layer: _Layer, spikes: bool) -> list[Any]:
 
     params, arguments = layer.params, layer.arguments
     leak, synapse_leak = layer.leak(params.raw_decay), layer.leak(params.raw_synapse_decay)
-    own = {
+    common = {
         "tau_mem": layer.tau(leak),
         "tau_syn": layer.tau(synapse_leak),
         "r": layer.gain(leak, arguments["normalize"]),
@@ -182,8 +187,8 @@ def _current_lif(layer: _Layer, spikes: bool) -> list[Any]:
         "metadata": layer.metadata,
     }
     if not spikes:
-        return [nir.CubaLI(**own)]
+        return [nir.CubaLI(**common)]
     threshold = layer.array(params.threshold)
     if arguments["reset"] == "none":
-        return [nir.CubaLI(**own), nir.Threshold(threshold=threshold)]
-    return [nir.CubaLIF(**own, v_threshold=threshold, v_reset=layer.zeros())]
+        return [nir.CubaLI(**common), nir.Threshold(threshold=threshold)]
+    return [nir.CubaLIF(**common, v_threshold=threshold, v_reset=layer.zeros())]

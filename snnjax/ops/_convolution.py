@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import MAX_SIZE, check, check_integer
-from snnjax._types import wide
+from snnjax._check import MAX_SIZE, check_integer, fail
+from snnjax._types import upcast
 
 
 @jax.tree_util.register_static
@@ -48,13 +48,14 @@ class Convolution:
         """Make the geometry from user arguments; errors are raised in the name of `op`."""
         shape = _lengths(op, "shape", shape, (2, 3), "(height, width, channels) or (length, channels)")
         space = len(shape) - 1
-        kernel = _lengths(op, "kernel", kernel, (space,), _one_an_axis(space))
-        strides = _lengths(op, "strides", strides, (space,), _one_an_axis(space))
-        check_integer(op, "channels_out", channels_out, 1)
+        kernel = _lengths(op, "kernel", kernel, (space,), tuple_words(space))
+        strides = (strides,) * space if isinstance(strides, int | np.integer) else strides
+        strides = _lengths(op, "strides", strides, (space,), f"an integer or {tuple_words(space)}")
         check_integer(op, "groups", groups, 1)
         for name, channels in (("channels of `shape`", shape[-1]), ("output channels", channels_out)):
-            hint = "Choose a divisor of both numbers of channels"
-            check(channels % groups == 0, op, "groups", f"divide the {channels} {name}", groups, hint)
+            if channels % groups != 0:
+                hint = "Choose a divisor of both numbers of channels"
+                fail(f"{op}: `groups` must divide the number of {name}, {channels}, got {groups}. {hint}.")
         pairs = _pairs(op, padding, shape[:-1], kernel, strides)
         out = cls(shape, kernel, strides, pairs, int(groups), int(channels_out))
         out._check_sizes(op)
@@ -62,11 +63,12 @@ class Convolution:
 
     def _check_sizes(self, op: str) -> None:
         padded = [length + sum(pair) for length, pair in zip(self.shape[:-1], self.padding, strict=True)]
-        fits = all(length <= room for length, room in zip(self.kernel, padded, strict=True))
-        hint = "Pad more, or choose a smaller kernel"
-        check(fits, op, "kernel", f"fit into the padded {padded}", list(self.kernel), hint)
+        if any(length > room for length, room in zip(self.kernel, padded, strict=True)):
+            actual, hint = list(self.kernel), "Pad more, or choose a smaller kernel"
+            fail(f"{op}: `kernel` must fit into the padded image, {padded}, got {actual}. {hint}.")
         for name, count in (("shape", self.num_inputs), ("padding", self.num_outputs)):
-            check(count <= MAX_SIZE, op, name, f"make at most {MAX_SIZE} neurons", count, "Split the image")
+            if count > MAX_SIZE:
+                fail(f"{op}: `{name}` must make at most {MAX_SIZE} neurons, got {count}. Split the image.")
 
     @property
     def out_shape(self) -> tuple[int, ...]:
@@ -120,8 +122,8 @@ class Convolution:
         """Convolve ``[rows, num_inputs]`` to ``[rows, num_outputs]`` in plain JAX, in the accumulation dtype."""
         space = "HW"[-len(self.kernel) :]
         out = jax.lax.conv_general_dilated(
-            wide(rows).reshape(-1, *self.shape),
-            wide(weights),
+            upcast(rows).reshape(-1, *self.shape),
+            upcast(weights),
             self.strides,
             self.padding,
             dimension_numbers=(f"N{space}C", f"{space}IO", f"N{space}C"),
@@ -131,25 +133,24 @@ class Convolution:
 
     def transpose_inputs(self, weights: Array, g: Array) -> Array:
         """The cotangent of every input from ``g[rows, num_outputs]``, in the accumulation dtype."""
-        rows = jax.ShapeDtypeStruct((g.shape[0], self.num_inputs), wide(g).dtype)
-        return jax.linear_transpose(lambda x: self.convolve(x, weights), rows)(wide(g))[0]
+        rows = jax.ShapeDtypeStruct((g.shape[0], self.num_inputs), upcast(g).dtype)
+        return jax.linear_transpose(lambda x: self.convolve(x, weights), rows)(upcast(g))[0]
 
     def transpose_weights(self, rows: Array, g: Array) -> Array:
         """The gradient of the weights, a sum over rows and positions, in the accumulation dtype."""
-        weights = jax.ShapeDtypeStruct(self.weights_shape, wide(g).dtype)
-        return jax.linear_transpose(lambda w: self.convolve(rows, w), weights)(wide(g))[0]
+        weights = jax.ShapeDtypeStruct(self.weights_shape, upcast(g).dtype)
+        return jax.linear_transpose(lambda w: self.convolve(rows, w), weights)(upcast(g))[0]
 
 
-def _one_an_axis(space: int) -> str:
-    return "(one for the length,)" if space == 1 else "(one for the height, one for the width)"
+def tuple_words(space: int) -> str:
+    """What holds an integer for each of so many axes of an image, in errors."""
+    return "a tuple of one length" if space == 1 else "a tuple of a height and a width"
 
 
 def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: str) -> tuple[int, ...]:
-    """Check for a tuple of positive integers, or a single one for all spatial axes."""
-    if argument == "strides" and isinstance(value, int | np.integer):
-        value = (value,) * counts[0]
-    good = isinstance(value, Sequence) and not isinstance(value, str) and len(value) in counts
-    check(good, op, argument, f"be {form}", repr(value), "Pass a tuple of integers")
+    """Check for a tuple of positive integers."""
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) not in counts:
+        fail(f"{op}: `{argument}` must be {form}, got {value!r}. Pass one integer per axis.")
     for number in value:
         check_integer(op, argument, number, 1)
     return tuple(int(number) for number in value)
@@ -175,8 +176,10 @@ def checked_padding(op: str, padding: Any, space: int) -> Any:
         return padding
     good = isinstance(padding, Sequence) and not isinstance(padding, str) and len(padding) == space
     good = good and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in padding)
-    expected = f"be 'same', 'valid' or {space} pairs of integers"
-    check(good, op, "padding", expected, repr(padding), "Pass the zeros before and after each axis")
+    if not good:
+        pairs = "a tuple of one pair" if space == 1 else "a tuple of two pairs"
+        hint = f"Pass the zeros before and after each axis, such as {((1, 1),) * space}"
+        fail(f"{op}: `padding` must be 'same', 'valid' or {pairs} of integers, got {padding!r}. {hint}.")
     for pair in padding:
         for number in pair:
             check_integer(op, "padding", number, 0)

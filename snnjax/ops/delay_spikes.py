@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from snnjax._batching import SHARED
-from snnjax._check import as_lengths, check, check_float, check_integer, check_real_array, check_shape
+from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.delay_spikes import (
     BackwardOperands,
@@ -109,18 +109,13 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     hint = "Add the missing axes, for instance spikes[:, None]"
     check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", hint)
     neurons = spikes.shape[-1]
-    check(
-        delays.shape in ((), (neurons,)),
-        _OP,
-        "delays",
-        f"be a scalar or have shape [neurons] = [{neurons}]",
-        list(delays.shape),
-        "Pass one delay, or one per neuron",
-    )
+    if delays.shape not in ((), (neurons,)):
+        expected, actual = f"be a scalar or have shape [neurons] = [{neurons}]", list(delays.shape)
+        fail(f"delay_spikes: `delays` must {expected}, got {actual}. Pass one delay, or one per neuron.")
     rows = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
     if not jnp.issubdtype(rows.dtype, jnp.floating):
         rows = rows.astype(delays.dtype)
-    return rows, bounded(delays, max_delay, neurons, sum_dtype(rows.dtype))
+    return rows, bounded(delays, max_delay, neurons, accumulation_dtype(rows.dtype))
 
 
 def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
@@ -166,9 +161,9 @@ def _pad(rows: Array, before: int, behind: int) -> Array:
 def _split(delays: Array) -> tuple[Array, Array, Array]:
     """The integer parts of delays, int32, and the fractions that arrive then and a step later; ``[1, 1, neurons]``."""
     delays = delays[None, None, :]
-    whole = jnp.floor(delays)
-    fraction = delays - whole
-    return whole.astype(jnp.int32), 1 - fraction, fraction
+    whole_steps = jnp.floor(delays)
+    fraction = delays - whole_steps
+    return whole_steps.astype(jnp.int32), 1 - fraction, fraction
 
 
 def _share(share: Array, rows: Array) -> Array:
@@ -176,7 +171,7 @@ def _share(share: Array, rows: Array) -> Array:
     return jnp.where((share == 0) & ~jnp.isfinite(rows), 0, share * rows)  # differentiable at a share of 0
 
 
-def _goes_on(ends: Array | None, rows: Array) -> Array:
+def _zero_after(ends: Array | None, rows: Array) -> Array:
     """`rows` ``[time, ...]``, 0 after the end of a sequence."""
     if ends is None:
         return rows
@@ -195,11 +190,11 @@ def arrivals(operands: Operands, max_delay: int) -> Results:
     spikes, pending, ends = operands.spikes, operands.pending, operands.ends
     num_steps, before = spikes.shape[0], max_delay + 1
     rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # starting at step -before
-    whole, now, next_step = _split(operands.delays)
+    whole_steps, now, next_step = _split(operands.delays)
     reach = _reach(max_delay)
-    # arriving[t + 1] is what neurons sent `whole` steps before t.
-    arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole, reach, later=True))
-    arrived = _goes_on(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
+    # arriving[t + 1] is what neurons sent `whole_steps` before t.
+    arriving = upcast(_shift(_pad(rows, reach + 1 - before, 0), whole_steps, reach, later=True))
+    arrived = _zero_after(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
     else:
@@ -214,19 +209,21 @@ def delayed_backward(arguments: BackwardOperands, max_delay: int) -> BackwardRes
     spikes, pending, ends = operands.spikes, operands.pending, operands.ends
     num_steps, before = spikes.shape[0], max_delay + 1
     missing = before - pending.shape[0]
-    whole, now, next_step = _split(operands.delays)
+    whole_steps, now, next_step = _split(operands.delays)
     reach = _reach(max_delay)
-    # The row of each step starting at -before, and one more, is the cotangent `whole` steps later.
-    g_arriving = _shift(_pad(_goes_on(ends, wide(g)), before, reach + 1), whole, reach, later=False)
+    # The row of each step starting at -before, and one more, is the cotangent `whole_steps` later.
+    g_arriving = _shift(
+        _pad(_zero_after(ends, upcast(g)), before, reach + 1), whole_steps, reach, later=False
+    )
     soon, later = g_arriving[:-1], g_arriving[1:]
     g_rows = now * soon + _share(next_step, later)
     if ends is None:
-        g_rows = g_rows + _pad(wide(g_left), num_steps, 0)
+        g_rows = g_rows + _pad(upcast(g_left), num_steps, 0)
     else:
         reach = _reach(num_steps)
-        padded = _pad(wide(g_left), reach, num_steps)
+        padded = _pad(upcast(g_left), reach, num_steps)
         g_rows = g_rows + _shift(padded, ends[None, :, None], reach, later=True)
-    rows = wide(jnp.concatenate([_pad(pending, missing, 0), spikes]))
+    rows = upcast(jnp.concatenate([_pad(pending, missing, 0), spikes]))
     g_delays = jnp.sum(jnp.where(rows == 0, 0, rows * (later - soon)), axis=(0, 1))
     g_rows = g_rows[missing:].astype(spikes.dtype)
     return BackwardResults(g_rows[pending.shape[0] :], g_rows[: pending.shape[0]], g_delays)

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax._batching import SHARED
-from snnjax._check import check, check_array, check_choice, check_float_array, check_number, check_shape
+from snnjax._check import check_array, check_choice, check_float_array, check_number, check_shape, fail
 from snnjax._dispatch import Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, sum_dtype, wide
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
 from snnjax.ops._tables.lif_step import BackwardOperands, Operands, Results
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -94,7 +94,7 @@ def lif_step(
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (math.prod(v.shape[:-1]), v.shape[-1])
-    operands = vary_alike(Operands(v.reshape(flat), wide(current).reshape(flat), *constants))
+    operands = vary_alike(Operands(v.reshape(flat), upcast(current).reshape(flat), *constants))
     is_composed = implementation == "composed"
     results: Any = (
         _composed(operands, convention) if is_composed else _lif_step(operands, convention, implementation)
@@ -107,44 +107,28 @@ def per_neuron(op: str, argument: str, value: ArrayLike, v: Array) -> Array:
     check_number(op, argument, value)
     array = jnp.asarray(value, v.dtype)
     array = array.reshape(1) if array.ndim == 0 else array
-    good = array.shape in ((1,), (v.shape[-1],))
-    check(
-        good,
-        op,
-        argument,
-        f"be a scalar or have shape [neurons] = [{v.shape[-1]}]",
-        list(array.shape),
-        "Pass one value, or one per neuron",
-    )
+    if array.shape not in ((1,), (v.shape[-1],)):
+        expected, actual = f"be a scalar or have shape [neurons] = [{v.shape[-1]}]", list(array.shape)
+        fail(f"{op}: `{argument}` must {expected}, got {actual}. Pass one value, or one per neuron.")
     return array
 
 
 def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> None:
     check_float_array("lif_step", "v", v)
-    check(v.ndim > 0, "lif_step", "v", "have a neuron axis", "a scalar", "Pass v[neurons]")
+    if v.ndim == 0:
+        fail("lif_step: `v` must have a neuron axis, got a scalar. Pass v[neurons].")
     check_array("lif_step", "current", current)
     check_shape("lif_step", "current", current, v.shape, "..., neurons", "Give it the shape of v")
-    dtype = jnp.dtype(sum_dtype(current.dtype))
-    check(
-        v.dtype == dtype,
-        "lif_step",
-        "v",
-        f"have dtype {dtype.name}, the accumulation dtype of {current.dtype.name}",
-        v.dtype.name,
-        f"Cast it with v.astype(jnp.{dtype.name})",
-    )
+    dtype = jnp.dtype(accumulation_dtype(current.dtype))
+    if v.dtype != dtype:
+        expected = f"have dtype {dtype.name}, the accumulation dtype of {current.dtype.name}"
+        fail(f"lif_step: `v` must {expected}, got {v.dtype.name}. Cast it with v.astype(jnp.{dtype.name}).")
     check_choice("lif_step", "reset", convention.reset, RESETS)
     check_choice("lif_step", "reset_time", convention.reset_time, RESET_TIMES)
     check_choice("lif_step", "spike_from", convention.spike_from, SPIKE_SOURCES)
-    immediate_old = convention.reset_time == "immediate" and convention.spike_from == "old"
-    check(
-        not immediate_old,
-        "lif_step",
-        "spike_from",
-        "be 'new' if reset_time is 'immediate'",
-        "'old'",
-        "Use reset_time='after_decay' with the old membrane's spikes",
-    )
+    if convention.reset_time == "immediate" and convention.spike_from == "old":
+        hint = "Use reset_time='after_decay' with the old membrane's spikes"
+        fail(f"lif_step: `spike_from` must be 'new' if reset_time is 'immediate', got 'old'. {hint}.")
 
 
 def _definition(operands: Operands, convention: LIFConvention) -> Results:

@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Num
 
-from snnjax._check import check, check_integer, check_real_array
+from snnjax._check import check_integer, check_real_array, fail, plural
 from snnjax._sharding import gathered
-from snnjax._types import id_dtype, wide
+from snnjax._types import id_dtype, upcast
+from snnjax.ops._convolution import tuple_words
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
 
@@ -120,13 +121,14 @@ def pool_spikes(
     else:
         check_real_array("pool_spikes", "spikes", spikes)
     width = spikes.num_neurons if lists else (spikes.shape or (0,))[-1]
-    hint = "Pass the shape of the image whose pixels spike"
-    expected = f"hold {pooling.num_inputs} neurons, as in the shape {pooling.shape}"
-    check(width == pooling.num_inputs, "pool_spikes", "spikes", expected, width, hint)
+    if width != pooling.num_inputs:
+        expected = f"hold {plural(pooling.num_inputs, 'neuron')}, as in the shape {pooling.shape}"
+        hint = "Pass the shape of the image whose pixels spike"
+        fail(f"pool_spikes: `spikes` must {expected}, got {width}. {hint}.")
     dtype = spikes.values.dtype if lists else spikes.dtype
-    good = not mean or jnp.issubdtype(dtype, jnp.floating)
-    hint = "Cast them, for instance spikes.astype(jnp.float32)"
-    check(good, "pool_spikes", "spikes", "be floating-point for a mean", dtype.name, hint)
+    if mean and not jnp.issubdtype(dtype, jnp.floating):
+        hint = "Cast them with spikes.astype(jnp.float32)"
+        fail(f"pool_spikes: `spikes` must be floating-point for a mean, got {dtype.name}. {hint}.")
     return pooled(pooling, gathered(spikes))
 
 
@@ -134,7 +136,7 @@ def pooled(pooling: Pooling, spikes: Any) -> Any:
     """Lists or an array, pooled."""
     if not isinstance(spikes, SparseSpikes):
         is_float = jnp.issubdtype(spikes.dtype, jnp.floating)
-        return pooling.pool(wide(spikes) if is_float else spikes).astype(spikes.dtype)
+        return pooling.pool(upcast(spikes) if is_float else spikes).astype(spikes.dtype)
     values = spikes.values * jnp.asarray(pooling.scale, spikes.values.dtype)
     ids = pooling.map_ids(spikes.ids).astype(id_dtype(pooling.num_outputs))
     return dataclasses.replace(spikes, ids=ids, values=values, num_neurons=pooling.num_outputs)
@@ -145,32 +147,23 @@ def as_pooling(op: str, shape: Sequence[int], window: Any, mean: bool) -> Poolin
     shape = tuple(shape)
     check_image(op, shape)
     sizes = tuple(window) if isinstance(window, Iterable) else (window,) * (len(shape) - 1)
-    good = len(sizes) == len(shape) - 1
-    check(
-        good,
-        op,
-        "window",
-        f"have {len(shape) - 1} lengths",
-        list(sizes),
-        "Pass one length per axis, or one for all",
-    )
+    if len(sizes) != len(shape) - 1:
+        expected = f"be an integer or {tuple_words(len(shape) - 1)}"
+        fail(f"{op}: `window` must {expected}, got {sizes}. Pass one length per axis, or one for all.")
     for size in sizes:
         check_integer(op, "window", size, 1)
     sizes = tuple(int(size) for size in sizes)
     for size, length in zip(sizes, shape[:-1], strict=True):
-        check(
-            size <= length,
-            op,
-            "window",
-            f"fit into the image, {list(shape)}",
-            list(sizes),
-            "Choose a smaller one",
-        )
+        if size > length:
+            actual = list(sizes)
+            fail(
+                f"{op}: `window` must fit into the image, {list(shape)}, got {actual}. Choose a smaller one."
+            )
     return Pooling(shape, sizes, mean)
 
 
 def check_image(op: str, shape: Any) -> None:
     """Check that `shape` is (height, width, channels) or (length, channels), all positive."""
-    good = len(shape) in (2, 3) and all(isinstance(n, int) and n > 0 for n in shape)
-    expected = "be (height, width, channels) or (length, channels)"
-    check(good, op, "shape", expected, tuple(shape), "Pass the axes of the image, channels last")
+    if len(shape) not in (2, 3) or not all(isinstance(n, int) and n > 0 for n in shape):
+        expected, actual = "be (height, width, channels) or (length, channels)", tuple(shape)
+        fail(f"{op}: `shape` must {expected}, got {actual}. Pass the axes of the image, channels last.")

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax._batching import SHARED, any_group
-from snnjax._check import check, check_float_array, check_integer, check_number
+from snnjax._check import check_float_array, check_integer, check_number, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import hash_of, id_dtype, wide
+from snnjax._types import hash_of, id_dtype, upcast
 from snnjax.ops._kernel_operands import call_by_records, obstacle_of, surrogate_numbers
 from snnjax.ops._tables.select_spikes import (
     BackwardOperands,
@@ -84,7 +84,8 @@ def select_spikes(
         Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists).
     """
     check_float_array("select_spikes", "v", v)
-    check(v.ndim > 0, "select_spikes", "v", "have a neuron axis", "a scalar", "Pass v[neurons]")
+    if v.ndim == 0:
+        fail("select_spikes: `v` must have a neuron axis, got a scalar. Pass v[neurons].")
     check_integer("select_spikes", "capacity", capacity, 0)
     v, threshold, second_threshold = gathered((v, threshold, second_threshold))
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
@@ -116,7 +117,7 @@ def _constant(numbers: Array) -> Array:
 
 def usual_second_threshold(threshold: Array, rest: float = 0.0) -> Array:
     """``threshold - 0.1 |threshold - rest|``, nine tenths of the way from rest to threshold; no gradient."""
-    fixed = wide(jax.lax.stop_gradient(threshold))
+    fixed = upcast(jax.lax.stop_gradient(threshold))
     return (fixed - _BAND * jnp.abs(fixed - rest)).astype(threshold.dtype)
 
 
@@ -124,15 +125,10 @@ def _rows(argument: str, value: ArrayLike, v: Array) -> Array:
     """A threshold as ``[1]``, ``[neurons]`` or ``[rows, neurons]``, in the dtype of `v`."""
     check_number("select_spikes", argument, value)
     array = jnp.asarray(value, v.dtype)
-    good = array.shape in ((), (1,), v.shape[-1:], v.shape)
-    check(
-        good,
-        "select_spikes",
-        argument,
-        f"be a scalar, [neurons] = [{v.shape[-1]}] or of the shape of v, {list(v.shape)}",
-        list(array.shape),
-        "Broadcast it to the shape of v",
-    )
+    if array.shape not in ((), (1,), v.shape[-1:], v.shape):
+        expected = f"be a scalar, or have shape {list(v.shape[-1:])} or the shape of v, {list(v.shape)}"
+        actual, hint = list(array.shape), "Broadcast it to the shape of v"
+        fail(f"select_spikes: `{argument}` must {expected}, got {actual}. {hint}.")
     if array.ndim == 0:
         return array.reshape(1)
     return array if array.ndim == 1 else array.reshape(math.prod(v.shape[:-1]), v.shape[-1])
@@ -163,7 +159,7 @@ def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:
     """The mask of the ``slots[row]`` largest membranes of each row within `among`; ties are broken by the id's hash."""
     # top_k takes the first of equal elements, so the neurons are arranged in the order of their hash.
     order = jnp.asarray(_hash_order(v.shape[-1]))
-    membranes = jnp.where(among, wide(v), -jnp.inf)
+    membranes = jnp.where(among, upcast(v), -jnp.inf)
     top, places = jax.lax.top_k(membranes[:, order], capacity)
     kept = (jnp.arange(capacity, dtype=jnp.int32)[None, :] < slots[:, None]) & (top > -jnp.inf)
     ids = jnp.where(kept, order[places], v.shape[-1])
@@ -193,7 +189,7 @@ def spike_lists(
 
 def listed_values(v: Array, threshold: Array, ids: Array, surrogate: Surrogate) -> Array:
     """The spikes of the listed neurons, with their derivatives; all ``[rows, ...]``."""
-    distance = gather(wide(v) - wide(threshold), ids)  # of listed neurons, hence never NaN
+    distance = gather(upcast(v) - upcast(threshold), ids)  # of listed neurons, hence never NaN
     return jnp.where(in_range(ids, v.shape[-1]), spike(distance, surrogate), 0).astype(v.dtype)
 
 
@@ -223,9 +219,9 @@ def _reference(operands: Operands, selection: Selection) -> Results:
 def _backward(operands: BackwardOperands, selection: Selection) -> BackwardResults:
     """The cotangents of v and threshold from that of the values."""
     v, threshold = operands.v, operands.threshold
-    wide_threshold = wide(threshold) if threshold.ndim == 2 else wide(threshold)[None, :]
-    g_spikes = scatter(operands.ids, wide(operands.g), v.shape[-1])
-    slope = selection.surrogate.derivative(wide(v) - wide_threshold)
+    row_thresholds = upcast(threshold) if threshold.ndim == 2 else upcast(threshold)[None, :]
+    g_spikes = scatter(operands.ids, upcast(operands.g), v.shape[-1])
+    slope = selection.surrogate.derivative(upcast(v) - row_thresholds)
     g_v = jnp.where(g_spikes == 0, 0, g_spikes * slope)  # 0 even if a membrane is NaN
     g_threshold = -g_v if threshold.ndim == 2 else -jnp.sum(g_v, axis=0)
     if threshold.shape == (1,):

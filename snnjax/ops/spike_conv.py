@@ -1,7 +1,6 @@
 """`spike_conv`: the convolution of spikes, as lists or dense rows, with a kernel of weights."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +8,10 @@ import jax
 from jaxtyping import Array, Float, Num
 
 from snnjax._batching import SHARED
-from snnjax._check import check, check_float_array
+from snnjax._check import check_float_array, fail, plural
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
 from snnjax.ops._tables.spike_conv import (
@@ -28,7 +27,7 @@ from snnjax.ops._tables.spike_conv import (
     WeightsBackwardOperands,
     WeightsBackwardResults,
 )
-from snnjax.ops.spike_matmul import neurons_of, without_zeros
+from snnjax.ops.spike_matmul import as_rows, neurons_of, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 
 
@@ -86,32 +85,15 @@ def spike_conv(
     """
     geometry = _geometry(spikes, weights, shape, strides, padding, groups)
     spikes, weights = gathered((spikes, weights))
-    if isinstance(spikes, SparseSpikes):
-        axes = spikes.ids.shape[:-1]
-        rows = math.prod(axes)
-        operands = Operands(
-            spikes.ids.reshape(rows, spikes.capacity),
-            spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
-            weights,
-        )
-        operands = vary_alike(operands)
-        out: Any = (
-            _composed(operands, geometry)[0]
-            if implementation == "composed"
-            else _convolve_lists(operands, geometry, implementation)
-        )
+    are_lists = isinstance(spikes, SparseSpikes)
+    record: Any = Operands if are_lists else RowOperands
+    operands = vary_alike(record(*as_rows(spikes, weights.dtype), weights))
+    out: Any
+    if implementation == "composed":
+        out = (_composed if are_lists else _rows_composed)(operands, geometry)[0]
     else:
-        axes = spikes.shape[:-1]
-        operands = RowOperands(
-            spikes.astype(weights.dtype).reshape(math.prod(axes), geometry.num_inputs), weights
-        )
-        operands = vary_alike(operands)
-        out = (
-            _rows_composed(operands, geometry)[0]
-            if implementation == "composed"
-            else _convolve_rows(operands, geometry, implementation)
-        )
-    return out.reshape(*axes, geometry.num_outputs)
+        out = (_convolve_lists if are_lists else _convolve_rows)(operands, geometry, implementation)
+    return out.reshape(*spikes.shape[:-1], geometry.num_outputs)
 
 
 def _geometry(
@@ -125,29 +107,24 @@ def _geometry(
     form = (
         "[length, channels / groups, outputs]" if axes == 3 else "[height, width, channels / groups, outputs]"
     )
-    hint = "Match the number of axes of the weights to `shape`"
-    fits = weights.ndim == axes and 0 not in weights.shape
-    check(fits, "spike_conv", "weights", f"have axes {form}", list(weights.shape), hint)
+    if weights.ndim != axes or 0 in weights.shape:
+        hint = "Match their axes to `shape`" if weights.ndim != axes else "Leave no axis empty"
+        fail(f"spike_conv: `weights` must have shape {form}, got {list(weights.shape)}. {hint}.")
     *kernel, _, channels_out = weights.shape
     geometry = Convolution.of(
         "spike_conv", shape, kernel, channels_out, strides=strides, padding=padding, groups=groups
     )
-    check(
-        weights.shape == geometry.weights_shape,
-        "spike_conv",
-        "weights",
-        f"have shape {form} = {list(geometry.weights_shape)}",
-        list(weights.shape),
-        "Divide the channels of `shape` by `groups`",
-    )
-    check(
-        num_neurons == geometry.num_inputs,
-        "spike_conv",
-        "shape",
-        f"have the {num_neurons} neurons of `spikes`",
-        f"{list(geometry.shape)}, which has {geometry.num_inputs}",
-        "Pass (height, width, channels) or (length, channels)",
-    )
+    if weights.shape != geometry.weights_shape:
+        expected, hint = (
+            f"{form} = {list(geometry.weights_shape)}",
+            "Divide the channels of `shape` by `groups`",
+        )
+        fail(f"spike_conv: `weights` must have shape {expected}, got {list(weights.shape)}. {hint}.")
+    if num_neurons != geometry.num_inputs:
+        neurons = plural(num_neurons, "neuron")
+        actual = f"{list(geometry.shape)}, which has {geometry.num_inputs}"
+        hint = "Pass (height, width, channels) or (length, channels)"
+        fail(f"spike_conv: `shape` must have {neurons}, like `spikes`, got {actual}. {hint}.")
     return geometry
 
 
@@ -167,7 +144,7 @@ def _rows_backward(operands: RowsBackwardOperands, geometry: Convolution) -> tup
 
 
 def _reference(operands: Operands, geometry: Convolution) -> tuple[Array]:
-    rows = scatter(operands.ids, wide(operands.values), geometry.num_inputs)
+    rows = scatter(operands.ids, upcast(operands.values), geometry.num_inputs)
     return _rows_reference(RowOperands(rows, operands.weights), geometry)
 
 
@@ -181,7 +158,7 @@ def _values_backward(operands: ValuesBackwardOperands, geometry: Convolution) ->
 
 
 def _weights_backward(operands: WeightsBackwardOperands, geometry: Convolution) -> tuple[Array]:
-    rows = scatter(operands.ids, wide(operands.values), geometry.num_inputs)
+    rows = scatter(operands.ids, upcast(operands.values), geometry.num_inputs)
     return _rows_backward(RowsBackwardOperands(rows, operands.g), geometry)
 
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import check, fail, shown
+from snnjax._check import alternatives, fail, short_repr, type_words
 from snnjax._network import Network
 from snnjax._network.describe import describe, first_difference
 from snnjax._network.specs import NetworkParams, NetworkState
@@ -59,15 +59,17 @@ def save_checkpoint(
     from safetensors.numpy import save
 
     op = "save_checkpoint"
-    hint = "Put the tree under a name, as in {'params': params}"
-    check(isinstance(arrays, dict), op, "arrays", "be a dictionary of trees", type(arrays).__name__, hint)
+    if not isinstance(arrays, dict):
+        hint = "Put the tree under a name, as in {'params': params}"
+        fail(f"{op}: `arrays` must be a dictionary of trees, got {type_words(arrays)}. {hint}.")
     _check_network(op, arrays, network)
     leaves = _named_leaves(op, arrays)
     kinds = {name: _kind(op, name, leaf) for name, leaf in leaves.items()}
     named = {name: np.asarray(leaf, order="C") for name, leaf in leaves.items()}
-    hint = "Convert it, for instance tuples to lists and arrays with tolist()"
-    expected = "hold numbers, text, lists, and dictionaries with text as keys"
-    check(_is_json(header), op, "header", expected, shown(header), hint)
+    if not _is_json(header):
+        expected = "hold numbers, text, lists, and dictionaries with text as keys"
+        hint = "Convert it, for instance tuples to lists and arrays with tolist()"
+        fail(f"{op}: `header` must {expected}, got {short_repr(header)}. {hint}.")
     content = {"format": _FORMAT, "network": describe(network), "arrays": kinds, "header": header}
     text = json.dumps(content, allow_nan=True)
     metadata = {
@@ -130,19 +132,12 @@ def load_checkpoint(
     wanted = {name: _kind(op, name, leaf) for name, leaf in likes.items()}
     kinds = content["arrays"]
     for name in sorted(wanted.keys() ^ kinds.keys()):
-        expected = "have" if name in wanted else "not have"
-        actual = "none" if name in wanted else "one"
-        fail(op, "path", f"{expected} an array {name}", f"{actual} in {path}", _REBUILD)
+        expected, actual = ("have", "none") if name in wanted else ("not have", "one")
+        fail(f"{op}: `path` must {expected} an array {name}, got {actual} in {path}. {_REBUILD}.")
     for name, (dtype, shape) in wanted.items():
-        actual = f"{kinds[name][0]}{kinds[name][1]} in {path}"
-        check(
-            [dtype, shape] == list(kinds[name]),
-            op,
-            "path",
-            f"have {name} as {dtype}{shape}",
-            actual,
-            _REBUILD,
-        )
+        if [dtype, shape] != list(kinds[name]):
+            actual = f"{kinds[name][0]}{kinds[name][1]} in {path}"
+            fail(f"{op}: `path` must have {name} as {dtype}{shape}, got {actual}. {_REBUILD}.")
     leaves = [jnp.asarray(members[name]) for name in wanted]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), content["header"]
 
@@ -154,8 +149,9 @@ def _check_network(op: str, arrays: Any, network: Network | None) -> None:
     good = isinstance(network, Network) or (
         network is None and not any(isinstance(each, kinds) for each in leaves)
     )
-    expected, hint = "be the network of the parameters", f"Write {op}(..., network)"
-    check(good, op, "network", expected, type(network).__name__, hint)
+    if not good:
+        actual, hint = type_words(network), f"Write {op}(..., network)"
+        fail(f"{op}: `network` must be the network of the parameters, got {actual}. {hint}.")
 
 
 def _check_same(op: str, path: Path, stored: Any, network: Network) -> None:
@@ -163,13 +159,13 @@ def _check_same(op: str, path: Path, stored: Any, network: Network) -> None:
     found = first_difference(stored, json.loads(json.dumps(describe(network))), "network")
     if found is not None:
         where, old, new = found
-        fail(op, where, f"be {shown(old)} as in {path}", shown(new), _REBUILD)
+        fail(f"{op}: `{where}` must be {short_repr(old)} as in {path}, got {short_repr(new)}. {_REBUILD}.")
 
 
 def _read(op: str, path: Path, prefixes: tuple[str, ...]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays under `prefixes`, and everything else: the header, the network, and the kinds of all arrays."""
-    hint = "Train first, or correct the path"
-    check(path.is_file(), op, "path", "be a checkpoint", f"no file at {path}", hint)
+    if not path.is_file():
+        fail(f"{op}: `path` must be a checkpoint, got no file at {path}. Train first, or correct the path.")
     try:
         text, stored = _read_safetensors(path)
         content = json.loads(text)
@@ -179,11 +175,12 @@ def _read(op: str, path: Path, prefixes: tuple[str, ...]) -> tuple[dict[str, np.
         content = {"header": dict(content["header"]), "network": content.get("network"), "arrays": kinds}
     # A damaged file fails in a dozen ways, from KeyError to SafetensorError: all mean the same.
     except Exception as error:
-        reason = f"{type(error).__name__} in {path}"
+        actual = f"{path}, which fails with {type_words(error)}"
         hint = "Use a copy of it, or train again without --resume"
-        fail(op, "path", "be a complete checkpoint", reason, hint)
-    hint = "Load it with the version of snnjax that wrote it"
-    check(form == _FORMAT, op, "path", f"be of the format {_FORMAT}", form, hint)
+        fail(f"{op}: `path` must be a complete checkpoint, got {actual}. {hint}.")
+    if form != _FORMAT:
+        hint = "Load it with the version of snnjax that wrote it"
+        fail(f"{op}: `path` must have format {_FORMAT}, got {form}. {hint}.")
     return members, content
 
 
@@ -213,27 +210,37 @@ def _array(content: bytes, dtype: str, shape: list[int]) -> np.ndarray:
 
 def _kind(op: str, name: str, leaf: Any) -> tuple[str, list[int]]:
     """The dtype and the shape of an array; anything that would come back as something else is refused."""
-    dtype = getattr(leaf, "dtype", None)
-    text = type(leaf).__name__ if dtype is None else str(dtype)
-    hint = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data"
-    good = text in _DTYPES and hasattr(leaf, "shape")
-    check(good, op, name, f"be an array of one of the dtypes {', '.join(_DTYPES)}", text, hint)
+    argument, dtype = _argument(op), getattr(leaf, "dtype", None)
+    text = type_words(leaf) if dtype is None else str(dtype)
+    if text not in _DTYPES or not hasattr(leaf, "shape"):
+        hint = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data"
+        fail(
+            f"{op}: `{argument}` must hold arrays of {alternatives(_DTYPES)}, got {text} at {name!r}. {hint}."
+        )
     kept = jax.dtypes.canonicalize_dtype(text).name
-    hint = f"Cast it to {kept}, or set jax_enable_x64"
-    check(kept == text, op, name, "have a dtype that JAX would keep on loading it", text, hint)
+    if kept != text:
+        hint = f"Cast it to {kept}, or set jax_enable_x64"
+        fail(
+            f"{op}: `{argument}` must hold dtypes that JAX keeps on loading, got {text} at {name!r}. {hint}."
+        )
     return text, list(leaf.shape)
+
+
+def _argument(op: str) -> str:
+    """The argument that holds the arrays."""
+    return "arrays" if op == "save_checkpoint" else "like"
 
 
 def _named_leaves(op: str, arrays: Any) -> dict[str, Any]:
     """The leaves by path, such as ``params.layers.0.weights``, in the order of the tree; dots in keys are escaped."""
-    argument = "arrays" if op == "save_checkpoint" else "like"
+    argument = _argument(op)
     leaves = jax.tree_util.tree_flatten_with_path(arrays)[0]
     named = {".".join(map(_text, path)): leaf for path, leaf in leaves}
-    good = len(named) == len(leaves)
-    check(good, op, argument, "have keys of different text", "two of one text", "Rename one of them")
+    if len(named) != len(leaves):
+        fail(f"{op}: `{argument}` must have keys of different text, got two of one text. Rename one of them.")
     for name in named:
-        is_text = name.encode("utf-8", "ignore").decode() == name
-        check(is_text, op, argument, "have keys that UTF-8 can encode", repr(name), "Rename it")
+        if name.encode("utf-8", "ignore").decode() != name:
+            fail(f"{op}: `{argument}` must have keys that UTF-8 can encode, got {name!r}. Rename it.")
     return named
 
 
@@ -246,7 +253,7 @@ def _text(key: Any) -> str:
 def _is_json(value: Any) -> bool:
     """Whether JSON returns a value unchanged; it would turn tuples into lists and other keys into text."""
     if isinstance(value, dict):
-        return all(isinstance(name, str) and _is_json(own) for name, own in value.items())
+        return all(isinstance(name, str) and _is_json(entry) for name, entry in value.items())
     if isinstance(value, list):
         return all(map(_is_json, value))
     return value is None or isinstance(value, bool | int | float | str)

@@ -8,8 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from snnjax._check import check, check_choice, check_integer, shown
+from snnjax._check import check_choice, check_integer, fail, short_repr
 from snnjax.train.online import RULES
+
+_DEFAULT = "Leave it out for its default"
 
 
 @dataclass(frozen=True)
@@ -46,34 +48,28 @@ class TrainConfig:
         op = "TrainConfig"
         check_choice(op, "rule", self.rule, ("bptt", *RULES))
         first, last = self.second_threshold, self.final_second_threshold
-        hint = "Set both, for instance second_threshold=0.8"
-        check(
-            first is not None or last is None,
-            op,
-            "second_threshold",
-            "be given together with a final one",
-            first,
-            hint,
-        )
-        good = self.rule == "bptt" or first is None
-        hint = "Leave it None: each layer has its own"
-        check(good, op, "second_threshold", f"be None with rule {self.rule!r}", first, hint)
+        if first is None and last is not None:
+            hint = "Set both, for instance second_threshold=0.8"
+            fail(f"{op}: `second_threshold` must be given together with a final one, got None. {hint}.")
+        if self.rule != "bptt" and first is not None:
+            hint = "Leave it None: each layer has its own"
+            fail(f"{op}: `second_threshold` must be None with rule {self.rule!r}, got {first}. {hint}.")
         for name in ("epochs", "batch_size"):
             check_integer(op, name, getattr(self, name), 1)
         check_integer(op, "seed", self.seed, 0, bits=63)  # that of a key is an int64
         for name in ("learning_rate", "max_gradient_norm", "activity_bound", "activity_floor"):
             value = getattr(self, name)
-            good = _is_number(value) and bool(value > 0)  # an infinite one turns a bound off
-            check(good, op, name, "be a positive number", shown(value), f"Leave out {name} for its default")
+            if not _is_number(value) or not value > 0:  # an infinite one turns a bound off
+                fail(f"{op}: `{name}` must be a positive number, got {short_repr(value)}. {_DEFAULT}.")
         for name in ("warmup_epochs", "weight_decay", "activity_strength"):
             value = self.penalty_weight if name == "activity_strength" else getattr(self, name)
-            good = _is_number(value) and bool(0 <= value < math.inf)
-            expected = "be a finite number of at least 0"
-            check(good, op, name, expected, shown(value), f"Leave out {name} for its default")
+            if not _is_number(value) or not 0 <= value < math.inf:
+                actual = short_repr(value)
+                fail(f"{op}: `{name}` must be a finite number of at least 0, got {actual}. {_DEFAULT}.")
         for name in ("second_threshold", "final_second_threshold"):
             value = getattr(self, name)
-            good = value is None or _is_number(value)
-            check(good, op, name, "be a number", shown(value), f"Leave out {name} for its default")
+            if value is not None and not _is_number(value):
+                fail(f"{op}: `{name}` must be a number, got {short_repr(value)}. {_DEFAULT}.")
 
     @property
     def penalty_weight(self) -> float:

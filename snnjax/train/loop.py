@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import check, shown
+from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax._network import Network
 from snnjax._network.compare import check_params
@@ -226,22 +226,24 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
     if devices is None and jax.process_count() == 1:
         return _Places(None, None)
     devices = jax.devices() if devices is None else devices
-    check(
-        len(devices) > 0, "fit", "devices", "hold a device", list(devices), "Leave it out for JAX's default"
-    )
+    if len(devices) == 0:
+        fail("fit: `devices` must hold a device, got none. Leave it out for JAX's default.")
     if len(devices) == 1:
         return _Places(devices[0], None)
     size = config.batch_size
-    expected = f"be a multiple of {len(devices)}, the number of devices"
-    check(size % len(devices) == 0, "fit", "batch_size", expected, size, "Change one of the two")
+    if size % len(devices) != 0:
+        expected = f"be a multiple of {len(devices)}, the number of devices"
+        fail(f"fit: `batch_size` must {expected}, got {size}. Change one of the two.")
     return _Places(None, data_mesh(devices))
 
 
 def _check_arguments(loss: Any, config: Any, network: Network, params: Any, validation: Any) -> None:
-    hint = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
-    check(callable(loss), "fit", "loss", "be a function", shown(loss), hint)
-    good, hint = isinstance(config, TrainConfig), "Make it with train.TrainConfig(...)"
-    check(good, "fit", "config", "be a TrainConfig", type(config).__name__, hint)
+    if not callable(loss):
+        hint = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
+        fail(f"fit: `loss` must be a function, got {short_repr(loss)}. {hint}.")
+    if not isinstance(config, TrainConfig):
+        hint = "Make it with train.TrainConfig(...)"
+        fail(f"fit: `config` must be a TrainConfig, got {type_words(config)}. {hint}.")
     check_params("fit", params, network.layers, network.readout)
     check_dataset("fit", "validation", validation, network)
 
@@ -252,8 +254,11 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, networ
     dataset = datasets.get(first)
     check_dataset("fit", "train", dataset, network)
     samples = len(dataset)
-    hint = "Pass more samples, or a smaller batch size"
-    check(samples >= config.batch_size, "fit", "train", f"hold {config.batch_size} samples", samples, hint)
+    if not samples >= config.batch_size:
+        fail(
+            f"fit: `train` must hold {plural(config.batch_size, 'sample')}, got {samples}. Pass more samples, or a "
+            "smaller batch size."
+        )
     return samples // config.batch_size
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from snnjax._check import check
+from snnjax._check import fail
 
 BATCH = 1  # time comes first
 
@@ -43,8 +43,9 @@ def batch_of(op: str, inputs: Any) -> int:
     """The number of samples, after checking that all leaves have them."""
     shapes = [list(leaf.shape) for leaf in jax.tree.leaves(inputs)]
     sizes = {shape[BATCH] if len(shape) > BATCH else -1 for shape in shapes}
-    expected, hint = "have leaves [time, batch, ...] of one batch", "Time comes first, then the batch"
-    check(len(sizes) == 1 and min(sizes) >= 0, op, "inputs", expected, shapes, hint)
+    if len(sizes) != 1 or min(sizes) < 0:
+        expected, hint = "have leaves [time, batch, ...] of one batch", "Time comes first, then the batch"
+        fail(f"{op}: `inputs` must {expected}, got {shapes}. {hint}.")
     return sizes.pop()
 
 
@@ -52,9 +53,11 @@ def check_stage(op: str, x: Any, y: Any) -> None:
     """Check that the output of a stage fits the next stage."""
     hint = "Put a layer of another width before or after the pipeline"
     before, after = jax.tree.structure(x), jax.tree.structure(y)
-    check(before == after, op, "stage", f"return a tree like its input, {before}", after, hint)
+    if before != after:
+        fail(f"{op}: `stage` must return a tree like its input, {before}, got {after}. {hint}.")
     forms, others = _forms(x), _forms(y)
-    check(forms == others, op, "stage", f"return arrays like its input, {forms}", others, hint)
+    if forms != others:
+        fail(f"{op}: `stage` must return arrays like its input, {forms}, got {others}. {hint}.")
 
 
 def _forms(tree: Any) -> str:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from snnjax._check import check, check_integer
+from snnjax._check import check_integer, fail, plural
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, joined, lengthened, read
 
 
@@ -98,8 +98,8 @@ def pipeline(
 
     def share(leaf: Array) -> Array:
         last = leaf[turns - pieces :]
-        whole = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
-        return lax.psum_scatter(whole, axis, scatter_dimension=BATCH, tiled=True)
+        batch = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
+        return lax.psum_scatter(batch, axis, scatter_dimension=BATCH, tiled=True)
 
     return jax.tree.map(share, left)
 
@@ -124,11 +124,11 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
         [0.0, 2.0, 1.0, 3.0]
     """
     check_integer("stack_stages", "devices", devices, 1)
-    good, hint = (
-        len(stages) > 0 and len(stages) % devices == 0,
-        "Merge layers into fewer stages, or split them",
-    )
-    check(good, "stack_stages", "stages", f"be a multiple of {devices} devices", len(stages), hint)
+    if not stages or len(stages) % devices:
+        fail(
+            f"stack_stages: `stages` must hold a multiple of {devices}, the number of devices, "
+            f"got {len(stages)}. Merge stages, or split them."
+        )
     order = [stage for device in range(devices) for stage in stages[device::devices]]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *order)
 
@@ -148,9 +148,10 @@ def unstack_stages(params: Any, devices: int) -> list[Any]:
     check_integer("unstack_stages", "devices", devices, 1)
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     count = max(counts, default=0)
-    good, hint = count > 0 and counts == {count} and count % devices == 0, "Make it with stack_stages"
-    expected = f"have a leading axis that is a multiple of {devices} devices"
-    check(good, "unstack_stages", "params", expected, sorted(counts), hint)
+    if count == 0 or counts != {count} or count % devices:
+        expected = f"have leaves whose leading axis is a multiple of {devices}, the number of devices"
+        actual = " and ".join(map(str, sorted(counts))) or "none"
+        fail(f"unstack_stages: `params` must {expected}, got {actual}. Make them with stack_stages.")
     rounds = count // devices
     places = [device * rounds + each for each in range(rounds) for device in range(devices)]
     return [jax.tree.map(lambda leaf, place=place: leaf[place], params) for place in places]
@@ -172,13 +173,16 @@ def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
     op = "pipeline"
     check_integer(op, "pieces", pieces, 1)
     rounds = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
-    hint = "Make it with stack_stages, and shard it over the mesh axis"
-    good = len(rounds) == 1 and min(rounds) > 0
-    check(good, op, "params", "have leaves with one leading axis of rounds", sorted(rounds), hint)
+    if len(rounds) != 1 or min(rounds) == 0:
+        actual = " and ".join(map(str, sorted(rounds))) or "none"
+        hint = "Make them with stack_stages, and shard them over the mesh axis"
+        fail(f"{op}: `params` must have leaves with one leading axis of rounds, got {actual}. {hint}.")
     (count,) = rounds
-    expected = f"be at least {devices}, the number of devices, if a device has several stages"
-    check(count == 1 or pieces >= devices, op, "pieces", expected, pieces, "Cut the batch into more pieces")
+    if count > 1 and pieces < devices:
+        expected = f"be at least {devices}, the number of devices, if a device has several stages"
+        fail(f"{op}: `pieces` must {expected}, got {pieces}. Cut the batch into more pieces.")
     batch = devices * batch_of(op, inputs)
-    actual, hint = f"{pieces} pieces of {batch} samples", "Choose a number that divides it"
-    check(batch % pieces == 0, op, "pieces", "divide the batch", actual, hint)
+    if batch % pieces != 0:
+        samples = plural(batch, "sample")
+        fail(f"{op}: `pieces` must divide the {samples} of a batch, got {pieces}. Choose a divisor of them.")
     return count

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
-from snnjax._check import check, fail, shown
+from snnjax._check import alternatives, fail, short_repr
 from snnjax._network import Network
 from snnjax._network.specs import NetworkParams
 from snnjax._write import remove_partial_files, write_atomically
@@ -72,10 +72,10 @@ def _score(line: dict[str, Any]) -> tuple[float, float]:
 
 def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) -> Path | None:
     """Make the folder of a run, which must be writable; a checkpoint in it must be resumed or overwritten."""
-    op, hint = "fit", "Pass the folder of the run to resume"
-    check(folder is not None or not resume, op, "folder", "be given to resume", folder, hint)
-    good = not (resume and overwrite)
-    check(good, op, "overwrite", "be omitted to resume", overwrite, "Choose one of the two")
+    if folder is None and resume:
+        fail("fit: `folder` must be given to resume, got None. Pass the folder of the run to resume.")
+    if resume and overwrite:
+        fail(f"fit: `overwrite` must be omitted to resume, got {overwrite}. Choose one of the two.")
     if folder is None:
         return None
     folder = Path(folder)
@@ -85,10 +85,10 @@ def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) 
         taken = (folder / CHECKPOINT).exists()
     except OSError as error:
         actual = f"{str(folder)!r} ({error.strerror})"
-        fail(op, "folder", "be a folder that can be written to", actual, "Choose another folder")
-    hint = "Continue from it with resume, replace it with overwrite, or choose another folder"
-    good = resume or overwrite or not taken
-    check(good, op, "folder", "hold no checkpoint yet", str(folder / CHECKPOINT), hint)
+        fail(f"fit: `folder` must be a folder that can be written to, got {actual}. Choose another folder.")
+    if taken and not resume and not overwrite:
+        hint = "Continue from it with resume, replace it with overwrite, or choose another folder"
+        fail(f"fit: `folder` must hold no checkpoint yet, got {folder / CHECKPOINT}. {hint}.")
     remove_partial_files(folder)
     return folder
 
@@ -99,9 +99,10 @@ def check_room(folder: Path | None, progress: Progress) -> None:
         return
     needed = sum(leaf.nbytes for leaf in jax.tree.leaves(_arrays(progress))) + _ROOM_FOR_TEXT
     free = shutil.disk_usage(folder).free
-    actual = f"{free} in {str(folder)!r}"
-    hint = "Free some space, or choose a folder on another disk"
-    check(free >= needed, "fit", "folder", f"have {needed} free bytes for a checkpoint", actual, hint)
+    if free < needed:
+        expected, actual = f"have {needed} free bytes for a checkpoint", f"{free} in {str(folder)!r}"
+        hint = "Free some space, or choose a folder on another disk"
+        fail(f"fit: `folder` must {expected}, got {actual}. {hint}.")
 
 
 def _arrays(progress: Progress) -> dict[str, Any]:
@@ -125,8 +126,9 @@ def as_stored(config: TrainConfig, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A number or an array of NumPy or JAX as Python's numbers."""
-    hint = "Pass numbers, text, and lists and dictionaries of them"
-    check(hasattr(value, "tolist"), "fit", "settings", "be stored as JSON", shown(value), hint)
+    if not hasattr(value, "tolist"):
+        hint = "Pass numbers, text, and lists and dictionaries of them"
+        fail(f"fit: `settings` must be what JSON can store, got {short_repr(value)}. {hint}.")
     return value.tolist()
 
 
@@ -144,15 +146,16 @@ def read_run(path: Path | str) -> dict[str, Any]:
         >>> read_run(path)["best_epoch"]
         1
     """
-    op, expected = "read_run", "be the checkpoint of a training run"
+    expected = "be the checkpoint of a training run"
     hint = "Pass a checkpoint that `fit` or `snnjax train` wrote"
     header = read_header(path)
     # A header of other types was written by hand.
     wrong = [name for name, kind in _HEADER.items() if not isinstance(header.get(name), kind)]
-    check(not wrong, op, "path", expected, f"no {', '.join(wrong)} in {path}", hint)
+    if wrong:
+        fail(f"read_run: `path` must {expected}, got no {alternatives(wrong)} in {path}. {hint}.")
     best, epochs = header["best_epoch"], len(header["metrics"])
-    actual = f"best epoch {best} of {epochs} in {path}"
-    check(0 <= best <= epochs == header["epoch"], op, "path", expected, actual, hint)
+    if not 0 <= best <= epochs == header["epoch"]:
+        fail(f"read_run: `path` must {expected}, got best epoch {best} of {epochs} in {path}. {hint}.")
     return header
 
 
@@ -166,11 +169,13 @@ def read_progress(
         known = header[kind] | ({"epochs": config.epochs} if kind == "config" else {})
         for name in sorted(values.keys() | known.keys()):
             old, new = known.get(name), values.get(name)
-            hint = "Resume with the settings of the checkpoint, or start a new run in another folder"
-            check(old == new, "fit", name, f"be {old!r} as in the checkpoint", repr(new), hint)
-    expected = f"be at least {header['epoch']}, the epochs that the checkpoint has completed"
-    hint = "Resume with more epochs, or start a new run in another folder"
-    check(config.epochs >= header["epoch"], "fit", "epochs", expected, config.epochs, hint)
+            if old != new:
+                hint = "Resume with the settings of the checkpoint, or start a new run in another folder"
+                fail(f"fit: `{name}` must be {old!r} as in the checkpoint, got {new!r}. {hint}.")
+    if config.epochs < header["epoch"]:
+        expected = f"be at least {header['epoch']}, the number that the checkpoint has completed"
+        hint = "Resume with more epochs, or start a new run in another folder"
+        fail(f"fit: `epochs` must {expected}, got {config.epochs}. {hint}.")
     # The structure of the optimiser's state does not depend on the number of steps.
     state = jax.eval_shape(lambda: begin(params, make_optimiser(config, 1), config).state)
     like = {**state._asdict(), "best_params": params, "key": jax.random.key_data(jax.random.key(0))}

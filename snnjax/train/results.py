@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from snnjax import _dispatch, metrics
-from snnjax._check import check, fail, shown
+from snnjax._check import alternatives, fail, short_repr
 from snnjax._network import Network
 from snnjax._write import write_atomically
 from snnjax.train.loop import FitResult
@@ -149,8 +149,9 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
     runs = []
     for place in map(Path, places):
         files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("[!.]*-[0-9]*.json")])
-        hint = "Train with `snnjax train`, and pass the folder given as --out"
-        check(len(files) > 0, "read_runs", "places", "hold records of runs", str(place), hint)
+        if len(files) == 0:
+            hint = "Train with `snnjax train`, and pass the folder given as --out"
+            fail(f"read_runs: `places` must hold records of runs, got {place}. {hint}.")
         runs += [_read(file) for file in files]
     return runs
 
@@ -190,16 +191,19 @@ def _check_record(run: dict[str, Any]) -> None:
             good = name in holder and isinstance(value, kind) and not isinstance(value, bool)
             if isinstance(value, list):
                 good = good and all(type(each) in (int, float) for each in value)
-            expected = f"have {name} as {' or '.join(each.__name__ for each in kind)}"
-            check(good, op, "runs", expected, shown(value) if name in holder else "none", hint)
-    positive = run["test"]["dense_operations"] > 0
-    check(positive, op, "runs", "have positive dense_operations", run["test"]["dense_operations"], hint)
+            if not good:
+                expected = f"have {name} as {alternatives([each.__name__ for each in kind])}"
+                actual = short_repr(value) if name in holder else "none"
+                fail(f"{op}: `runs` must {expected}, got {actual}. {hint}.")
+    if not run["test"]["dense_operations"] > 0:
+        actual = run["test"]["dense_operations"]
+        fail(f"{op}: `runs` must have positive dense_operations, got {actual}. {hint}.")
 
 
 def _row(runs: list[dict[str, Any]]) -> list[str]:
     first, tests = runs[0], [run["test"] for run in runs]
     percent = [100 * test["accuracy"] for test in tests]
-    spread = f" ± {statistics.stdev(percent):.2f}" if len(runs) > 1 else ""
+    deviation = f" ± {statistics.stdev(percent):.2f}" if len(runs) > 1 else ""
     effective = statistics.mean(test["effective_acs"] + test["effective_macs"] for test in tests)
     dense = statistics.mean(test["dense_operations"] for test in tests)
     seconds = [run["cpu_seconds"] for run in runs if run["cpu_seconds"] is not None]
@@ -208,7 +212,7 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
     return [
         first["task"],
         first["network"],
-        f"{statistics.mean(percent):.2f}{spread} %",
+        f"{statistics.mean(percent):.2f}{deviation} %",
         str(len({run["seed"] for run in runs})),
         f"best of {first['epochs']} epochs on {judges} validation samples",
         f"{first['parameters']:,}",
@@ -256,7 +260,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         run = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        fail("read_runs", "places", "hold records of runs", f"{file} ({error})", hint)
-    good = isinstance(run, dict) and {"task", "network", "test"} <= run.keys()
-    check(good, "read_runs", "places", "hold records of runs", str(file), hint)
+        fail(f"read_runs: `places` must hold records of runs, got {file} ({error}). {hint}.")
+    if not (isinstance(run, dict) and {"task", "network", "test"} <= run.keys()):
+        fail(f"read_runs: `places` must hold records of runs, got {file}. {hint}.")
     return run

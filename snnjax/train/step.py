@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
-from snnjax._check import check
+from snnjax._check import fail, type_words
 from snnjax._network import Network
 from snnjax._network.specs import NetworkParams, warn_unless_below
 from snnjax.data import Batch, batches
@@ -84,14 +84,14 @@ def make_train_step(
 
     def compute(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Any, NetworkParams]:
         if config.rule == "bptt":
-            (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(
+            (_, results), gradients = jax.value_and_grad(objective, has_aux=True)(
                 params, batch, second_threshold
             )
-            return shown, gradients
-        shown = objective(params, batch, second_threshold)[1]
-        pulls = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
+            return results, gradients
+        results = objective(params, batch, second_threshold)[1]
+        penalty_gradients = jax.grad(penalty)(results[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
-        return shown, learn(params, batch, _lengths(batch), pulls)
+        return results, learn(params, batch, _lengths(batch), penalty_gradients)
 
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
         (error, output), gradients = compute(state.params, batch, second_threshold)
@@ -114,9 +114,8 @@ def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> N
         for spec in network.layers:
             if second is not None and spec.capacity is not None:
                 warn_unless_below("TrainConfig", second, spec.neuron)
-    good = config.rule == "bptt" or mesh is None
-    hint = "Train on one device"
-    check(good, "fit", "rule", "be 'bptt' on several devices", repr(config.rule), hint)
+    if config.rule != "bptt" and mesh is not None:
+        fail(f"fit: `rule` must be 'bptt' on several devices, got {config.rule!r}. Train on one device.")
 
 
 def _activity_penalty(activity: tuple[Array, ...], config: TrainConfig) -> Array:
@@ -175,15 +174,18 @@ def evaluate(
 
 def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> None:
     """Check that `dataset` is a data set with samples. Labels beyond the outputs would make the loss NaN."""
-    good = hasattr(dataset, "take") and hasattr(dataset, "__len__")
-    hint = "Make one with snnjax.data, such as an EventDataset"
-    check(good, op, argument, "be a data set", type(dataset).__name__, hint)
-    samples = len(dataset)
-    check(samples > 0, op, argument, "hold at least one sample", samples, "Split off a larger part for it")
+    if not (hasattr(dataset, "take") and hasattr(dataset, "__len__")):
+        hint = "Make one with snnjax.data, such as an EventDataset"
+        fail(f"{op}: `{argument}` must be a data set, got {type_words(dataset)}. {hint}.")
+    if len(dataset) == 0:
+        hint = "Split off a larger part for it"
+        fail(f"{op}: `{argument}` must hold at least one sample, got none. {hint}.")
     classes = getattr(dataset, "num_classes", network.num_outputs)
-    expected = f"have at most {network.num_outputs} classes, the outputs of the network"
-    hint = "Give the read-out one output for each class"
-    check(classes <= network.num_outputs, op, argument, expected, classes, hint)
+    if classes > network.num_outputs:
+        expected = f"have no more classes than the network has outputs, {network.num_outputs}"
+        fail(
+            f"{op}: `{argument}` must {expected}, got {classes}. Give the read-out one output for each class."
+        )
 
 
 def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable[..., Totals]:

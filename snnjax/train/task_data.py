@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from snnjax import data
-from snnjax._check import check
+from snnjax._check import fail
 from snnjax.data.spoken import SPLITS, default_folder
 from snnjax.train import electrocardiograms, gestures
 from snnjax.train.background import draw_words
@@ -71,10 +71,12 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         return _gestures(settings, folder)
     if settings.task == "spoken":
         return _spoken(settings, default_folder() if folder is None else Path(folder))
-    hint = f"Download {settings.task} and pass its folder as --data"
     if folder is None:
-        check(False, "load_task", "folder", "hold the data", folder, hint)
-    train, validation, test = _recordings(settings, Path(str(folder)))
+        fail(
+            f"load_task: `folder` must hold the data, got None. Download {settings.task} and pass its folder "
+            "as --data."
+        )
+    train, validation, test = _recordings(settings, Path(folder))
     train, test = _as_read(settings, train), _as_read(settings, test)
     validation = None if validation is None else _as_read(settings, validation)
     return _split_task(settings, train, validation, test, test.num_neurons)

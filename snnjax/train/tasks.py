@@ -11,7 +11,7 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from snnjax import losses, neurons
-from snnjax._check import check, check_choice, check_integer
+from snnjax._check import check_choice, check_integer, fail, short_repr
 from snnjax._network import Network, network
 from snnjax._network.connections import conv2d, sum_pool
 from snnjax._network.delays import axonal
@@ -71,18 +71,18 @@ class TaskSettings:
         check_choice(op, "task", self.task, tuple(TASKS) or (self.task,))
         check_choice(op, "neuron", self.neuron, tuple(NEURONS))
         check_choice(op, "loss", self.loss, tuple(LOSSES))
-        good = len(self.hidden) + len(self.convolutions) > 0
-        check(good, op, "hidden", "hold at least one width", self.hidden, "Try (512, 256)")
+        if not self.hidden and not self.convolutions:
+            fail(f"{op}: `hidden` must hold at least one width, got none. Try (512, 256).")
         if self.samples is not None:
             check_integer(op, "samples", self.samples, 1)
-        good = not self.convolutions or self.task in _CAMERAS
-        expected = f"be () for {self.task}, whose inputs are not images"
-        check(good, op, "convolutions", expected, self.convolutions, "Train dense layers on it")
+        if self.convolutions and self.task not in _CAMERAS:
+            expected = f"be () for {self.task}, whose inputs are not images"
+            fail(f"{op}: `convolutions` must {expected}, got {self.convolutions}. Train dense layers on it.")
         known = inspect.signature(NEURONS[self.neuron]).parameters
         unknown = ", ".join(sorted(self.neuron_options.keys() - known.keys()))
-        expected = f"be options of neurons.{self.neuron}"
-        hint = "Leave it out, or use the version of snnjax that has it"
-        check(not unknown, op, "neuron_options", expected, unknown, hint)
+        if unknown:
+            hint = "Leave it out, or use the version of snnjax that has it"
+            fail(f"{op}: `neuron_options` must be options of neurons.{self.neuron}, got {unknown}. {hint}.")
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as JSON, without `training`."""
@@ -104,14 +104,21 @@ class TaskSettings:
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> "TaskSettings":
         """The settings that a checkpoint was trained with, from its header (`read_run`)."""
-        op, settings, config = "TaskSettings", dict(header["settings"]), dict(header["config"])
-        check("task" in settings, op, "header", "name a task", settings, "Train with `snnjax train`")
+        settings, config = dict(header["settings"]), dict(header["config"])
+        if "task" not in settings:
+            actual = short_repr(settings)
+            fail(
+                f"TaskSettings.from_header: `header` must name a task, got {actual}. Train with `snnjax train`."
+            )
         for kind, values in ((cls, settings), (TrainConfig, config)):
             known = {each.name for each in fields(kind)} - {"training"}
             absent = [f"no {name}" for name in sorted(known - values.keys())]
             differences = ", ".join(sorted(values.keys() - known) + absent)
-            hint = "Use the version of snnjax that trained it"
-            check(not differences, op, "header", "hold the settings of this version", differences, hint)
+            if differences:
+                fail(
+                    "TaskSettings.from_header: `header` must hold the settings of this version, got "
+                    f"{differences}. Use the version of snnjax that trained it."
+                )
         settings["hidden"] = tuple(settings["hidden"])
         settings["convolutions"] = tuple(tuple(each) for each in settings["convolutions"])
         # JSON has no tuples, and an option that is a range is a tuple.

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from snnjax._check import message
 from tests.benchmarks.report import KERNELS, OWN
 
 EXPECTED = Path(__file__).with_name("expected")
@@ -29,7 +28,7 @@ class Refusal(ValueError):
 
 
 def refuse(argument: str, expected: str, actual: str, hint: str) -> NoReturn:
-    raise Refusal(message("benchmarks", argument, expected, actual, hint))
+    raise Refusal(f"benchmarks: `{argument}` must {expected}, got {actual}. {hint}.")
 
 
 class Cell(NamedTuple):

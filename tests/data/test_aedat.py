@@ -76,19 +76,22 @@ START = len(HEADER) + 28
             b"#!AER-DAT3.1\n#!END\n",
             "have header lines that begin with '#' up to '#!END-HEADER', got another line or the end at offset 19",
         ),
-        (HEADER + b"12345", f"have packet headers of 28 bytes, got 5 at offset {len(HEADER)}"),
+        (HEADER + b"12345", f"have packet headers of 28 bytes, got 5 bytes at offset {len(HEADER)}"),
         (
             HEADER + packet(SAMPLE)[:-4],
-            f"have 24 bytes of events, got 20 for 3 events at offset {START}",
+            f"have 24 bytes for 3 events, got 20 at offset {START}",
         ),
         (
             HEADER + struct.pack("<hhiiiiii", 1, 1, 8, 4, 0, 0, -1, 0),
-            "have packets of positive size, number and time, got 8 bytes an event, -1 events, time overflow 0 "
-            f"at offset {len(HEADER)}",
+            "have packets with an event size above 0, and a number and time overflow of at least 0, got 8, "
+            f"-1 and 0 at offset {len(HEADER)}",
         ),
         (
             HEADER + struct.pack("<hhiiiiii", 1, 1, 12, 8, 0, 0, 0, 0),
-            f"have polarity events of 8 bytes with the time at 4, got 12 with the time at 8, at offset {len(HEADER)}",
+            (
+                "have polarity events of 8 bytes with the time at byte 4, got 12 bytes with the time at byte "
+                f"8, at offset {len(HEADER)}"
+            ),
         ),
         (
             HEADER + packet([*SAMPLE, (128, 3, 0, 77)]),

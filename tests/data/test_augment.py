@@ -82,7 +82,7 @@ def test_augment_images_keeps_digits_whole():
         (
             IMAGES.astype(np.float32),
             NOTHING,
-            "`images` must be uint8 [samples, height, width], got float32[3, 7, 6]. Scale them to 0 to 255.",
+            "`images` must have dtype uint8, got float32. Scale them to 0 to 255, and cast them.",
         ),
         (
             IMAGES,

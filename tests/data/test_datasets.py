@@ -55,7 +55,7 @@ def test_event_dataset_numbers_channels_last(channels):
 
 
 def test_event_dataset_refuses_channels_that_do_not_divide_its_inputs():
-    text = r"^EventDataset.channels_last: `channels` must divide the 3 inputs, got 2. Pass the number of polarities"
+    text = r"^EventDataset.channels_last: `channels` must divide the number of inputs, 3, got 2. Pass"
     with pytest.raises(ValueError, match=text):
         EVENTS.channels_last()
 
@@ -163,7 +163,9 @@ def test_series_dataset_takes_labels_of_steps_time_first():
     data = SeriesDataset(np.zeros((2, 3, 1), np.float32), np.array([2, 1]), labels, num_classes=2)
     batch = data.take([1, 0])
     assert batch.labels.tolist() == [[1, 0], [-1, 1], [-1, -1]] and batch.labels.dtype == jnp.int32
-    with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must be in \[0, 1\), got 1\. Number the"):
+    with pytest.raises(
+        ValueError, match=r"^SeriesDataset: `labels` must be between 0 and 0, got 1\. Number the"
+    ):
         replace(data, num_classes=1)
     with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must have shape \[2, 3\]"):
         replace(data, labels=labels[:, :1])
@@ -195,11 +197,11 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: EventDataset(IDS.astype(np.int32), COUNTS, LABELS, 3, 2),
-            "EventDataset: `ids` must be uint16, got int32. Cast them, for instance ids.astype(np.uint16).",
+            "EventDataset: `ids` must have dtype uint16, got int32. Cast them with ids.astype(np.uint16).",
         ),
         (
             lambda: EventDataset(IDS, COUNTS.astype(np.uint8), LABELS, 3, 2),
-            "EventDataset: `counts` must be int32, got uint8. Cast them, for instance counts.astype(np.int32).",
+            "EventDataset: `counts` must have dtype int32, got uint8. Cast it with counts.astype(np.int32).",
         ),
         (
             lambda: replace(EVENTS, outside=np.zeros(2, int)),
@@ -227,25 +229,24 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: EventDataset(IDS, COUNTS, LABELS[:2], 3, 2),
-            "EventDataset: `labels` must have one entry for each of 3 samples, got shape [2]. "
-            "Pass one class number per sample.",
+            "EventDataset: `labels` must have shape [samples] = [3], got [2]. Pass one class number per "
+            "sample.",
         ),
         (
             lambda: EventDataset(IDS, COUNTS, LABELS + 2, 3, 2),
-            "EventDataset: `labels` must be in [0, 2), got 2. Number the classes from 0.",
+            "EventDataset: `labels` must be between 0 and 1, got 2. Number the classes from 0.",
         ),
         (
             lambda: replace(EVENTS, labels=[1, 0, 1]),
-            "EventDataset: `labels` must be an array, got list. Pass a JAX or NumPy array.",
+            "EventDataset: `labels` must be an array, got a list. Pass a JAX or NumPy array.",
         ),
         (
             lambda: EventDataset(IDS, COUNTS, LABELS + 0.5, 3, 2),
-            "EventDataset: `labels` must be integers, got float64. Number the classes from 0.",
+            "EventDataset: `labels` must hold integers, got float64. Cast it with labels.astype(int).",
         ),
         (
             lambda: EventDataset.from_events([], [], 1, 1, num_classes=1, capacity=0),
-            "EventDataset.from_events: `capacity` must be an integer of at least 1, got 0. "
-            "Pass a larger integer.",
+            "EventDataset.from_events: `capacity` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         (
             lambda: EventDataset.from_events([([0.0], [1]), ([np.nan], [0])], [0, 0], 1, 3, num_classes=1),
@@ -254,19 +255,22 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: EventDataset.from_events([([0.0], [3])], [0], 1, 3, num_classes=1),
-            "EventDataset.from_events: `ids of recordings[0]` must be in [0, 3), got 3. Pass a larger num_neurons.",
+            (
+                "EventDataset.from_events: `ids of recordings[0]` must be between 0 and 2, got 3. Pass a "
+                "larger num_neurons."
+            ),
         ),
         (
             lambda: SeriesDataset(SERIES, LABELS, [0, 0, 0], 1),
-            "SeriesDataset: `labels` must be an array, got list. Pass a JAX or NumPy array.",
+            "SeriesDataset: `labels` must be an array, got a list. Pass a JAX or NumPy array.",
         ),
         (
             lambda: SeriesDataset(SERIES, LABELS + 0.5, LABELS, 1),
-            "SeriesDataset: `lengths` must be integers, got float64. Cast them.",
+            "SeriesDataset: `lengths` must hold integers, got float64. Cast it with lengths.astype(int).",
         ),
         (
             lambda: SeriesDataset(np.array(SERIES, object), LABELS, LABELS, 1),
-            "SeriesDataset: `series` must be numbers, got object. Cast it to float32.",
+            "SeriesDataset: `series` must hold numbers, got object. Cast it to float32.",
         ),
         (
             lambda: SeriesDataset(np.array([SERIES[0], SERIES[1], SERIES[2] - np.inf]), LABELS, LABELS, 1),
@@ -279,11 +283,14 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: SeriesDataset(SERIES, LABELS, LABELS, 0),
-            "SeriesDataset: `num_classes` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "SeriesDataset: `num_classes` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         (
             lambda: ImageDataset(SERIES, LABELS, 1),
-            "ImageDataset: `images` must be uint8, got float32. Scale them to 0 to 255.",
+            (
+                "ImageDataset: `images` must have dtype uint8, got float32. Scale them to 0 to 255, and cast "
+                "them."
+            ),
         ),
     ],
 )

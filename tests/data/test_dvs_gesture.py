@@ -9,7 +9,7 @@ from snnjax.data import load_dvs_gesture, read_gesture_labels
 from tests.data.damage import check_absent, flips, survives
 from tests.data.test_aedat import HEADER, packet
 
-WAY_OUT = "Download DVS-Gesture and unpack DvsGesture.tar.gz"
+HINT = "Download DVS-Gesture and unpack DvsGesture.tar.gz"
 COLUMNS = "class,startTime_usec,endTime_usec"
 SAMPLE = f"{COLUMNS}\n1,100,200\n11,250,9000\n".encode()
 GESTURE = st.tuples(st.integers(0, 10), st.integers(0, 10**9), st.integers(1, 10**9))
@@ -47,7 +47,7 @@ def test_read_gesture_labels_bits_flipped(path, content):
 
 
 def test_read_gesture_labels_refuses_absent_files(tmp_path):
-    check_absent("read_gesture_labels", read_gesture_labels, tmp_path, WAY_OUT)
+    check_absent("read_gesture_labels", read_gesture_labels, tmp_path, HINT)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_load_dvs_gesture_refuses(root):
         load_dvs_gesture(root, "test")
     path = root / "trials_to_test.txt"
     assert str(caught.value) == (
-        f"load_dvs_gesture: `path` must be a readable file, got {str(path)!r} (No such file or directory). {WAY_OUT}."
+        f"load_dvs_gesture: `path` must be a readable file, got {str(path)!r} (No such file or directory). {HINT}."
     )
     path.write_text("\n\n")
     with pytest.raises(ValueError) as caught:
@@ -146,5 +146,5 @@ def test_load_dvs_gesture_refuses(root):
     with pytest.raises(ValueError) as caught:
         load_dvs_gesture(root, downsample=0)
     assert str(caught.value) == (
-        "load_dvs_gesture: `downsample` must be an integer of at least 1, got 0. Pass a larger integer."
+        "load_dvs_gesture: `downsample` must be an integer of at least 1, got 0. Pass 1 or more."
     )

@@ -262,8 +262,8 @@ def test_read_heidelberg_refuses_samples(folder, sample, types, message):
 def test_load_shd_refuses_labels_of_ssc(folder):
     path = write(folder / "ssc.h5", [SAMPLES[0], (np.array([0.0]), np.array([1]), 20)])
     assert error_of(lambda: load_shd(path)) == (
-        f"load_shd: `path` must hold labels below 20, got 20 for sample 1 in {str(path)!r}. "
-        "Download or extract the file again."
+        f"load_shd: `path` must hold labels from 0 to 19, got 20 for sample 1 in {str(path)!r}. Download "
+        "or extract the file again."
     )
 
 
@@ -272,8 +272,8 @@ def test_read_heidelberg_says_how_to_get_h5py(path, monkeypatch):
     with pytest.raises(ImportError) as caught:
         read_heidelberg(path)
     assert str(caught.value) == (
-        "read_heidelberg: `h5py` must be installed to read .h5 files, got ModuleNotFoundError. "
-        "Install it, for instance with pip install h5py."
+        "read_heidelberg: `h5py` must be installed for .h5 files, got no such package. Install it, for "
+        "instance with pip install h5py."
     )
 
 
@@ -308,4 +308,4 @@ def test_read_heidelberg_refuses_more_samples_than_a_file_can_hold(folder):
 def test_hdf5_library_gets_no_more_memory_than_it_may(path, tmp_path, monkeypatch):
     (tmp_path / "h5py.py").write_text("def File(*_): bytearray(2**34)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert "got MemoryError: in " in error_of(lambda: read_heidelberg(path))
+    assert "got MemoryError in " in error_of(lambda: read_heidelberg(path))

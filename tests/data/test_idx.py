@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from snnjax.data import load_fashion_mnist, load_mnist, read_idx
 from tests.data.damage import check_absent, flips, survives
 
-WAY_OUT = "Download the four idx files of the data set"
+HINT = "Download the four idx files of the data set"
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 
 
@@ -55,7 +55,7 @@ def test_read_idx_bits_of_gzip_flipped(path, content):
 
 
 def test_read_idx_refuses_absent_files(tmp_path):
-    check_absent("read_idx", read_idx, tmp_path, WAY_OUT)
+    check_absent("read_idx", read_idx, tmp_path, HINT)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,7 @@ def test_read_idx_refuses_absent_files(tmp_path):
         (encode(IMAGES) + b"x", "have 24 values at offset 16 for shape [2, 3, 4], got 25"),
         (
             bytes([0, 0, 8, 65]) + 65 * bytes([0, 0, 0, 1]) + b"x",
-            "have a shape that an array can take, "
-            "got maximum supported dimension for an ndarray is currently 64, found 65",
+            "have a shape that an array can take, got 65 lengths of at most 1",
         ),
         (b"\x1f\x8bnonsense", "be a whole gzip file, got Unknown compression method"),
     ],
@@ -106,7 +105,7 @@ def test_load_mnist_refuses_missing_split(root):
         load_mnist(root, "test")
     name = "t10k-images-idx3-ubyte"
     assert str(caught.value) == (
-        f"load_mnist: `root` must hold {name} or {name}.gz, got neither in {str(root)!r}. {WAY_OUT}."
+        f"load_mnist: `root` must hold {name} or {name}.gz, got neither in {str(root)!r}. {HINT}."
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from snnjax.data import load_nmnist, read_nmnist
 from tests.data.damage import check_absent, flips, survives
 
-WAY_OUT = "Download N-MNIST and unpack Train.zip and Test.zip"
+HINT = "Download N-MNIST and unpack Train.zip and Test.zip"
 EVENTS = st.lists(
     st.tuples(st.integers(0, 33), st.integers(0, 33), st.integers(0, 1), st.integers(0, 2**23 - 1)),
     min_size=1,
@@ -63,7 +63,7 @@ def test_read_nmnist_bits_flipped(path, content):
 
 
 def test_read_nmnist_refuses(path, tmp_path):
-    check_absent("read_nmnist", read_nmnist, tmp_path, WAY_OUT)
+    check_absent("read_nmnist", read_nmnist, tmp_path, HINT)
     path.write_bytes(encode(SAMPLE) + b"ab")
     with pytest.raises(ValueError) as caught:
         read_nmnist(path)
@@ -115,10 +115,10 @@ def test_load_nmnist_refuses(tmp_path):
     with pytest.raises(ValueError) as caught:
         load_nmnist(tmp_path)
     assert str(caught.value) == (
-        f"load_nmnist: `root` must hold files Train/4/*.bin, got none in {str(tmp_path)!r}. {WAY_OUT}."
+        f"load_nmnist: `root` must hold files Train/4/*.bin, got none in {str(tmp_path)!r}. {HINT}."
     )
     with pytest.raises(ValueError) as caught:
         load_nmnist(tmp_path, "validation")
     assert str(caught.value) == (
-        "load_nmnist: `split` must be one of 'train', 'test', got 'validation'. Choose one of these."
+        "load_nmnist: `split` must be 'train' or 'test', got 'validation'. Choose one of these."
     )

@@ -131,12 +131,15 @@ def test_saccade_spikes_is_time_first():
     [
         (
             {"num_steps": 0},
-            "`num_steps` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "`num_steps` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
-        ({"margin": -1}, "`margin` must be an integer of at least 0, got -1. Pass a larger integer."),
-        ({"capacity": 0}, "`capacity` must be an integer of at least 1, got 0. Pass a larger integer."),
+        ({"margin": -1}, "`margin` must be an integer of at least 0, got -1. Pass 0 or more."),
+        ({"capacity": 0}, "`capacity` must be an integer of at least 1, got 0. Pass 1 or more."),
         *(
-            ({name: 0.0}, f"`{name}` must be a positive number, got 0.0. Leave out {name} for its default.")
+            (
+                {name: 0.0},
+                f"`{name}` must be a positive number, got 0.0. Leave it out for its default.",
+            )
             for name in ("contrast_threshold", "dark", "amplitude")
         ),
     ],
@@ -151,6 +154,5 @@ def test_saccade_spikes_refuses_float_images():
     with pytest.raises(ValueError) as caught:
         saccade_spikes(DIGITS.images / 255)
     assert str(caught.value) == (
-        "saccade_spikes: `images` must be uint8 [samples, height, width], got float64[40, 28, 28]. "
-        "Scale them to 0 to 255."
+        "saccade_spikes: `images` must have dtype uint8, got float64. Scale them to 0 to 255, and cast them."
     )

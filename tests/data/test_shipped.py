@@ -53,5 +53,5 @@ def test_loaders_refuse_other_splits(load):
     with pytest.raises(ValueError) as caught:
         load("validation")
     assert str(caught.value) == (
-        f"{load.__name__}: `split` must be one of 'train', 'test', got 'validation'. Choose one of these."
+        f"{load.__name__}: `split` must be 'train' or 'test', got 'validation'. Choose one of these."
     )

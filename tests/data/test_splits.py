@@ -61,19 +61,19 @@ def test_batches_repeat_an_epoch_and_differ_between_epochs():
         ),
         (
             lambda: split_indices(jax.random.key(0), [[0.0]]),
-            "split_indices: `labels` must be integers [samples], got float64[1, 1]. Pass one class id per sample.",
+            "split_indices: `labels` must have shape [samples], got [1, 1]. Pass one class id per sample.",
         ),
         (
             lambda: batches(None, 5, 0),
-            "batches: `batch_size` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "batches: `batch_size` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         (
             lambda: batches(None, -1, 2),
-            "batches: `num_samples` must be an integer of at least 0, got -1. Pass a larger integer.",
+            "batches: `num_samples` must be an integer of at least 0, got -1. Pass 0 or more.",
         ),
         (
             lambda: batches(None, 5, 2, epoch=-1),
-            "batches: `epoch` must be an integer of at least 0, got -1. Pass a larger integer.",
+            "batches: `epoch` must be an integer of at least 0, got -1. Pass 0 or more.",
         ),
     ],
 )

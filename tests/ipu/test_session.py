@@ -459,30 +459,36 @@ def test_other_errors_of_compilation_are_not_about_memory() -> None:
     [
         (
             {"num_ipus": 0},
-            "Session: `num_ipus` must be an integer of at least 1, got 0. Pass a larger integer.",
+            "Session: `num_ipus` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
-        ({"num_ipus": 1.5}, "Session: `num_ipus` must be an integer of at least 1, got 1.5. Pass an int."),
+        (
+            {"num_ipus": 1.5},
+            "Session: `num_ipus` must be an integer of at least 1, got 1.5. Pass an int, such as 1.",
+        ),
         (
             {"gradient_accumulation": 0},
             "Session: `gradient_accumulation` must be an integer of at least 1, got 0. ",
         ),
         (
             {"gradient_accumulation": "2"},
-            "Session: `gradient_accumulation` must be an integer of at least 1, got '2'. Pass an int.",
+            "Session: `gradient_accumulation` must be an integer of at least 1, got '2'. Pass an int, such as 1.",
         ),
         (
             {"precision": "bf16"},
-            "Session: `precision` must be one of 'float32', 'float16', 'mixed', got 'bf16'. ",
+            "Session: `precision` must be 'float32', 'float16' or 'mixed', got 'bf16'. ",
         ),
         (
             {"memory_proportion": "half"},
             "Session: `memory_proportion` must be above 0 and at most 1, got 'half'. ",
         ),
-        ({"compile_only": "no"}, "Session: `compile_only` must be True or False, got 'no'. Choose one."),
-        ({"recompute": 1}, "Session: `recompute` must be True or False, got 1. Choose one."),
+        (
+            {"compile_only": "no"},
+            "Session: `compile_only` must be True or False, got 'no'. Choose one of these.",
+        ),
+        ({"recompute": 1}, "Session: `recompute` must be True or False, got 1. Choose one of these."),
         (
             {"enable_half_partials": None},
-            "Session: `enable_half_partials` must be True or False, got None. Choose one.",
+            "Session: `enable_half_partials` must be True or False, got None. Choose one of these.",
         ),
         (
             {"memory_proportion": 0.0},

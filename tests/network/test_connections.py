@@ -227,20 +227,23 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: network((4, 4, 3), [conv2d(4, 3, groups=2)], READOUT),
-        "network: `groups` must divide the 3 channels of `shape`, got 2. Choose a divisor of both numbers of channels.",
+        (
+            "network: `groups` must divide the number of channels of `shape`, 3, got 2. Choose a divisor of "
+            "both numbers of channels."
+        ),
     ),
     (
         lambda: conv2d(0, 3),
-        "conv2d: `channels` must be an integer of at least 1, got 0. Pass a larger integer.",
+        "conv2d: `channels` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: dense(5, mask=np.ones((6, 5))),
-        "dense: `mask` must be bool [inputs, neurons] = [any, 5], got float64 [6, 5]. "
-        "Compare the weights with 0, or cast it.",
+        "dense: `mask` must be bool [inputs, neurons] = [any, 5], got float64[6, 5]. Compare the weights "
+        "with 0, or cast it.",
     ),
     (
         lambda: dense(5, cotangent_dtype=jnp.float16),
-        "dense: `cotangent_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
+        "dense: `cotangent_dtype` must be bfloat16 or None, got float16. Omit it for float32.",
     ),
     (
         lambda: dense(5, exact_within=0.5),
@@ -256,15 +259,18 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: layer(5, record_dtype=jnp.float16),
-        "layer: `record_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
+        "layer: `record_dtype` must be bfloat16 or None, got float16. Omit it for float32.",
     ),
     (
         lambda: network(7, [dense(5, mask=MASK)], READOUT),
-        "network: `mask` must have one row for each of 7 inputs, got [6, 5]. Make it fit the layer.",
+        "network: `mask` must have 7 rows, one per input of its layer, got 6. Make it for the layer before.",
     ),
     (
         lambda: axonal(3, initial=(2, 5)),
-        "axonal: `initial` must be between 0 and 3, got (2, 5). Pass delays in steps, or a longer max_delay.",
+        (
+            "axonal: `initial` must be a number or a range (low, high) from 0 to 3, got (2, 5). Pass delays in "
+            "steps, or a longer max_delay."
+        ),
     ),
     (
         lambda: axonal(2**22 + 1),
@@ -272,7 +278,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: layer(3, delays=5),  # pyright: ignore[reportArgumentType]
-        "layer: `delays` must be None or axonal delays, got 5. Make it with snnjax.axonal(max_delay=...).",
+        "layer: `delays` must be None or axonal delays, got 5. Make them with snnjax.axonal(max_delay=...).",
     ),
 ]
 

@@ -131,7 +131,7 @@ def test_own_pieces_of_another_form_are_refused() -> None:
     def without_state(*given: Any) -> Any:
         return plain.advance(*given)[:2]
 
-    three = "lif.integrate: `membrane, threshold, state` must be what it returns, got "
+    three = "Neuron: `integrate` must return membrane, threshold and state, got "
     hint = ". Return all three, such as (v, params.threshold, state._replace(v=v))."
     cases = (
         ({"integrate": without_threshold}, f"{three}float32[{BATCH}, 8]{hint}"),

@@ -33,7 +33,6 @@ X = jnp.zeros((5, 2, 4))
 STATE = NET.initial_state(PARAMS, 2)
 SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
-LARGER = "Pass a larger integer."
 MADE = "Make it with snnjax.layer(...)."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
 ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surrogate=surrogates.boxcar())
@@ -45,16 +44,19 @@ LEARN = "Try 0.05, one spike per neuron in 20 steps."
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: NET.apply(PARAMS, X, X),  # type: ignore[arg-type]
-        "network.apply: `state` must be a NetworkState or None, got ArrayImpl. "
+        "network.apply: `state` must be a NetworkState or None, got an array. "
         "Make it with network.initial_state(params, batch), or pass None.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record=3),  # type: ignore[arg-type]
-        f"network.apply: `record` must be a name or a sequence of names, got 3. {RECORD}",
+        f"network.apply: `record` must be 'spikes', 'membranes' or a tuple of them, got 3. {RECORD}",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X.astype(jnp.complex64)),
-        "network: `inputs` must be real numbers, got complex64. Pass inputs.real, or its absolute value.",
+        (
+            "network.apply: `inputs` must hold real numbers, got complex64. Pass its real part or absolute "
+            "value."
+        ),
     ),
     (
         lambda: NET.init(0),  # type: ignore[arg-type]
@@ -62,29 +64,29 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.init(jax.random.key(0), dtype=jnp.int32),
-        "network.init: `dtype` must be a floating-point dtype, got int32. Pass jnp.float32 or jnp.bfloat16.",
+        "network.init: `dtype` must be floating-point, got int32. Pass jnp.float32 or jnp.bfloat16.",
     ),
     (
         lambda: layer("64"),
-        "layer: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), got '"
-        "64'. Pools and `flatten` stand in the list of layers by themselves.",
+        "layer: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), "
+        "got '64'. Pass an int.",
     ),
-    (lambda: layer(0), f"layer: `connection` must be an integer of at least 1, got 0. {LARGER}"),
+    (lambda: layer(0), "layer: `connection` must be an integer of at least 1, got 0. Pass 1 or more."),
     *(
         (
             lambda capacity=capacity: layer(3, capacity=capacity),
-            f"layer: `capacity` must be an integer of at least 1, got {capacity}. {LARGER}",
+            f"layer: `capacity` must be an integer of at least 1, got {capacity}. Pass 1 or more.",
         )
         for capacity in (-1, 0)
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record="both"),
-        f"network.apply: `record` must be 'spikes' or 'membranes', or a sequence of them, got 'both'. {RECORD}",
+        f"network.apply: `record` must be 'spikes', 'membranes' or a tuple of them, got 'both'. {RECORD}",
     ),
     (
         lambda: NET(PARAMS, STATE, X),
-        "network: `network` must be run by its function apply, got a call of the network. "
-        "Write network.apply(params, state, inputs).",
+        "network: `network` must be run by its function `apply`, got a call of itself. Write "
+        "network.apply(params, state, inputs).",
     ),
     *(
         (
@@ -114,7 +116,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, NET.initial_state(PARAMS, 5), X),
-        f"network: `state` must have batch size 2, like the inputs, got [5]. {FIRST}",
+        f"network.apply: `state` must have batch size 2, like the inputs, got 5. {FIRST}",
     ),
     (
         lambda: layer(3, capacity=1.0),
@@ -122,15 +124,15 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: leaky_readout(0),
-        f"leaky_readout: `num_outputs` must be an integer of at least 1, got 0. {LARGER}",
+        "leaky_readout: `num_outputs` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: spiking_readout(0),
-        f"spiking_readout: `num_outputs` must be an integer of at least 1, got 0. {LARGER}",
+        "spiking_readout: `num_outputs` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: network(-1, [layer(3)], leaky_readout(2)),
-        f"network: `inputs` must be an integer of at least 0, got -1. {LARGER}",
+        "network: `inputs` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
         lambda: network(4, [], leaky_readout(2)),
@@ -178,16 +180,22 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record=("spikes", "voltage")),
-        f"network.apply: `record` must be 'spikes' or 'membranes', or a sequence of them, got 'voltage'. {RECORD}",
+        (
+            "network.apply: `record` must be 'spikes', 'membranes' or a tuple of them, got ('spikes', "
+            f"'voltage'). {RECORD}"
+        ),
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record="membranes", implementation="cpu"),
-        "network.apply: `implementation` must be None or 'reference' if membranes are recorded, got 'cpu'. "
-        "Leave it None.",
+        "network.apply: `implementation` must be None or 'reference' where membranes are recorded, got "
+        "'cpu'. Leave it None.",
     ),
     (
         lambda: NET.init(jax.random.key(0), X[..., :3]),
-        f"network: `inputs` must have shape [time, batch, inputs] = [any, any, 4], got [5, 2, 3]. {AXES}",
+        (
+            "network.init: `inputs` must have shape [time, batch, inputs] = [any, any, 4], got [5, 2, 3]. "
+            f"{AXES}"
+        ),
     ),
     (
         lambda: NET.init(jax.random.key(0), X, target_activity=1.5),
@@ -195,25 +203,25 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.initial_state(PARAMS, -1),
-        f"network.initial_state: `batch` must be an integer of at least 0, got -1. {LARGER}",
+        "network.initial_state: `batch` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X[:, 0]),
-        f"network: `inputs` must have shape [time, batch, inputs] = [any, any, 4], got [5, 4]. {AXES}",
+        f"network.apply: `inputs` must have shape [time, batch, inputs] = [any, any, 4], got [5, 4]. {AXES}",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X[:, :1]),
-        "network: `state` must have batch size 1, like the inputs, got [2]. "
-        "Make it with network.initial_state(params, batch).",
+        "network.apply: `state` must have batch size 1, like the inputs, got 2. Make it with "
+        "network.initial_state(params, batch).",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, chunk=0),
-        f"network.apply: `chunk` must be an integer of at least 1, got 0. {LARGER}",
+        "network.apply: `chunk` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, second_threshold=[0.5, 0.5]),
-        "lif_network: `second_threshold` must be one value or one per layer, 1, got 2 values. "
-        "Pass a scalar to use it everywhere.",
+        "network.apply: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
+        "everywhere.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, lengths=jnp.zeros(3, jnp.int32)),
@@ -250,7 +258,7 @@ def test_lengths_beyond_the_steps_are_all_steps_inside_jit() -> None:
 @pytest.mark.parametrize("inputs", [np.full((5, 2, 4), 255, np.uint8), jnp.full((5, 2, 4), 255.0)])
 def test_init_warns_of_the_bytes_of_images(inputs: Any) -> None:
     text = (
-        "network.init: `inputs` must be of the order of 1, spikes or currents of at most 64, got values up to 255. "
+        "network.init: `inputs` must be spikes or currents of at most 64, got values up to 255. "
         "Divide the bytes of images by 255, and clip counts of events."
     )
     with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):

@@ -59,6 +59,6 @@ def test_reset_at_once_is_refused() -> None:
     with pytest.raises(ValueError) as error:
         neurons.adaptive_lif(reset_time="immediate")
     assert str(error.value) == (
-        "adaptive_lif: `reset_time` must be one of 'before_decay', 'after_decay', got 'immediate'. "
+        "adaptive_lif: `reset_time` must be 'before_decay' or 'after_decay', got 'immediate'. "
         "Choose one of these."
     )

@@ -81,5 +81,5 @@ def test_number_of_neurons_is_checked() -> None:
     with pytest.raises(ValueError) as error:
         lif().init(KEY, -1)
     assert str(error.value) == (
-        "Neuron.init: `num_neurons` must be an integer of at least 0, got -1. Pass a larger integer."
+        "Neuron.init: `num_neurons` must be an integer of at least 0, got -1. Pass 0 or more."
     )

@@ -106,11 +106,9 @@ def test_unknown_conventions_are_refused() -> None:
     with pytest.raises(ValueError) as error:
         neurons.lif(reset_time="later")
     assert str(error.value) == (
-        "lif: `reset_time` must be one of 'before_decay', 'after_decay', 'immediate', got 'later'. "
+        "lif: `reset_time` must be 'before_decay', 'after_decay' or 'immediate', got 'later'. "
         "Choose one of these."
     )
     with pytest.raises(ValueError) as error:
         neurons.lif(spike_from="both")
-    assert str(error.value) == (
-        "lif: `spike_from` must be one of 'new', 'old', got 'both'. Choose one of these."
-    )
+    assert str(error.value) == ("lif: `spike_from` must be 'new' or 'old', got 'both'. Choose one of these.")

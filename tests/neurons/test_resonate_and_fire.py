@@ -60,5 +60,5 @@ def test_inputs_in_its_rhythm_make_it_fire_and_others_do_not() -> None:
 def test_reset_to_zero_is_refused() -> None:
     with pytest.raises(ValueError) as error:
         neurons.resonate_and_fire(reset="zero")
-    message = "resonate_and_fire: `reset` must be one of 'subtract', 'none', got 'zero'. Choose one of these."
+    message = "resonate_and_fire: `reset` must be 'subtract' or 'none', got 'zero'. Choose one of these."
     assert str(error.value) == message

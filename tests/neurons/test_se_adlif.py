@@ -46,5 +46,5 @@ def test_unrolled_it_is_the_symplectic_euler_method(reset: str) -> None:
 def test_reset_to_zero_is_refused() -> None:
     with pytest.raises(ValueError) as error:
         neurons.se_adlif(reset="zero")
-    message = "se_adlif: `reset` must be one of 'subtract', 'none', got 'zero'. Choose one of these."
+    message = "se_adlif: `reset` must be 'subtract' or 'none', got 'zero'. Choose one of these."
     assert str(error.value) == message

@@ -27,10 +27,14 @@ from snnjax import (
     spike_matmul,
     spiking_readout,
 )
+from snnjax._check import type_words
 from snnjax.ops._connection import Connection
 
 V = jnp.zeros((2, 3))
-SURROGATES = "'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar', 'straight_through'"
+SURROGATES = (
+    "be 'superspike', 'arctan', 'triangle', 'gaussian', 'sigmoid', 'boxcar' or 'straight_through', got 'step'. "
+    "Choose one of these."
+)
 LISTS = SparseSpikes.from_ids(jnp.zeros((2, 4), int), 3)
 BUILD = "Build it with SparseSpikes.from_ids or from_dense."
 X = jnp.zeros((5, 2, 4))
@@ -43,13 +47,16 @@ STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
 OWN = "Use lif_network_state, or the state from an earlier call of the same network."
 NEURONS = "Pass one value, or one per neuron."
-FLOATS = "must have a floating-point dtype, got int32. Cast it, for instance"
 
 
 def net(
     layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: Any = None, x: Any = X, **options: Any
 ) -> Any:
     return lif_network(x, [layer], readout, state, **options)
+
+
+def of_layer(**arrays: Any) -> Any:
+    return STATE._replace(layers=(STATE.layers[0]._replace(**arrays),))
 
 
 def conv(spikes: Any = X[0, :, :], weights: Any = W_CONV, shape: Any = (4, 1), **options: Any) -> Any:
@@ -68,20 +75,26 @@ def lists_with(**leaves: Any) -> SparseSpikes:
 
 
 SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: spike(jnp.zeros(2, int)), f"spike: `x` {FLOATS} x.astype(jnp.float32)."),
+    (
+        lambda: spike(jnp.zeros(2, int)),
+        "spike: `x` must have a floating-point dtype, got int32. Cast it with x.astype(jnp.float32).",
+    ),
     (
         lambda: spike(V, "step"),
-        f"spike: `surrogate` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+        f"spike: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: Surrogate("step", 1.0),
-        f"surrogate: `name` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+        f"surrogates.Surrogate: `name` must {SURROGATES}",
     ),
     (
         lambda: Surrogate("arctan", 0.0),
-        "surrogate: `slope` must be a positive number, got 0.0. Try slope=10.0.",
+        "arctan: `slope` must be a positive number, got 0.0. Try slope=10.0.",
     ),
-    (lambda: lif_step(V.astype(int), V, 0.5, 1.0), f"lif_step: `v` {FLOATS} v.astype(jnp.float32)."),
+    (
+        lambda: lif_step(V.astype(int), V, 0.5, 1.0),
+        "lif_step: `v` must have a floating-point dtype, got int32. Cast it with v.astype(jnp.float32).",
+    ),
     (
         lambda: lif_step(V[0, 0], V[0, 0], 0.5, 1.0),
         "lif_step: `v` must have a neuron axis, got a scalar. Pass v[neurons].",
@@ -109,20 +122,20 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, surrogate="step"),
-        f"lif_step: `surrogate` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+        f"lif_step: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, reset="hard"),
-        "lif_step: `reset` must be one of 'subtract', 'zero', 'none', got 'hard'. Choose one of these.",
+        "lif_step: `reset` must be 'subtract', 'zero' or 'none', got 'hard'. Choose one of these.",
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, reset_time="later"),
-        "lif_step: `reset_time` must be one of 'before_decay', 'after_decay', 'immediate', got 'later'. "
+        "lif_step: `reset_time` must be 'before_decay', 'after_decay' or 'immediate', got 'later'. "
         "Choose one of these.",
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, spike_from="both"),
-        "lif_step: `spike_from` must be one of 'new', 'old', got 'both'. Choose one of these.",
+        "lif_step: `spike_from` must be 'new' or 'old', got 'both'. Choose one of these.",
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, reset_time="immediate", spike_from="old"),
@@ -131,13 +144,13 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, implementation="cpu"),
-        "lif_step: `implementation` must be None or 'reference' because there is no CPU kernel, got 'cpu'. "
+        "lif_step: `implementation` must be None or 'reference' for an op without a CPU kernel, got 'cpu'. "
         "Leave it None for the reference.",
     ),
     *(
         (
             call,
-            f"{op}: `implementation` must be one of None, 'reference', 'cpu', 'composed', got 'gpu'. "
+            f"{op}: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. "
             "Choose one of these.",
         )
         for op, call in (
@@ -150,7 +163,10 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: select_spikes(V.astype(int), 1.0, 0.9, capacity=1),
-        f"select_spikes: `v` {FLOATS} v.astype(jnp.float32).",
+        (
+            "select_spikes: `v` must have a floating-point dtype, got int32. Cast it with "
+            "v.astype(jnp.float32)."
+        ),
     ),
     (
         lambda: select_spikes(V[0, 0], 1.0, 0.9, capacity=1),
@@ -158,25 +174,25 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=-1),
-        "select_spikes: `capacity` must be an integer of at least 0, got -1. Pass a larger integer.",
+        "select_spikes: `capacity` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=True),
-        "select_spikes: `capacity` must be an integer of at least 0, got True. Pass an int.",
+        "select_spikes: `capacity` must be an integer of at least 0, got True. Pass an int, such as 1.",
     ),
     (
         lambda: select_spikes(V, jnp.ones(2), 0.9, capacity=1),
-        "select_spikes: `threshold` must be a scalar, [neurons] = [3] or of the shape of v, [2, 3], got [2]. "
-        "Broadcast it to the shape of v.",
+        "select_spikes: `threshold` must be a scalar, or have shape [3] or the shape of v, [2, 3], got "
+        "[2]. Broadcast it to the shape of v.",
     ),
     (
         lambda: select_spikes(V, 1.0, jnp.ones((1, 3)), capacity=1),
-        "select_spikes: `second_threshold` must be a scalar, [neurons] = [3] or of the shape of v, [2, 3], got [1, 3]. "
-        "Broadcast it to the shape of v.",
+        "select_spikes: `second_threshold` must be a scalar, or have shape [3] or the shape of v, [2, 3], "
+        "got [1, 3]. Broadcast it to the shape of v.",
     ),
     (
         lambda: select_spikes(V, 1.0, 0.9, capacity=1, surrogate="step"),
-        f"select_spikes: `surrogate` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+        f"select_spikes: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: spike_matmul(lists_with(values=jnp.ones((2, 3))), V.T),
@@ -192,12 +208,14 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: spike_matmul(LISTS, V.T.astype(int)),
-        f"spike_matmul: `weights` {FLOATS} weights.astype(jnp.float32).",
+        (
+            "spike_matmul: `weights` must have a floating-point dtype, got int32. Cast it with "
+            "weights.astype(jnp.float32)."
+        ),
     ),
     (
         lambda: spike_matmul(jnp.float32(1.0), V),
-        "spike_matmul: `spikes` must have a neuron axis, got a number. Add the missing axis, for instance "
-        "spikes[None].",
+        "spike_matmul: `spikes` must have a neuron axis, got a number. Add it, for instance spikes[None].",
     ),
     (
         lambda: spike_matmul(V.T, V.T),
@@ -211,14 +229,20 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: delay(X[0]),
-        "delay_spikes: `spikes` must have shape [time, batch, neurons] = [any, any, any], got [2, 4]. "
-        "Add the missing axes, for instance spikes[:, None].",
+        "delay_spikes: `spikes` must have shape [time, batch, neurons], got [2, 4]. Add the missing axes, "
+        "for instance spikes[:, None].",
     ),
     (
         lambda: delay(lists_with(values=jnp.ones((2, 3)))),
         f"delay_spikes: `spikes.values` must have shape [..., capacity] = [2, 4], got [2, 3]. {BUILD}",
     ),
-    (lambda: delay(delays=jnp.ones(4, int)), f"delay_spikes: `delays` {FLOATS} delays.astype(jnp.float32)."),
+    (
+        lambda: delay(delays=jnp.ones(4, int)),
+        (
+            "delay_spikes: `delays` must have a floating-point dtype, got int32. Cast it with "
+            "delays.astype(jnp.float32)."
+        ),
+    ),
     (
         lambda: delay(delays=jnp.ones(3)),
         "delay_spikes: `delays` must be a scalar or have shape [neurons] = [4], got [3]. "
@@ -231,7 +255,7 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: delay(max_delay=-1),
-        "delay_spikes: `max_delay` must be an integer of at least 0, got -1. Pass a larger integer.",
+        "delay_spikes: `max_delay` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
         lambda: delay(lengths=jnp.ones(3, int)),
@@ -239,15 +263,15 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: delay(lengths=jnp.ones(2)),
-        "delay_spikes: `lengths` must be integers, got float32. Cast with lengths.astype(jnp.int32).",
+        "delay_spikes: `lengths` must hold integers, got float32. Cast it with lengths.astype(int).",
     ),
     (
         lambda: SparseSpikes.from_dense(V, -1),
-        "SparseSpikes.from_dense: `capacity` must be an integer of at least 0, got -1. Pass a larger integer.",
+        "SparseSpikes.from_dense: `capacity` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
         lambda: SparseSpikes.from_ids(jnp.zeros(2, int), 2.5),
-        "SparseSpikes.from_ids: `num_neurons` must be an integer of at least 0, got 2.5. Pass an int.",
+        "SparseSpikes.from_ids: `num_neurons` must be an integer of at least 0, got 2.5. Pass an int, such as 1.",
     ),
     (
         lambda: SparseSpikes.from_ids(V, 3),
@@ -259,22 +283,24 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
 CONV: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: conv(jnp.float32(1.0)),
-        "spike_conv: `spikes` must have a neuron axis, got a number. Add the missing axis, for instance "
-        "spikes[None].",
+        "spike_conv: `spikes` must have a neuron axis, got a number. Add it, for instance spikes[None].",
     ),
     (
         lambda: conv(weights=W_CONV.astype(int)),
-        f"spike_conv: `weights` {FLOATS} weights.astype(jnp.float32).",
+        (
+            "spike_conv: `weights` must have a floating-point dtype, got int32. Cast it with "
+            "weights.astype(jnp.float32)."
+        ),
     ),
     (
         lambda: conv(weights=W_CONV[None]),
-        "spike_conv: `weights` must have axes [length, channels / groups, outputs], got [1, 3, 1, 2]. "
-        "Match the number of axes of the weights to `shape`.",
+        "spike_conv: `weights` must have shape [length, channels / groups, outputs], got [1, 3, 1, 2]. "
+        "Match their axes to `shape`.",
     ),
     (
         lambda: conv(shape=(2, 2, 1)),
-        "spike_conv: `weights` must have axes [height, width, channels / groups, outputs], got [3, 1, 2]. "
-        "Match the number of axes of the weights to `shape`.",
+        "spike_conv: `weights` must have shape [height, width, channels / groups, outputs], got [3, 1, 2]. "
+        "Match their axes to `shape`.",
     ),
     (
         lambda: conv(weights=jnp.zeros((3, 2, 2))),
@@ -283,39 +309,39 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(shape=(4,)),
-        "spike_conv: `shape` must be (height, width, channels) or (length, channels), got (4,). "
-        "Pass a tuple of integers.",
+        "spike_conv: `shape` must be (height, width, channels) or (length, channels), got (4,). Pass one "
+        "integer per axis.",
     ),
     (
         lambda: conv(shape=(4, 0)),
-        "spike_conv: `shape` must be an integer of at least 1, got 0. Pass a larger integer.",
+        "spike_conv: `shape` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: conv(shape=(5, 1)),
-        "spike_conv: `shape` must have the 4 neurons of `spikes`, got [5, 1], which has 5. "
-        "Pass (height, width, channels) or (length, channels).",
+        "spike_conv: `shape` must have 4 neurons, like `spikes`, got [5, 1], which has 5. Pass (height, "
+        "width, channels) or (length, channels).",
     ),
     (
         lambda: conv(strides=(1, 2)),
-        "spike_conv: `strides` must be (one for the length,), got (1, 2). Pass a tuple of integers.",
+        "spike_conv: `strides` must be an integer or a tuple of one length, got (1, 2). Pass one integer per axis.",
     ),
     (
         lambda: conv(strides=0),
-        "spike_conv: `strides` must be an integer of at least 1, got 0. Pass a larger integer.",
+        "spike_conv: `strides` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: conv(groups=2),
-        "spike_conv: `groups` must divide the 1 channels of `shape`, got 2. "
-        "Choose a divisor of both numbers of channels.",
+        "spike_conv: `groups` must divide the number of channels of `shape`, 1, got 2. Choose a divisor of "
+        "both numbers of channels.",
     ),
     (
         lambda: conv(padding="full"),
-        "spike_conv: `padding` must be 'same', 'valid' or 1 pairs of integers, got 'full'. "
-        "Pass the zeros before and after each axis.",
+        "spike_conv: `padding` must be 'same', 'valid' or a tuple of one pair of integers, got 'full'. "
+        "Pass the zeros before and after each axis, such as ((1, 1),).",
     ),
     (
         lambda: conv(padding=((-1, 0),)),
-        "spike_conv: `padding` must be an integer of at least 0, got -1. Pass a larger integer.",
+        "spike_conv: `padding` must be an integer of at least 0, got -1. Pass 0 or more.",
     ),
     (
         lambda: conv(padding=((2**31 - 1, 1),)),
@@ -323,12 +349,15 @@ CONV: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: conv(weights=jnp.zeros((5, 1, 2)), padding="valid"),
-        "spike_conv: `kernel` must fit into the padded [4], got [5]. Pad more, or choose a smaller kernel.",
+        (
+            "spike_conv: `kernel` must fit into the padded image, [4], got [5]. Pad more, or choose a smaller "
+            "kernel."
+        ),
     ),
     (
         lambda: conv(implementation="gpu"),
-        "spike_conv: `implementation` must be one of None, 'reference', 'cpu', 'composed', got 'gpu'. "
-        "Choose one of these.",
+        "spike_conv: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. Choose "
+        "one of these.",
     ),
 ]
 
@@ -339,7 +368,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(chunk=0),
-        "lif_network: `chunk` must be an integer of at least 1, got 0. Pass a larger integer.",
+        "lif_network: `chunk` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
         lambda: net(x=X[0]),
@@ -370,7 +399,10 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(LAYER._replace(weights=jnp.zeros((4, 3), int))),
-        f"lif_network: `layers[0].weights` {FLOATS} layers[0].weights.astype(jnp.float32).",
+        (
+            "lif_network: `layers[0].weights` must have a floating-point dtype, got int32. Cast it with "
+            "layers[0].weights.astype(jnp.float32)."
+        ),
     ),
     (
         lambda: net(LAYER._replace(bias=jnp.zeros(2))),
@@ -382,8 +414,8 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(LAYER._replace(delays=0.5)),
-        "lif_network: `layers[0].delays` must be None for a connection without `max_delay`, got delays. "
-        "Give both or neither.",
+        "lif_network: `layers[0].delays` must be None without a `max_delay`, got delays. Give both or "
+        "neither.",
     ),
     (
         lambda: net(DELAYED._replace(delays=jnp.zeros(3))),
@@ -392,7 +424,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(DELAYED, state=STATE),
-        f"lif_network: `state.pending` must be present for the layers with delays [True], got [False]. {OWN}",
+        f"lif_network: `state.layers[0].pending` must be float32[3, 2, 4], got None. {OWN}",
     ),
     (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
@@ -421,25 +453,25 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(capacity=(2, 2)),
-        "lif_network: `capacity` must be one value or one per layer, 1, got 2 values. "
-        "Pass a scalar to use it everywhere.",
+        "lif_network: `capacity` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
+        "everywhere.",
     ),
     (
         lambda: net(second_threshold=np.ones(3)),
-        "lif_network: `second_threshold` must be one value or one per layer, 1, got 3 values. "
-        "Pass a scalar to use it everywhere.",
+        "lif_network: `second_threshold` must hold 1 value, one per layer, got 3. Pass a scalar to use it "
+        "everywhere.",
     ),
     (
         lambda: net(capacity=0.5),
-        "lif_network: `capacity` must be an integer of at least 0, got 0.5. Pass an int.",
+        "lif_network: `capacity` must be an integer of at least 0, got 0.5. Pass an int, such as 1.",
     ),
     (
         lambda: net(reset="hard"),
-        "lif_network: `reset` must be one of 'subtract', 'zero', 'none', got 'hard'. Choose one of these.",
+        "lif_network: `reset` must be 'subtract', 'zero' or 'none', got 'hard'. Choose one of these.",
     ),
     (
         lambda: net(surrogate="step"),
-        f"lif_network: `surrogate` must be one of {SURROGATES}, got 'step'. Choose one of these.",
+        f"lif_network: `surrogate` must {SURROGATES}",
     ),
     (
         lambda: net(lengths=[1, 2, 3]),
@@ -447,35 +479,31 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(lengths=jnp.ones(2)),
-        "lif_network: `lengths` must be integers, got float32. Cast with lengths.astype(jnp.int32).",
+        "lif_network: `lengths` must hold integers, got float32. Cast it with lengths.astype(int).",
     ),
     (
         lambda: net(RECURRENT, state=STATE),
-        f"lif_network: `state.spikes` must be present for the recurrent layers [True], got [False]. {OWN}",
+        f"lif_network: `state.layers[0].spikes` must be float32[2, 3], got None. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=STATE.v * 2)),
-        f"lif_network: `state.v` must hold 1 layers, got 2. {OWN}",
+        lambda: net(state=STATE._replace(layers=STATE.layers * 2)),
+        f"lif_network: `state.layers` must have 1 entry, got 2 entries. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=(jnp.zeros((1, 3)),))),
-        f"lif_network: `state.v` must have shape [batch, neurons] = [2, 3], got [1, 3]. {OWN}",
+        lambda: net(state=of_layer(v=jnp.zeros((1, 3)))),
+        f"lif_network: `state.layers[0].v` must be float32[2, 3], got float32[1, 3]. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=(jnp.zeros((2, 3), jnp.bfloat16),))),
-        f"lif_network: `state.v` must have dtype float32, got bfloat16. {OWN}",
+        lambda: net(state=of_layer(v=jnp.zeros((2, 3), jnp.bfloat16))),
+        f"lif_network: `state.layers[0].v` must be float32[2, 3], got bfloat16[2, 3]. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(readout=None)),
-        f"lif_network: `state.readout` must match the read-out, got False. {OWN}",
-    ),
-    (
-        lambda: net(state=STATE._replace(readout=jnp.zeros((2, 3)))),
-        f"lif_network: `state.readout` must have shape [batch, outputs] = [2, 2], got [2, 3]. {OWN}",
+        f"lif_network: `state.readout` must be float32[2, 2], got None. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(readout=jnp.zeros((2, 2), jnp.float16))),
-        f"lif_network: `state.readout` must have dtype float32, got float16. {OWN}",
+        f"lif_network: `state.readout` must be float32[2, 2], got float16[2, 2]. {OWN}",
     ),
 ]
 
@@ -506,7 +534,9 @@ NOT_ARRAYS = {
     "lif_step: `decay`": lambda value: lif_step(V, V, value, 1.0),
     "lif_network: `inputs`": lambda value: net(x=value),
     "lif_network: `layers[0].weights`": lambda value: net(LAYER._replace(weights=value)),
-    "network: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(PARAMS, None, value),
+    "network.apply: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(
+        PARAMS, None, value
+    ),
     "SparseSpikes.from_dense: `spikes`": lambda value: SparseSpikes.from_dense(value, 2),
     "SparseSpikes.from_ids: `ids`": lambda value: SparseSpikes.from_ids(value, 3),
 }
@@ -517,28 +547,25 @@ NOT_ARRAYS = {
 def test_what_is_not_an_array_is_named(argument: str, value: Any) -> None:
     with pytest.raises(ValueError) as caught:
         NOT_ARRAYS[argument](value)
-    assert (
-        str(caught.value)
-        == f"{argument} must be an array, got {type(value).__name__}. Pass a JAX or NumPy array."
-    )
+    words = type_words(value)
+    assert str(caught.value) == f"{argument} must be an array, got {words}. Pass a JAX or NumPy array."
 
 
 @pytest.mark.parametrize("value", [None, {}, [1.0]])
 def test_parameters_of_no_network_are_refused(value: Any) -> None:
     with pytest.raises(ValueError) as caught:
         network(4, [layer(3)], leaky_readout(2)).apply(value, None, X)
-    name = type(value).__name__
-    assert (
-        str(caught.value)
-        == f"network: `params` must be NetworkParams, got {name}. Make them with network.init(key)."
+    text = (
+        f"network: `params` must be NetworkParams, got {type_words(value)}. Make them with network.init(key)."
     )
+    assert str(caught.value) == text
 
 
 def test_parameters_of_another_readout_are_refused() -> None:
     leaky, spiking = (network(4, [layer(3)], last) for last in (leaky_readout(2), spiking_readout(2)))
     params = PARAMS._replace(layers=PARAMS.layers[:1])
     for net, given, expected in (
-        (leaky, params._replace(readout=None), "params.readout` must be LayerParams, got None"),
+        (leaky, params._replace(readout=None), "params.readout` must be a LayerParams, got None"),
         (
             spiking,
             params._replace(layers=2 * params.layers),
@@ -565,7 +592,6 @@ def test_complex_spikes_are_refused(argument: str, call: Callable[[], Any]) -> N
     """A cast would silently drop half of them."""
     with pytest.raises(ValueError) as caught:
         call()
-    name = argument.split("`")[1]
     assert str(caught.value) == (
-        f"{argument} must be real numbers, got complex64. Pass {name}.real, or its absolute value."
+        f"{argument} must hold real numbers, got complex64. Pass its real part or absolute value."
     )

@@ -30,7 +30,7 @@ class Attributes {
     if (!has(name)) return;
     const auto values = get<ffi::Span<const std::conditional_t<std::is_same_v<T, float>, float, std::int64_t>>>(name);
     if (values.size() != all.size()) {
-      throw misfit(op_, name, "have " + std::to_string(all.size()) + " values", std::to_string(values.size()));
+      throw misfit(op_, name, "hold one value a layer, " + std::to_string(all.size()), std::to_string(values.size()));
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if constexpr (std::is_same_v<T, bool>) {

@@ -133,7 +133,7 @@ class Arrays {
                       std::equal(shape.begin(), shape.end(), dims.begin() + 1);
     if (!fits) throw misfit(op_, std::string(name), "have the shape " + text(shape), text(dims));
     if (!types.contain(item.type())) {
-      throw misfit(op_, std::string(name), "have another dtype",
+      throw misfit(op_, std::string(name), "have a dtype of the target",
                    "type " + std::to_string(static_cast<int>(item.type())));
     }
   }

@@ -118,7 +118,8 @@ Network::Network(const NetworkFields& fields, const lif_network::Operands<Operan
     : fields_(fields), arrays_(arrays), sizes_(NetworkSizes::read(fields_, arrays)) {
   const schema::Weights<Operand>& first = arrays.linears[0].weights;
   type_ = first.values ? first.scale.type() : first.array.type();
-  if (type_ != ffi::F32 && type_ != ffi::BF16) refuse("linears.weights", "have another dtype", "one of no weights");
+  if (type_ != ffi::F32 && type_ != ffi::BF16)
+    refuse("linears.weights", "have a dtype of weights", "type " + std::to_string(static_cast<int>(type_)));
   checkConnections();
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from snnjax._check import fail
+from snnjax._check import fail, type_words
 from snnjax.ipu.device import PLATFORM, library
 from snnjax.ipu.profiles.profile import Profile
 
@@ -65,12 +65,12 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
     """
     if not hasattr(compiled, "runtime_executable"):
         hint = "Pass jax.jit(function).lower(...).compile()"
-        fail("read_profile", "compiled", "be a compiled program", type(compiled).__name__, hint)
+        fail(f"read_profile: `compiled` must be a compiled program, got {type_words(compiled)}. {hint}.")
     executable = compiled.runtime_executable()
     platform = executable.local_devices()[0].platform
     if platform != PLATFORM:
         hint = 'Place its arguments on jax.devices("ipu")'
-        fail("read_profile", "compiled", "be a program for the IPU", f"one for {platform}", hint)
+        fail(f"read_profile: `compiled` must be a program for the IPU, got one for {platform}. {hint}.")
     fingerprint = executable.fingerprint
     name = fingerprint.decode() if isinstance(fingerprint, bytes) else fingerprint
     return Profile(library.profile_of(name, reset=reset))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from snnjax._check import fail
+from snnjax._check import alternatives, fail
 from snnjax.ipu.profiles import figures, page, text
 from snnjax.ipu.profiles.costs import Costs
 
@@ -52,8 +52,8 @@ class Profile(Costs):
         }
         ending = Path(path).suffix
         if ending not in writers:
-            hint = "Save the figures of figures() with their savefig"
-            fail("Profile.save", "path", f"end in one of {', '.join(writers)}", repr(ending), hint)
+            expected, hint = alternatives(list(writers)), "Save the figures of figures() with their savefig"
+            fail(f"Profile.save: `path` must end in {expected}, got {ending!r}. {hint}.")
         Path(path).write_text(writers[ending](), encoding="utf-8")
 
     def __str__(self) -> str:

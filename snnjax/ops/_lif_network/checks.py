@@ -3,32 +3,34 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import (
-    check,
     check_choice,
     check_float,
     check_integer,
     check_real_array,
     check_rounding,
     check_shape,
+    fail,
+    plural,
+    short_repr,
 )
+from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import RESETS, sum_dtype
+from snnjax._types import RESETS
 from snnjax.ops._connection import Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
+from snnjax.surrogates import Surrogate, as_surrogate
 
 _OP = "lif_network"
 _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"
 
 
-def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> int:
+def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int | None) -> int:
     """Check that inputs, layers and read-out match, and return the batch size."""
-    check(
-        len(layers) > 0, _OP, "layers", "hold at least one layer", "none", "Pass [LIFLayer(weights, decay)]"
-    )
+    if len(layers) == 0:
+        fail(f"{_OP}: `layers` must hold at least one layer, got none. Pass [LIFLayer(weights, decay)].")
     if chunk is not None:
         check_integer(_OP, "chunk", chunk, 1)
     width, batch = _check_inputs(inputs)
@@ -50,50 +52,48 @@ def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int
 def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     """Check that connection and weights match the inputs, and return the number of neurons."""
     connection = layer.connection
-    good = isinstance(connection, Connection)
-    expected, hint = "be a Connection", "Leave it out for dense weights"
-    check(good, _OP, f"{name}.connection", expected, repr(connection), hint)
+    if not isinstance(connection, Connection):
+        actual = short_repr(connection)
+        fail(
+            f"{_OP}: `{name}.connection` must be a Connection, got {actual}. Leave it out for dense weights."
+        )
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
-    is_dense, hint = connection.convolution is None, "Pass quantisation.dequantise(weights)"
-    argument, actual = f"{name}.weights", "int8 weights"
-    good = is_dense or not isinstance(layer.weights, Quantised)
-    check(good, _OP, argument, "be floating in a convolution", actual, hint)
+    argument = f"{name}.weights"
+    if connection.convolution is not None and isinstance(layer.weights, Quantised):
+        hint = "Pass quantisation.dequantise(weights)"
+        fail(f"{_OP}: `{argument}` must be floating-point in a convolution, got int8. {hint}.")
     _check_array(argument, layer.weights, shape, axes, dtype)
     width = connection.num_inputs(layer.weights.shape)
-    expected, hint = f"have the {inputs} inputs of the layer", "Give it the shape of the inputs"
-    check(width == inputs, _OP, f"{name}.connection", expected, width, hint)
+    if width != inputs:
+        expected, hint = f"have {plural(inputs, 'input')}, like the layer", "Give it the shape of the inputs"
+        fail(f"{_OP}: `{name}.connection` must {expected}, got {width}. {hint}.")
     return connection.num_outputs(layer.weights.shape)
 
 
 def _check_delays(name: str, layer: Any) -> None:
     """Check that delays are given if and only if the connection has a `max_delay`; one for all inputs or one each."""
     has_delays = layer.connection.max_delay is not None
-    expected = "be given" if has_delays else "be None for a connection without `max_delay`"
-    argument, actual = f"{name}.delays", "None" if layer.delays is None else "delays"
-    hint = "Give both or neither"
-    check((layer.delays is not None) == has_delays, _OP, argument, expected, actual, hint)
+    argument = f"{name}.delays"
+    if (layer.delays is not None) != has_delays:
+        expected = "be given with a `max_delay`" if has_delays else "be None without a `max_delay`"
+        actual = "None" if layer.delays is None else "delays"
+        fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Give both or neither.")
     if layer.delays is None:
         return
     check_float(_OP, argument, layer.delays)
     inputs = layer.connection.num_inputs(layer.weights.shape)
-    good = np.shape(layer.delays) in ((), (inputs,))
-    expected = f"be a scalar or have shape [inputs] = [{inputs}]"
-    check(good, _OP, argument, expected, list(np.shape(layer.delays)), "Pass one delay, or one per input")
+    if np.shape(layer.delays) not in ((), (inputs,)):
+        expected, actual = f"be a scalar or have shape [inputs] = [{inputs}]", list(np.shape(layer.delays))
+        fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per input.")
 
 
 def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:
     check_weights(_OP, argument, array)
     check_shape(_OP, argument, array, shape, axes, "Match its shape to the layer below and to its neurons")
-    same = array.dtype == dtype
-    check(
-        same,
-        _OP,
-        argument,
-        f"have the dtype of the first weights, {dtype.name}",
-        array.dtype.name,
-        "Cast one of them",
-    )
+    if array.dtype != dtype:
+        expected = f"have the dtype of the first weights, {dtype.name}"
+        fail(f"{_OP}: `{argument}` must {expected}, got {array.dtype.name}. Cast one of them.")
 
 
 def _check_inputs(inputs: Any) -> tuple[int, int]:
@@ -107,119 +107,66 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
         good = inputs.ndim == 3
         hint = "Add the missing axis, for instance inputs[:, None] for a batch of one"
     shape = inputs.shape if isinstance(inputs, SparseSpikes) else np.shape(inputs)
-    check(good, _OP, "inputs", "have axes [time, batch, inputs]", f"shape {list(shape)}", hint)
+    if not good:
+        fail(f"{_OP}: `inputs` must have axes [time, batch, inputs], got shape {list(shape)}. {hint}.")
     return shape[-1], shape[1]
 
 
-def one_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
+def one_per_layer(op: str, argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
     """A scalar for all layers, or one value per layer in a sequence or in an array ``[layers]``."""
     if not isinstance(value, Sequence) and np.ndim(value) == 0:
         return (value,) * num_layers
-    check(
-        len(value) == num_layers,
-        _OP,
-        argument,
-        f"be one value or one per layer, {num_layers}",
-        f"{len(value)} values",
-        "Pass a scalar to use it everywhere",
-    )
+    if len(value) != num_layers:
+        expected, hint = (
+            f"hold {plural(num_layers, 'value')}, one per layer",
+            "Pass a scalar to use it everywhere",
+        )
+        fail(f"{op}: `{argument}` must {expected}, got {len(value)}. {hint}.")
     return tuple(value)
 
 
-def check_capacity(capacity: Any, num_layers: int) -> tuple[int | None, ...]:
-    """One capacity per layer, each None or an integer."""
-    each = (None,) * num_layers if capacity is None else one_per_layer("capacity", capacity, num_layers)
+def check_capacity(capacity: Any, num_layers: int, lists_last: bool) -> tuple[int | None, ...]:
+    """One capacity per layer, each None or an integer; None for the last layer unless it `lists_last`.
+
+    Without a read-out its spikes are the output, and a silent class could not learn.
+    """
+    each = one_per_layer(_OP, "capacity", capacity, num_layers)
     for value in each:
         if value is not None:
             check_integer(_OP, "capacity", value, 0)
-    return tuple(None if value is None else int(value) for value in each)
+    slots = tuple(None if value is None else int(value) for value in each)
+    return slots if lists_last else (*slots[:-1], None)
 
 
 def switch_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
     """One switch for all layers, or one per layer in a list or tuple."""
     return (
-        one_per_layer(argument, value, num_layers)
+        one_per_layer(_OP, argument, value, num_layers)
         if isinstance(value, list | tuple)
         else (value,) * num_layers
     )
 
 
+def check_surrogates(surrogate: Any, num_layers: int) -> tuple[Surrogate, ...]:
+    """One surrogate per layer."""
+    each = switch_per_layer("surrogate", surrogate, num_layers)
+    return tuple(as_surrogate(_OP, given) for given in each)
+
+
 def check_resets(reset: Any, num_layers: int) -> tuple[str, ...]:
     """One reset per layer, each one of the op's."""
     each = switch_per_layer("reset", reset, num_layers)
-    for own in each:
-        check_choice(_OP, "reset", own, RESETS)
+    for name in each:
+        check_choice(_OP, "reset", name, RESETS)
     return each
 
 
 def check_record_dtypes(record_dtype: Any, num_layers: int) -> tuple[bool, ...]:
     """Whether each layer rounds its recorded membranes."""
     each = switch_per_layer("record_dtype", record_dtype, num_layers)
-    return tuple(check_rounding(_OP, "record_dtype", own) for own in each)
+    return tuple(check_rounding(_OP, "record_dtype", dtype) for dtype in each)
 
 
-def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:
-    """Check that `state` belongs to this network and batch size."""
-    recurrent = [layer.recurrent is not None for layer in layers]
-    carried = [spikes is not None for spikes in state.spikes]
-    check(
-        carried == recurrent,
-        _OP,
-        "state.spikes",
-        f"be present for the recurrent layers {recurrent}",
-        carried,
-        _OWN_STATE,
-    )
-    check(len(state.v) == len(layers), _OP, "state.v", f"hold {len(layers)} layers", len(state.v), _OWN_STATE)
-    second = [layer.second_state is not None for layer in layers]
-    given = [w is not None for w in state.w]
-    expected = f"be present for the layers with a second state {second}"
-    check(given == second, _OP, "state.w", expected, given, _OWN_STATE)
-    _check_pending(state.pending, batch, layers)
-    for layer, v, w, spikes in zip(layers, state.v, state.w, state.spikes, strict=True):
-        shape, dtype = (batch, layer.connection.num_outputs(layer.weights.shape)), layer.weights.dtype
-        _check_state_array("state.v", v, shape, "batch, neurons", sum_dtype(dtype))
-        if w is not None:
-            _check_state_array("state.w", w, shape, "batch, neurons", sum_dtype(dtype))
-        if spikes is not None:
-            _check_state_array("state.spikes", spikes, shape, "batch, neurons", dtype)
-    has_readout = state.readout is not None
-    check(
-        has_readout == (readout is not None),
-        _OP,
-        "state.readout",
-        "match the read-out",
-        has_readout,
-        _OWN_STATE,
-    )
-    if has_readout:
-        shape = (batch, readout.weights.shape[1])
-        dtype = sum_dtype(readout.weights.dtype)
-        _check_state_array("state.readout", state.readout, shape, "batch, outputs", dtype)
-
-
-def _check_pending(pending: Any, batch: int, layers: tuple[Any, ...]) -> None:
-    """Check that the spikes in transit belong to this network; there may be no rows."""
-    pending = (None,) * len(layers) if pending is None else pending
-    delayed = [layer.connection.max_delay is not None for layer in layers]
-    given = [rows is not None for rows in pending]
-    check(
-        given == delayed,
-        _OP,
-        "state.pending",
-        f"be present for the layers with delays {delayed}",
-        given,
-        _OWN_STATE,
-    )
-    for layer, rows in zip(layers, pending, strict=True):
-        if rows is None:
-            continue
-        count = 0 if rows.shape[0] == 0 else layer.connection.max_delay + 1
-        shape = count, batch, layer.connection.num_inputs(layer.weights.shape)
-        _check_state_array("state.pending", rows, shape, "rows, batch, inputs", layer.weights.dtype)
-
-
-def _check_state_array(argument: str, array: Any, shape: tuple[int, ...], axes: str, dtype: Any) -> None:
-    check_shape(_OP, argument, array, shape, axes, _OWN_STATE)
-    name = jnp.dtype(dtype).name
-    check(array.dtype == dtype, _OP, argument, f"have dtype {name}", array.dtype.name, _OWN_STATE)
+def check_state(state: Any, like: Any) -> None:
+    """Check that `state` has the structure, shapes and dtypes of `like`, those of this network and batch size."""
+    check_like(_OP, "state", state, like, same_array, _OWN_STATE)

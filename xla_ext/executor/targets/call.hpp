@@ -43,7 +43,8 @@ class Attributes {
     using Stored = std::conditional_t<std::is_same_v<T, float>, double, std::int64_t>;
     const std::vector<Stored> stored = numbers<Stored>(name);
     if (stored.size() != all.size()) {
-      refuseCall(instruction_, name, "have " + std::to_string(all.size()) + " numbers", std::to_string(stored.size()));
+      refuseCall(instruction_, name, "hold one number a layer, " + std::to_string(all.size()),
+                 std::to_string(stored.size()));
     }
     for (std::size_t i = 0; i < all.size(); ++i) all[i].*field = static_cast<T>(stored[i]);
   }

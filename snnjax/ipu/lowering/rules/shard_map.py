@@ -19,7 +19,7 @@ from snnjax.ipu.lowering.sharding import Sharding
 from snnjax.ipu.lowering.types import ArrayType
 
 _SHARDING = "sdy.sharding"
-WAY_OUT = "Write what each IPU computes with jax.shard_map, and all_gather or psum where it needs the others"
+HINT = "Write what each IPU computes with jax.shard_map, and all_gather or psum where it needs the others"
 
 
 @dataclass
@@ -51,7 +51,7 @@ def sharding_of(walk: Walk, attribute: Any) -> Sharding:
     def names(axes: Any) -> tuple[str, ...]:
         refs = [sdy.AxisRefAttr(axis) for axis in axes]
         if any(ref.sub_axis_info is not None for ref in refs):
-            raise refusal("shard_map", (), f"{attribute} splits an axis of the mesh", WAY_OUT, "")
+            raise refusal("shard_map", (), f"{attribute} splits an axis of the mesh", HINT, "")
         return tuple(ref.name for ref in refs)
 
     axes = (names(sdy.DimensionShardingAttr(each).axes) for each in sharding.dimension_shardings)
