@@ -84,7 +84,7 @@ def _run_layers(
 ) -> list[_LayerOverTime]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
     x, valid, layers = _dense_inputs(operands, switches), _valid(operands), []
-    each = zip(operands.linears, _neurons(operands, switches), operands.first, strict=True)
+    each = zip(operands.linears, _neurons(operands, switches, runs is not None), operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = _delayed(operands, linear, x, first, connection)
@@ -98,8 +98,8 @@ def _run_layers(
     return layers
 
 
-def _neurons(operands: Operands, switches: Switches) -> list[Neurons]:
-    return [Neurons(*layer) for layer in zip(operands.constants, switches.layers, strict=True)]
+def _neurons(operands: Operands, switches: Switches, replays: bool = False) -> list[Neurons]:
+    return [Neurons(*layer, replays) for layer in zip(operands.constants, switches.layers, strict=True)]
 
 
 def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
@@ -113,7 +113,7 @@ def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
 
 
 def _record_of_layer(layer: _LayerOverTime, first: LayerState) -> LayerRecord:
-    (constants, switches), current, run, sent, _ = layer
+    (constants, switches, _), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
