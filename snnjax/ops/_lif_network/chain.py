@@ -36,6 +36,7 @@ from snnjax.ops._lif_network.records import (
     Results,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
+from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
@@ -158,9 +159,9 @@ def _delayed(
     """The part of `x` that arrives at a layer, in the accumulation dtype, and the spikes then in transit to it."""
     if connection.max_delay is None:
         return x, None
-    given = (x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
-    arrived, left = arrivals(given, connection.max_delay)
-    return arrived, left.astype(first.pending.dtype)
+    given = DelayOperands(x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
+    results = arrivals(given, connection.max_delay)
+    return results.delayed, results.left.astype(first.pending.dtype)
 
 
 def _ends(operands: Operands, num_steps: int) -> Array | None:
