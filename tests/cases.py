@@ -162,6 +162,12 @@ def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) 
     return inputs, layers, readout, state, lengths, dyadic(rng, 2, 6)
 
 
+def currents_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    """The same with currents as inputs of the first layer, which has no weights."""
+    _, (first, *others), *rest = network_arguments(rng)
+    return dyadic(rng, -16, 32, 4, BATCH, 6), (first._replace(weights=None), *others), *rest
+
+
 def run_network(
     inputs: Any, layers: Any, readout: Any, state: Any, lengths: Any, second_threshold: Any, **options: Any
 ) -> Any:
@@ -288,6 +294,17 @@ OPS = (
         function=run_network,
         reference=functools.partial(references.lif_network, capacity=(CAPACITY,)),
         arguments=network_arguments,
+        batch_axes=(1, None, None, 0, 0, None),
+        result_axes=(1, 0, 0, 1, 0),
+        relaxed=relaxed_network,
+        tolerance=0.0,
+        reason=EXACT,
+    ),
+    Case(
+        name="lif_network of currents",
+        function=run_network,
+        reference=functools.partial(references.lif_network, capacity=(CAPACITY,)),
+        arguments=currents_arguments,
         batch_axes=(1, None, None, 0, 0, None),
         result_axes=(1, 0, 0, 1, 0),
         relaxed=relaxed_network,

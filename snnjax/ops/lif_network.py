@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from snnjax._check import as_lengths, check_size
+from snnjax._check import as_lengths, check_size, fail
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import sum_dtype
@@ -35,7 +35,9 @@ from snnjax.surrogates import Surrogate, as_surrogate
 class LIFLayer(NamedTuple):
     """One layer of `lif_network`: weights and the constants of its neurons."""
 
-    weights: Float[Array, "..."] | Quantised  # [inputs, neurons], or convolution weights
+    # [inputs, neurons], or convolution weights. None in a first layer whose inputs are its currents; then bias and
+    # recurrent currents are added to these.
+    weights: Float[Array, "..."] | Quantised | None
     decay: Float[ArrayLike, "..."]  # scalar or [neurons]
     threshold: Float[ArrayLike, "..."] = 1.0  # scalar or [neurons]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [neurons]; None is 1 - decay
@@ -116,8 +118,10 @@ def lif_network(
 
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
-            axes ``[time, batch]``. Time 0 returns the state unchanged.
-        layers: a sequence of `LIFLayer`; the dtype of their weights is the dtype of the op. Constants and membranes are
+            axes ``[time, batch]``; or, in front of a first layer without weights, the currents of its neurons
+            ``[time, batch, neurons]``, floating-point. Time 0 returns the state unchanged.
+        layers: a sequence of `LIFLayer`; the dtype of their weights, and of given currents, is the dtype of the op.
+            Constants and membranes are
             at least float32: only results are rounded to bfloat16. Dense weights may be `quantisation.Quantised`, whose
             rows of int8 are then read, and which refuse a gradient.
         readout: a `LeakyReadout`; None returns the spikes of the last layer, which is then fully listed.
@@ -211,12 +215,12 @@ def count_network(
     """`lif_network` with spike counts instead of the activity."""
     given = inputs, layers, readout, state, lengths
     inputs, layers, readout, state, lengths = gathered(given)
-    batch = checks.check_network(inputs, layers, readout, chunk)
+    sizes = checks.check_network(inputs, layers, readout, chunk)
     second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
     if state is None:
-        state = lif_network_state(batch, layers, readout)
-    checks.check_state(state, batch, layers, readout)
-    lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[0], batch)
+        state = _zero_state(sizes, layers, readout)
+    checks.check_state(state, sizes, layers, readout)
+    lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[0], sizes.batch)
     operands = _operands(inputs, layers, readout, state, lengths, second, switches)
     operands = vary_alike(operands)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
@@ -228,12 +232,14 @@ def count_network(
 
 
 def lif_network_state(
-    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None
+    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None, *, currents: Any = None
 ) -> LIFNetworkState:
     """Make the state before the first step: every membrane at 0, no spikes.
 
+    If the first layer has no weights, `currents` are its inputs, or anything else of their shape and dtype.
+
     Raises:
-        ValueError: if `batch` is not an integer of at least 0.
+        ValueError: if `batch` is not an integer of at least 0, or `currents` are missing.
 
     Example:
         >>> import jax.numpy as jnp
@@ -242,26 +248,35 @@ def lif_network_state(
         (2, 3)
     """
     check_size("lif_network_state", "batch", batch)
+    layers = tuple(layers)
+    checks.check_layers("lif_network_state", layers)
+    if layers[0].weights is None and currents is None:
+        expected = "be given for a first layer without weights"
+        fail(f"lif_network_state: `currents` must {expected}, got None. Pass the inputs of lif_network.")
+    return _zero_state(checks.sizes_of(batch, layers, currents), layers, readout)
 
-    def zeros(layer: LIFLayer | LeakyReadout, dtype: Any) -> Array:
-        return jnp.zeros((batch, layer.connection.num_outputs(layer.weights.shape)), dtype)
 
-    def membranes(layer: LIFLayer | LeakyReadout) -> Array:
-        return zeros(layer, sum_dtype(layer.weights.dtype))
+def _zero_state(
+    sizes: checks.Sizes, layers: tuple[LIFLayer, ...], readout: LeakyReadout | None
+) -> LIFNetworkState:
+    batch, neurons, dtype = sizes
+
+    def zeros(neurons: int, dtype: Any) -> Array:
+        return jnp.zeros((batch, neurons), dtype)
 
     def rows(layer: LIFLayer) -> Array | None:
-        connection, most = layer.connection, layer.connection.max_delay
-        shape = layer.weights.shape
-        inputs = connection.num_inputs(shape)
-        return None if most is None else jnp.zeros((most + 1, batch, inputs), layer.weights.dtype)
+        most = layer.connection.max_delay
+        if most is None or layer.weights is None:
+            return None
+        return jnp.zeros((most + 1, batch, layer.connection.num_inputs(layer.weights.shape)), dtype)
 
+    each, sums = tuple(zip(neurons, layers, strict=True)), sum_dtype(dtype)
+    last = None if readout is None else readout.connection.num_outputs(readout.weights.shape)
     return LIFNetworkState(
-        v=tuple(membranes(layer) for layer in layers),
-        w=tuple(None if layer.second_state is None else membranes(layer) for layer in layers),
-        spikes=tuple(
-            None if layer.recurrent is None else zeros(layer, layer.weights.dtype) for layer in layers
-        ),
-        readout=None if readout is None else membranes(readout),
+        v=tuple(zeros(width, sums) for width in neurons),
+        w=tuple(None if layer.second_state is None else zeros(width, sums) for width, layer in each),
+        spikes=tuple(None if layer.recurrent is None else zeros(width, dtype) for width, layer in each),
+        readout=None if last is None else zeros(last, sums),
         pending=_if_any(tuple(rows(layer) for layer in layers)),
     )
 
@@ -314,7 +329,7 @@ def _operands(
 def _delays(layer: LIFLayer) -> Array | None:
     """The delays of a layer's inputs as ``[inputs]``."""
     most = layer.connection.max_delay
-    if most is None or layer.delays is None:
+    if most is None or layer.delays is None or layer.weights is None:
         return None
     inputs = layer.connection.num_inputs(layer.weights.shape)
     return bounded(jnp.asarray(layer.delays), most, inputs, sum_dtype(layer.weights.dtype))

@@ -195,12 +195,12 @@ def lif_network(
     output = np.zeros((num_steps, *out.shape), readout.weights.dtype)
     counts = [np.zeros(membranes.shape, np.float32) for membranes in state.v]
     dropped = [np.zeros(batch, np.int32) for _ in layers]
-    lists = [_empty_lists(num_steps, batch, *pair) for pair in zip(layers, capacity, strict=True)]
+    lists = [_empty_lists(num_steps, *each) for each in zip(state.v, capacity, strict=True)]
     for t, b in np.ndindex(num_steps, batch):
         x = inputs[t, b].astype(float)
         if t < lengths[b]:
             for index, layer in enumerate(layers):
-                current = x @ layer.weights.astype(float)
+                current = x if layer.weights is None else x @ layer.weights.astype(float)
                 current = current if layer.bias is None else current + layer.bias
                 if layer.recurrent is not None:
                     current = current + carried[index][b].astype(float) @ layer.recurrent.astype(float)
@@ -229,8 +229,8 @@ def _listed(v: Any, threshold: Any, second_threshold: Any, capacity: int) -> Spa
     return select_spikes(v, threshold, second_threshold, capacity)
 
 
-def _empty_lists(num_steps: int, batch: int, layer: Any, capacity: int) -> SparseSpikes:
-    nothing = np.full((num_steps, batch, layer.weights.shape[1]), -np.inf, layer.weights.dtype)
+def _empty_lists(num_steps: int, membranes: Any, capacity: int) -> SparseSpikes:
+    nothing = np.full((num_steps, *membranes.shape), -np.inf, membranes.dtype)
     return select_spikes(nothing, 0.0, 0.0, capacity)
 
 

@@ -34,7 +34,7 @@ EACH_DTYPE = [
 
 
 # Float results in the accumulation dtype: membranes, and the activity, which is a mean over time.
-WIDE = {"lif_step": (0,), "lif_network": (1, 3, 5)}
+WIDE = {"lif_step": (0,), "lif_network": (1, 3, 5), "lif_network of currents": (1, 3, 5)}
 
 
 def cast(tree: Any, dtype: Any) -> Any:
@@ -46,7 +46,7 @@ def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: Any, wide: Any
     narrow = list(cast(arguments, dtype))
     if case.name == "lif_step":
         narrow[0] = cast(arguments[0], wide)
-    if case.name == "lif_network":
+    if case.name.startswith("lif_network"):
         state = cast(arguments[3], wide)
         narrow[3] = narrow[3]._replace(v=state.v, readout=state.readout)
     return tuple(narrow)

@@ -63,6 +63,8 @@ COMBINATIONS += [
         "recurrent": False,
     },
     {"second_states": (EVERYTHING, ()), "capacity": 3, "second_threshold": 0.2, "reset": "none"},
+    {"currents": True, "capacity": 2, "second_threshold": 0.3, "detach_reset": False, "lengths": LENGTHS},
+    {"currents": True, "recurrent": False, "second_states": (EVERYTHING, None), "lengths": LENGTHS},
 ]
 
 
@@ -73,11 +75,11 @@ def name(options: dict[str, Any]) -> str:
 @pytest.mark.parametrize("options", COMBINATIONS, ids=name)
 def test_network_equals_a_scan_of_the_single_ops(options: dict[str, Any]) -> None:
     """Values, and gradients of inputs, weights, constants, state: through output, activity, spikes, state."""
-    given = {"widths": TWO_LAYERS, "recurrent": True, "second_states": (), "readout": ..., **options}
-    made = {key: given.pop(key) for key in ("widths", "recurrent", "second_states")}
+    given = {"widths": TWO_LAYERS, "recurrent": True, "second_states": (), "currents": False, **options}
+    made = {key: given.pop(key) for key in ("widths", "recurrent", "second_states", "currents")}
     inputs, layers, readout, state = make_network(**made)
     theirs = given
-    if given.pop("readout") is None:
+    if given.pop("readout", ...) is None:
         readout, state = None, state._replace(readout=None)
         theirs = {**given, "capacity": (2, None)}  # the output is listed in full
     arguments = inputs, layers, readout, state

@@ -65,6 +65,12 @@ FORMS = (
     Form(17, 3, 20, (65, 64), 3, second_states=(ALL, ADAPTIVE), surrogate="sigmoid", cutoff=0.75),
     Form(9, 18, 20, (130,), recurrent=True, dtype="bfloat16", surrogate="gaussian", cutoff=0.5),
     Form(9, 2, 20, (64, 20), surrogate="boxcar", second_states=(None, SYNAPSE), per_neuron=False),
+    # Currents as inputs.
+    Form(9, 17, 130, (130, 64), capacity=(9, None), currents=True),
+    Form(3, 20, 65, (65, 5), recurrent=True, capacity=12, currents=True, second_states=(RESONANCE, None)),
+    Form(5, 33, 200, (200,), None, second_states=(ALL,), given="bfloat16", dtype="bfloat16", currents=True),
+    Form(4, 3, 17, (17, 20), recurrent=True, given="bfloat16", dtype="bfloat16", currents=True),
+    Form(9, 18, 64, (64,), bias=False, surrogate="triangle", reset="zero", detach_reset=False, currents=True),
 )
 
 

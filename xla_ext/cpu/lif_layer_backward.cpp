@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "lif_layer_cotangents.hpp"
 
@@ -238,12 +239,24 @@ class PatchBackward {
     kernels().stepBackward(call);
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
     addStepSums(step);
+    if (is_step && pass_.g_currents) writeCurrents(step);
     if (!is_step || !pass_.g_v || layer_.isRecurrent()) return;
     const Rows<float> to{pass_.g_v.rows().row(row) + patch_.first_column, pass_.g_v.rows().stride};
     if (pass_.extent.rows() * to.stride * 4 > kStreamedBytes) {
       return kernels().streamRows(asConst(g_v(step)), samples(), patch_.columns, nullptr, to);
     }
     for (Index r = 0; r < samples(); ++r) std::copy_n(g_v(step).row(r), patch_.columns, to.row(r));
+  }
+
+  // The cotangents of given currents.
+  void writeCurrents(Index step) {
+    const float* gain = layer_.constants.outerGain() + patch_.first_column;
+    row_.resize(static_cast<std::size_t>(patch_.columns));
+    for (Index r = 0; r < samples(); ++r) {
+      std::transform(gain, gain + patch_.columns, g_v(step).row(r), row_.begin(), std::multiplies<>());
+      const Index place = (record_.firstRow(step) + r) * neurons() + patch_.first_column;
+      pass_.g_currents.write(place, patch_.columns, row_.data());
+    }
   }
 
   void takeGain(Rows<float> g) const {
@@ -337,7 +350,7 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
                      const Threads& threads) {
   const Layer& layer = pass.layer;
   const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
-  computeWeightGradient(weightGradientOf(pass, inputs, sums), threads);
+  if (!layer.has_currents) computeWeightGradient(weightGradientOf(pass, inputs, sums), threads);
   if (!pass.g_recurrent && !sumsGain(pass)) return;
   // A step's recurrent currents come from the spikes of the previous step; the first step's from the state.
   const DenseSource::Type type =

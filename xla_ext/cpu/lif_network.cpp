@@ -77,6 +77,8 @@ const Operand& stored(const lif_network::Weights<Operand>& weights) {
   return weights.values ? weights.values : weights.array;
 }
 
+bool takesCurrents(const lif_network::Operands<Operand>& arrays) { return !stored(arrays.linears[0].weights); }
+
 }  // namespace
 
 Attributes::Attributes(ffi::Dictionary attributes) : attributes_(attributes) {
@@ -142,7 +144,12 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const lif_network::
       sizes.weights.push_back({sizes.reaching.back(), sizes.neurons.back()});
     }
   };
-  for (std::size_t l = 0; l < fields.layers.size(); ++l) {
+  if (takesCurrents(arrays)) {
+    sizes.reaching.push_back(0);
+    sizes.neurons.push_back(sizes.inputs);
+    sizes.weights.push_back({0, sizes.inputs});
+  }
+  for (std::size_t l = sizes.neurons.size(); l < fields.layers.size(); ++l) {
     add(fields.connections[l], stored(arrays.linears[l].weights), sizes.inputsOf(l));
   }
   if (arrays.readout.decay) {
@@ -155,13 +162,29 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const lif_network::
 }
 
 Network::Network(const Attributes& attributes, const lif_network::Operands<Operand>& arrays)
-    : fields_(NetworkFields::read(attributes)), arrays_(arrays), sizes_(NetworkSizes::read(fields_, arrays)) {
+    : fields_(NetworkFields::read(attributes)),
+      arrays_(arrays),
+      sizes_(NetworkSizes::read(fields_, arrays)),
+      has_currents_(takesCurrents(arrays)) {
   const lif_network::Weights<Operand>& first = arrays.linears[0].weights;
-  type_ = first.values ? first.scale.type() : first.array.type();
+  type_ = has_currents_ ? arrays.inputs.array.type() : first.values ? first.scale.type() : first.array.type();
   if (type_ != ffi::F32 && type_ != ffi::BF16) refuse("linears.weights", "have another dtype", "one of no weights");
+  checkWeights();
   checkConnections();
   for (const ConnectionShape& shape : fields_.connections) {
     poolings_.push_back(shape.pooling ? std::make_shared<const Windows>(*shape.pooling) : nullptr);
+  }
+}
+
+// The table lets weights be absent.
+void Network::checkWeights() const {
+  for (std::size_t l = 1; l < size(); ++l) {
+    if (!stored(arrays_.linears[l].weights)) refuse("linears.weights", "be given behind the first layer", "nothing");
+  }
+  if (hasReadout() && !stored(arrays_.readout.linear.weights)) refuse("readout.linear.weights", "be given", "nothing");
+  const ConnectionShape& first = fields_.connections[0];
+  if (has_currents_ && (first.pooling || first.convolution || first.delay_rows > 0)) {
+    refuse("connections", "be absent in front of given currents", "a connection");
   }
 }
 
@@ -271,6 +294,7 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
   // A leaky integrator is a neuron that never reaches threshold.
   return {
       .weights = weightsOf(linear.weights, sizes_.reaching[index]),
+      .has_currents = has_currents_ && index == 0,
       .recurrent = weightsOf(constants.recurrent, neurons),
       .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,

@@ -110,6 +110,8 @@ class Network {
   bool hasReadout() const { return static_cast<bool>(arrays_.readout.decay); }
   bool isRecurrent(std::size_t layer) const { return arrays_.has(lif_network::Switch::kConstantsRecurrent, layer); }
   bool hasInt8() const;
+  // Whether the inputs are the currents of the first layer, which has no weights.
+  bool hasCurrents() const { return has_currents_; }
 
   // Throws unless the arrays of a root are those that the table asks for.
   template <typename Root, typename Item>
@@ -126,6 +128,13 @@ class Network {
       if (is_dropped) item = Item();
     };
     schema::check(root, size(), has, visit, refuse);
+  }
+  // Throws if spikes of the inputs are recorded that are no spikes.
+  template <typename Item>
+  void checkBits(const lif_network::Record<Item>& record) const {
+    if (record.input_bits && (has_currents_ || arrays_.inputs.ids)) {
+      refuse("record.input_bits", "be left out", "an array");
+    }
   }
   // The same for the results of the backward pass: cotangents have the shapes of their operands, but those of constants
   // one number a neuron.
@@ -145,6 +154,7 @@ class Network {
   Layer readout(Index group) const;
   std::vector<std::int32_t> ends(Index group) const;
   std::unique_ptr<RowSource> source(Index group) const;
+  Numbers currents(Index group) const { return has_currents_ ? arrays_.inputs.array.numbers(group) : Numbers(); }
   const lif_network::LayerState<Operand>& first(std::size_t layer) const { return arrays_.first[layer]; }
   UnderWay pending(std::size_t layer, Index group) const { return underWay(first(layer), group); }
   Numbers firstReadout(Index group) const { return arrays_.first_readout.numbers(group); }
@@ -166,6 +176,7 @@ class Network {
     }
     return shape;
   }
+  void checkWeights() const;
   void checkConnections() const;
   Layer layerOf(const lif_network::Linear<Operand>& linear, const lif_network::LayerConstants<Operand>& constants,
                 std::size_t index, Index group) const;
@@ -174,6 +185,7 @@ class Network {
   NetworkFields fields_;
   const lif_network::Operands<Operand>& arrays_;
   NetworkSizes sizes_;
+  bool has_currents_;
   ffi::DataType type_;                                    // of the op
   std::vector<std::shared_ptr<const Windows>> poolings_;  // by connection; may be absent
 };

@@ -36,8 +36,10 @@ class ForwardPass {
 
   void run() {
     const std::unique_ptr<RowSource> source = network_.source(group_);
-    lists_.emplace_back(*source, extent_.rows(), inputs_, extent_.batch, ends_.data(), threads_);
-    if (results_.record.input_bits) recordInputs();
+    if (!network_.hasCurrents()) {
+      lists_.emplace_back(*source, extent_.rows(), inputs_, extent_.batch, ends_.data(), threads_);
+      if (results_.record.input_bits) recordInputs();
+    }
     spiking_ = source.get();
     for (std::size_t l = 0; l < network_.size(); ++l) runLayer(l);
     if (network_.hasReadout()) runReadout();
@@ -69,7 +71,7 @@ class ForwardPass {
     const lif_network::Results<Result>& to = results_.results;
     const lif_network::LayerState<Result>& last = to.last[l];
     if (layer.delays != nullptr) delay(l, *layer.delays, last);
-    const SpikeLists& inputs = inputsOf(layer);
+    const SpikeLists* inputs = layer.has_currents ? nullptr : &inputsOf(layer);
     const lif_network::LayerRecord<Result>& record = results_.record.layers[l];
     const lif_network::LayerState<Operand>& first = network_.first(l);
     const Index rows = extent_.rows(), neurons = layer.neurons();
@@ -83,6 +85,7 @@ class ForwardPass {
     LayerForward pass{
         .layer = layer,
         .inputs = inputs,
+        .currents = layer.has_currents ? network_.currents(group_) : Numbers(),
         .extent = extent_,
         .first_v = first.v.numbers(group_),
         .first_w = first.w.numbers(group_),
@@ -180,7 +183,8 @@ class ForwardPass {
     Bits none(extent_.rows(), layer.neurons());
     LayerForward pass{
         .layer = layer,
-        .inputs = inputsOf(layer),
+        .inputs = &inputsOf(layer),
+        .currents = {},
         .extent = extent_,
         .first_v = network_.firstReadout(group_),
         .first_w = {},
@@ -231,6 +235,7 @@ ffi::Error lifNetwork(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Re
     const Network network(attributes, arrays);
     network.check(arrays, from);
     network.check(yielded, to);
+    network.checkBits(yielded.record);
     needSameGroups(from, to);
     const Threads threads = threadsOf(pool);
     for (Index group = 0; group < to.groups(); ++group) ForwardPass(network, yielded, group, threads).run();

@@ -74,7 +74,9 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     """The forward and the backward pass decide alike, because one reads what the other records."""
     is_backward = target.endswith("_backward")
     operands, switches = (shapes.operands, static[0]) if is_backward else (shapes, static)
-    dtype = operands.linears[0].weights.dtype.name
+    if operands.has_currents:
+        return "given currents"
+    dtype = operands.dtype.name
     if dtype not in _DTYPES:
         return f"{dtype} weights"
     connections = (*(layer.connection for layer in switches.layers), switches.readout)

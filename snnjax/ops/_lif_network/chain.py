@@ -35,7 +35,7 @@ from snnjax.ops._lif_network.records import (
     Record,
     Results,
 )
-from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
+from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
@@ -102,7 +102,7 @@ def _neurons(operands: Operands, switches: Switches) -> list[Neurons]:
 def _record(operands: Operands, layers: list[_Ran]) -> Record:
     """The record for the backward pass."""
     x, bits = operands.inputs, (None, None)
-    if not isinstance(x, SparseSpikes):
+    if not isinstance(x, SparseSpikes) and not operands.has_currents:
         x = _inside(x.astype(operands.dtype), _valid(operands))
         bits = packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1)
     each = zip(layers, operands.first, strict=True)
@@ -169,7 +169,8 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
 def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     multiply = product if again else Connection.current
-    rows: Any = multiply(connection, rows_of(x), linear.weights)
+    has_weights = linear.weights is not None
+    rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else wide(rows_of(x))
     rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
@@ -229,7 +230,12 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     g = g._replace(output=_known(g.output, record), counts=g.counts if static[1].counts else ())
     g = g._replace(last=tuple(_all_rows(own, of) for own, of in zip(g.last, static[0].layers, strict=True)))
 
-    each = zip(record.layers, _neurons(operands, static[0]), operands.first, strict=True)
+    each = zip(
+        _with_currents(record, operands, static[0]),
+        _neurons(operands, static[0]),
+        operands.first,
+        strict=True,
+    )
     runs = [_run_of(*layer, _valid(operands)) for layer in each]
 
     def again(given: Operands) -> Cotangents:
@@ -238,6 +244,15 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
 
     found, pull_back = jax.vjp(again, differentiable(operands, operands))
     return pull_back(jax.tree.map(lambda own, like: own.astype(like.dtype), g, found))[0]
+
+
+def _with_currents(record: Record, operands: Operands, switches: Switches) -> tuple[LayerRecord, ...]:
+    """The records of the layers, with the currents of the first one where these are given."""
+    linear, first = operands.linears[0], record.layers[0]
+    if not reads_currents(linear, operands.constants[0]):
+        return record.layers
+    current = _apply(linear, _dense_inputs(operands, switches), switches.layers[0].connection)
+    return first._replace(current=current), *record.layers[1:]
 
 
 def _is_none(leaf: Any) -> bool:

@@ -1,7 +1,7 @@
 """The checks of `lif_network`'s arguments."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,33 +19,78 @@ from snnjax._check import (
 )
 from snnjax._quantised import Quantised, check_weights
 from snnjax._types import RESETS, sum_dtype
-from snnjax.ops._connection import Connection
+from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 _OP = "lif_network"
 _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"
 
 
-def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> int:
-    """Check that inputs, layers and read-out match, and return the batch size."""
+class Sizes(NamedTuple):
+    """What the state of a network depends on besides its layers."""
+
+    batch: int
+    neurons: tuple[int, ...]  # of each layer
+    dtype: Any  # of the op
+
+
+def sizes_of(batch: int, layers: Sequence[Any], currents: Any) -> Sizes:
+    """The sizes of a network; `currents` have shape and dtype, and matter if the first layer has no weights."""
+    dtype = (currents if layers[0].weights is None else layers[0].weights).dtype
+    neurons = tuple(
+        currents.shape[-1] if own.weights is None else own.connection.num_outputs(own.weights.shape)
+        for own in layers
+    )
+    return Sizes(batch, neurons, dtype)
+
+
+def check_layers(op: str, layers: Sequence[Any]) -> None:
+    """Check that there are any."""
     if len(layers) == 0:
-        fail(f"{_OP}: `layers` must hold at least one layer, got none. Pass [LIFLayer(weights, decay)].")
+        fail(f"{op}: `layers` must hold at least one layer, got none. Pass [LIFLayer(weights, decay)].")
+
+
+def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> Sizes:
+    """Check that inputs, layers and read-out match, and return their sizes."""
+    check_layers(_OP, layers)
     if chunk is not None:
         check_integer(_OP, "chunk", chunk, 1)
     width, batch = _check_inputs(inputs)
-    check_weights(_OP, "layers[0].weights", layers[0].weights)
-    dtype = layers[0].weights.dtype
+    if layers[0].weights is None:
+        check_currents(inputs)
+    else:
+        check_weights(_OP, "layers[0].weights", layers[0].weights)
+    dtype = (inputs if layers[0].weights is None else layers[0].weights).dtype
     each: list[Any] = [*layers] if readout is None else [*layers, readout]
     for index, layer in enumerate(each):
         name = f"layers[{index}]" if index < len(layers) else "readout"
-        width = _check_connection(name, layer, width, dtype)
+        if index > 0 or layer.weights is not None:
+            width = _check_connection(name, layer, width, dtype)
+        else:
+            _check_plain(name, layer)
         if index < len(layers):
             _check_delays(name, layer)
         if layer.bias is not None:
             _check_array(f"{name}.bias", layer.bias, (width,), "neurons", dtype)
         if getattr(layer, "recurrent", None) is not None:
             _check_array(f"{name}.recurrent", layer.recurrent, (width, width), "neurons, neurons", dtype)
-    return batch
+    return sizes_of(batch, layers, inputs)
+
+
+def check_currents(inputs: Any) -> None:
+    """Check that the inputs can be the currents of a first layer without weights."""
+    if isinstance(inputs, SparseSpikes) or not jnp.issubdtype(inputs.dtype, jnp.floating):
+        expected = "be a floating-point array of currents for a first layer without weights"
+        actual = "SparseSpikes" if isinstance(inputs, SparseSpikes) else inputs.dtype.name
+        fail(f"{_OP}: `inputs` must {expected}, got {actual}. Give the layer weights, or cast the currents.")
+
+
+def _check_plain(name: str, layer: Any) -> None:
+    """Check that nothing stands between given currents and their neurons."""
+    if layer.connection != DENSE or layer.delays is not None:
+        actual = "delays" if layer.connection == DENSE else short_repr(layer.connection)
+        expected = "have neither a connection nor delays without weights"
+        fail(f"{_OP}: `{name}` must {expected}, got {actual}. Give it weights, or leave them out.")
 
 
 def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
@@ -59,6 +104,8 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
     argument = f"{name}.weights"
+    if layer.weights is None:
+        fail(f"{_OP}: `{argument}` must be an array behind the first layer, got None. Give it weights.")
     if connection.convolution is not None and isinstance(layer.weights, Quantised):
         hint = "Pass quantisation.dequantise(weights)"
         fail(f"{_OP}: `{argument}` must be floating-point in a convolution, got int8. {hint}.")
@@ -91,7 +138,7 @@ def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes:
     check_weights(_OP, argument, array)
     check_shape(_OP, argument, array, shape, axes, "Match its shape to the layer below and to its neurons")
     if array.dtype != dtype:
-        expected = f"have the dtype of the first weights, {dtype.name}"
+        expected = f"have the dtype of the first layer, {dtype.name}"
         fail(f"{_OP}: `{argument}` must {expected}, got {array.dtype.name}. Cast one of them.")
 
 
@@ -156,14 +203,15 @@ def check_record_dtypes(record_dtype: Any, num_layers: int) -> tuple[bool, ...]:
     return tuple(check_rounding(_OP, "record_dtype", own) for own in each)
 
 
-def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:
-    """Check that `state` belongs to this network and batch size."""
+def check_state(state: Any, sizes: Sizes, layers: tuple[Any, ...], readout: Any) -> None:
+    """Check that `state` belongs to a network of these sizes."""
+    batch, neurons, dtype = sizes
     _check_given("state.v", state.v, [True] * len(layers))
     _check_given("state.w", state.w, [layer.second_state is not None for layer in layers])
     _check_given("state.spikes", state.spikes, [layer.recurrent is not None for layer in layers])
     _check_pending(state.pending, batch, layers)
-    for layer, v, w, spikes in zip(layers, state.v, state.w, state.spikes, strict=True):
-        shape, dtype = (batch, layer.connection.num_outputs(layer.weights.shape)), layer.weights.dtype
+    for width, v, w, spikes in zip(neurons, state.v, state.w, state.spikes, strict=True):
+        shape = batch, width
         _check_state_array("state.v", v, shape, "batch, neurons", sum_dtype(dtype))
         if w is not None:
             _check_state_array("state.w", w, shape, "batch, neurons", sum_dtype(dtype))
@@ -175,8 +223,7 @@ def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -
         fail(f"{_OP}: `state.readout` must {expected}, got {short_repr(state.readout)}. {_OWN_STATE}.")
     if has_readout:
         shape = (batch, readout.weights.shape[1])
-        dtype = sum_dtype(readout.weights.dtype)
-        _check_state_array("state.readout", state.readout, shape, "batch, outputs", dtype)
+        _check_state_array("state.readout", state.readout, shape, "batch, outputs", sum_dtype(dtype))
 
 
 def _check_given(argument: str, values: Sequence[Any], wanted: Sequence[bool]) -> None:

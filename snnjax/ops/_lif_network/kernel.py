@@ -156,7 +156,7 @@ def _as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
 
 def _flat(weights: Any) -> Any:
     """Weights, including those of a convolution, as rows of outputs."""
-    if isinstance(weights, Quantised):
+    if weights is None or isinstance(weights, Quantised):
         return weights
     groups, *taps, outputs = weights.shape
     return weights.reshape(groups, math.prod(taps), outputs)

@@ -106,8 +106,11 @@ class SecondState(NamedTuple):
 class Linear(NamedTuple):
     """What turns the incoming spikes of a layer into its current."""
 
-    # An array or `Quantised`, or the weights of a convolution
-    weights: Annotated[Any, _of("floats", "weight_rows", "weight_columns", gradient="wanted", form="weights")]
+    # An array or `Quantised`, or the weights of a convolution; None for a first layer whose inputs are its currents
+    weights: Annotated[
+        Any,
+        _of("floats", "weight_rows", "weight_columns", given="optional", gradient="wanted", form="weights"),
+    ]
     bias: Annotated[Any, _of("floats", "neurons", given="optional", gradient="wanted")]
     # In steps, in the accumulation dtype; None without a `max_delay`
     delays: Annotated[Any, _of("sums", "sent", given="optional", gradient="wanted")] = None
@@ -167,7 +170,12 @@ class Operands(NamedTuple):
     @property
     def dtype(self) -> Any:
         """The dtype of the op: of weights, spikes and output."""
-        return self.linears[0].weights.dtype
+        return self.inputs.dtype if self.has_currents else self.linears[0].weights.dtype
+
+    @property
+    def has_currents(self) -> bool:
+        """Whether the inputs are the currents of the first layer."""
+        return self.linears[0].weights is None
 
 
 class Results(NamedTuple):
@@ -200,9 +208,9 @@ class LayerRecord(NamedTuple):
 class Record(NamedTuple):
     """What the backward pass needs from the forward pass; dense inputs are recorded as bits, read by a kernel."""
 
-    # The inputs that are not 0, and whether all are 0 or 1; None for lists
-    input_bits: Annotated[Any, _of("bits", "steps", "batch", "input_bytes", given="without inputs.ids")]
-    input_is_binary: Annotated[Any, _of("flags", "steps", "batch", given="without inputs.ids")]
+    # The inputs that are not 0, and whether all are 0 or 1; None for lists and for currents
+    input_bits: Annotated[Any, _of("bits", "steps", "batch", "input_bytes", given="optional")]
+    input_is_binary: Annotated[Any, _of("flags", "steps", "batch", given="with record.input_bits")]
     layers: tuple[LayerRecord, ...]
 
 

@@ -63,7 +63,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     if not switches.keeps_record:
         return ForwardResults(results, None)
     of_inputs: tuple[Any, Any] = (None, None)
-    if not isinstance(operands.inputs, SparseSpikes):
+    if not isinstance(operands.inputs, SparseSpikes) and not operands.has_currents:
         of_inputs = marks(operands.inputs.shape[-1]), timed(dtype=jnp.bool_)
     return ForwardResults(results, Record(*of_inputs, tuple(record(*own) for own in each)))
 

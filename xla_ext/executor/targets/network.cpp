@@ -86,15 +86,15 @@ NetworkOperands networkOf(const std::vector<lif_network::LayerNumbers>& numbers,
   network.inputs = network.has_lists ? from.inputs.values.value() : from.inputs.array.value();
   network.lengths = from.lengths;
   const lif_network::Linear<Value>& last = from.readout.linear;
-  bool is_known = !last.weights.values && !last.delays;
+  bool is_known = !last.delays && (last.weights.array || !network.has_readout);
   for (std::size_t l = 0; l < numbers.size(); ++l) {
     const lif_network::Linear<Value>& linear = from.linears[l];
-    is_known = is_known && !linear.weights.values && !linear.delays && !from.constants[l].recurrent.values;
+    is_known = is_known && linear.weights.array && !linear.delays && !from.constants[l].recurrent.values;
     if (!is_known) break;
     network.fields.push_back(fieldsOf(numbers[l], from.constants[l], record.layers[l].current.has_value()));
     network.layers.push_back(layerOf(from, l));
   }
-  if (!is_known) refuseCall("operands", "be without delays and int8 weights", "some");
+  if (!is_known) refuseCall("operands", "be weights of floats without delays", "others");
   if (!network.has_readout) return network;
   LayerOperands& readout = network.layers.emplace_back();
   readout.weights = last.weights.array.value();
