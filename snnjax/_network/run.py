@@ -208,7 +208,7 @@ def _run_fused(
     """A run of generalised LIF layers as one op; also the output and the read-out's state if it ends the network."""
     forms, is_end = [_form(call.layers[i]) for i in own], call.ends_with(own)
     layers = tuple(_op_layer(call, i, form) for i, form in zip(own, forms, strict=True))
-    readout, first = _readout_of(call, layers[-1], state, is_end)
+    readout, first = _readout_of(call, state) if is_end else (None, None)
     records = "spikes" in call.record
     switches = network_switches(
         layers,
@@ -217,14 +217,13 @@ def _run_fused(
         [call.layers[i].neuron.surrogate for i in own],
         [form.reset for form in forms],
         [form.detach_reset for form in forms],
-        [records or (i + 1 == own.stop and not is_end) for i in own],
+        records,
         [jnp.bfloat16 if call.layers[i].rounds_record else None for i in own],
         call.implementation,
     )
     second = tuple(call.second_threshold[i] for i in own)
     out, end = count_network(x, layers, readout, _op_state(own, state, first), lengths, second, switches)
-    spikes = list(out.spikes or [None] * len(own))
-    spikes[-1] = out.output if spikes[-1] is None else spikes[-1]
+    spikes = out.spikes or [None] * len(own)
     neurons = [
         type(before)(*((v,) if w is None else (v, w)))
         for before, v, w in zip(state.neurons[own.start : own.stop], end.v, end.w, strict=True)
@@ -267,22 +266,10 @@ def _form(spec: LayerSpec) -> GLIF:
     return form
 
 
-def _readout_of(
-    call: Call, below: LIFLayer, state: NetworkState, is_end: bool
-) -> tuple[LeakyReadout | None, Array | None]:
-    """The read-out that the op computes after a run of layers, and its first membrane."""
-    if is_end and call.readout is None:
-        return None, None
+def _readout_of(call: Call, state: NetworkState) -> tuple[LeakyReadout | None, Array | None]:
+    """The read-out that the op computes after the last layers, and its first membrane."""
     own, integrator = call.params.readout, call.integrator()
-    if not is_end or own is None or integrator is None or call.readout is None:
-        # None would list the last layer in full: a read-out with no neurons keeps the lists and costs nothing.
-        width, dtype = below.connection.num_outputs(below.weights.shape), below.weights.dtype
-        nothing = jnp.zeros((), dtype)
-        return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), _no_membranes(state)
+    if own is None or integrator is None or call.readout is None:
+        return None, None
     decay, _, gain, _ = integrator
     return LeakyReadout(own.weights, decay, gain, own.bias, call.readout.fitted.connection), state.readout.v
-
-
-def _no_membranes(state: NetworkState) -> Array:
-    v = jax.tree.leaves(state.neurons)[0]
-    return jnp.zeros((v.shape[0], 0), v.dtype)

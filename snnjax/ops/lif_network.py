@@ -74,7 +74,8 @@ class LIFNetworkState(NamedTuple):
 class LIFNetworkOutput(NamedTuple):
     """The results of a network; tuples have one entry per layer."""
 
-    output: Float[Array, "time batch outputs"]  # membranes of the read-out, or spikes of the last layer
+    # The membranes of the read-out; without one the spikes of the last layer, lists if it has a capacity.
+    output: Float[Array, "time batch outputs"] | SparseSpikes
     activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before capping
     dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
     # If recorded, else None; the entry of a layer that is not recorded is None as well.
@@ -124,7 +125,8 @@ def lif_network(
             Constants and membranes are
             at least float32: only results are rounded to bfloat16. Dense weights may be `quantisation.Quantised`, whose
             rows of int8 are then read, and which refuse a gradient.
-        readout: a `LeakyReadout`; None returns the spikes of the last layer, which is then fully listed.
+        readout: a `LeakyReadout`; None returns the spikes of the last layer, as lists if it has a capacity (a neuron
+            that is not listed then receives no gradient).
         state: from an earlier call, to run a long sequence in pieces; None starts from 0.
         lengths: number of steps of each sequence. The state freezes after the end, and padded steps are not counted.
         capacity: slots in the list of a layer, one value or one per layer; None lists all neurons.
@@ -165,10 +167,13 @@ def lif_network(
     layers = tuple(layers)
     options = (surrogate, reset, detach_reset, record_spikes, record_dtype, implementation)
     switches = network_switches(layers, readout, capacity, *options)
+    records = checks.switch_per_layer("record_spikes", record_spikes, len(layers))
     output, end = count_network(inputs, layers, readout, state, lengths, second_threshold, switches, chunk)
     num_steps, batch = output.output.shape[:2]
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
-    return output._replace(activity=mean_activity(output.activity, num_steps, lengths)), end
+    spikes = tuple(own if asked else None for own, asked in zip(output.spikes or (), records, strict=False))
+    activity = mean_activity(output.activity, num_steps, lengths)
+    return output._replace(activity=activity, spikes=spikes if any(records) else None), end
 
 
 def network_switches(
@@ -182,11 +187,15 @@ def network_switches(
     record_dtype: Any,
     implementation: str | None,
 ) -> Switches:
-    """The static switches of a network, from values given once or per layer."""
+    """The static switches of a network, from values given once or per layer.
+
+    Without a read-out the spikes of the last layer are recorded: they are the output.
+    """
     num_layers = len(layers)
     capacities = checks.check_capacity(capacity, num_layers)
-    if readout is None:  # so that a silent class can still learn
-        capacities = (*capacities[:-1], *(None for _ in capacities[-1:]))
+    records = checks.switch_per_layer("record_spikes", record_spikes, num_layers)
+    if readout is None:
+        records = (*records[:-1], *(True for _ in records[-1:]))
     surrogates = checks.switch_per_layer("surrogate", surrogate, num_layers)
     each = zip(
         (layer.connection for layer in layers),
@@ -194,7 +203,7 @@ def network_switches(
         (as_surrogate("lif_network", own) for own in surrogates),
         checks.check_resets(reset, num_layers),
         checks.switch_per_layer("detach_reset", detach_reset, num_layers),
-        checks.switch_per_layer("record_spikes", record_spikes, num_layers),
+        records,
         checks.check_record_dtypes(record_dtype, num_layers),
         strict=True,
     )
@@ -212,7 +221,7 @@ def count_network(
     switches: Switches,
     chunk: int | None = None,
 ) -> tuple[LIFNetworkOutput, LIFNetworkState]:
-    """`lif_network` with spike counts instead of the activity."""
+    """`lif_network` with spike counts instead of the activity; an output of spikes is also among those recorded."""
     given = inputs, layers, readout, state, lengths
     inputs, layers, readout, state, lengths = gathered(given)
     sizes = checks.check_network(inputs, layers, readout, chunk)
@@ -227,7 +236,8 @@ def count_network(
     records = any(layer.records_spikes for layer in switches.layers)
     spikes = results.spikes if records else None
     v, w, carried, pending = (tuple(each) for each in zip(*results.last, strict=True))
-    output = LIFNetworkOutput(results.output, results.counts, results.dropped, spikes)
+    output = results.spikes[-1] if readout is None else results.output
+    output = LIFNetworkOutput(output, results.counts, results.dropped, spikes)
     return output, LIFNetworkState(v, w, carried, results.last_readout, _if_any(pending))
 
 

@@ -32,7 +32,9 @@ def make_network(
 ) -> tuple[Any, ...]:
     """Inputs, layers of `widths` (the first may be recurrent), a read-out and a state, all random.
 
-    With `currents`, these are the inputs, and the first layer has no weights. `second_states` lists the constants of each layer's second state, besides its decay, or None.
+    With `currents`, these are the inputs, and the first layer has no weights.
+
+    `second_states` lists the constants of each layer's second state, besides its decay, or None.
     """
     rng = np.random.default_rng(seed)
 

@@ -451,7 +451,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: net(GIVEN._replace(connection=Connection(max_delay=2)), x=CURRENTS),
         "lif_network: `layers[0]` must have neither a connection nor delays without weights, got "
-        "Connection(pooling=None, convolution=None, ...). Give it weights, or leave them out.",
+        "Connection(pooling=None, convolution=None, rounds_cotangents.... Give it weights, or leave them out.",
     ),
     (
         lambda: lif_network(X, [LAYER, GIVEN]),
@@ -580,7 +580,7 @@ NOT_ARRAYS = {
     "lif_step: `current`": lambda value: lif_step(V, value, 0.5, 1.0),
     "lif_step: `decay`": lambda value: lif_step(V, V, value, 1.0),
     "lif_network: `inputs`": lambda value: net(x=value),
-    "lif_network: `layers[0].weights`": lambda value: net(LAYER._replace(weights=value)),
+    "lif_network: `readout.weights`": lambda value: net(readout=READOUT._replace(weights=value)),
     "network.apply: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(
         PARAMS, None, value
     ),

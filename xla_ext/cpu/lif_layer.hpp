@@ -226,7 +226,7 @@ struct LayerBackward {
   const GivenBits& listed;        // all listed neurons; empty: all
   Above above;
   SentBack sent;                                        // instead of `above`: what a pooling or convolution sends
-  std::vector<Numbers> g_spikes;                        // further cotangents of the spikes [steps, batch, neurons]
+  Numbers g_spikes;                                     // * further cotangents of the spikes [steps, batch, neurons]
   Numbers g_counts, g_last_v, g_last_w, g_last_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
   WritableNumbers g_currents;                           // * of given ones [steps, batch, neurons]

@@ -170,21 +170,21 @@ class PatchBackward {
 
   // The cotangents of the spikes of a step that take any.
   Rows<const float> gather(Index step) {
-    if (isReadInPlace()) return record_.inPlace(pass_.g_spikes[0], step);
+    if (isReadInPlace()) return record_.inPlace(pass_.g_spikes, step);
     // What the next step's recurrent currents send back; initially, and past the end of a sample, the state's
     // cotangent, which `carried_` holds until the sample's last step uses it.
     const Rows<float> g_s = of_spikes_.gather(step, layer_.isRecurrent() ? asConst(rowsOf(carried_)) : kNoRows);
     for (Index r = 0; pass_.sent && r < samples(); ++r) {
       pass_.sent.addTo(record_.firstRow(step) + r, patch_.first_column, patch_.columns, g_s.row(r));
     }
-    for (const Numbers& more : pass_.g_spikes) add(more, step, g_s);
+    if (pass_.g_spikes) add(pass_.g_spikes, step, g_s);
     return asConst(g_s);
   }
 
   // Whether the cotangents can be read in place: only those of the output, in whole vectors.
   bool isReadInPlace() const {
-    return pass_.above.g_v.data == nullptr && !pass_.sent && !layer_.isRecurrent() && pass_.g_spikes.size() == 1 &&
-           !pass_.g_spikes[0].is_bfloat16 && patch_.columns == width_;
+    return pass_.above.g_v.data == nullptr && !pass_.sent && !layer_.isRecurrent() && pass_.g_spikes &&
+           !pass_.g_spikes.is_bfloat16 && patch_.columns == width_;
   }
 
   void add(const Numbers& more, Index step, Rows<float> g_s) {
@@ -226,7 +226,7 @@ class PatchBackward {
         .w_before = is_step ? record_.secondStates(step - 1) : kNoRows,
         .current = is_step ? record_.currents(step) : kNoRows,
         .next_v = record_.inPlace(pass_.record, step - 1),
-        .next_g_spikes = isReadInPlace() ? record_.inPlace(pass_.g_spikes[0], step - 1) : kNoRows,
+        .next_g_spikes = isReadInPlace() ? record_.inPlace(pass_.g_spikes, step - 1) : kNoRows,
         .g_u = rowsOf(g_u_),
         .g_w = {hasSecondState() ? g_w_.data() : nullptr, width_},
         .g_v = g_v(step),

@@ -154,9 +154,6 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const lif_network::
   }
   if (arrays.readout.decay) {
     add(fields.connections.back(), stored(arrays.readout.linear.weights), sizes.neurons.back());
-  } else {
-    sizes.neurons.push_back(sizes.neurons.back());
-    sizes.weights.push_back({-1, -1});
   }
   return sizes;
 }

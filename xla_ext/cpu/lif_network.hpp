@@ -67,8 +67,7 @@ struct NetworkFields {
   static NetworkFields read(const Attributes& attributes);
 };
 
-// The lengths of its arrays' axes; those of the read-out stand behind those of the layers. Without one, its outputs are
-// the neurons of the last layer.
+// The lengths of its arrays' axes; those of the read-out stand behind those of the layers.
 struct NetworkSizes {
   Index steps, batch, inputs;
   Index width;                  // of the array of inputs: their number, or the slots of their lists
@@ -78,7 +77,6 @@ struct NetworkSizes {
 
   static NetworkSizes read(const NetworkFields& fields, const lif_network::Operands<Operand>& arrays);
 
-  Index outputs() const { return neurons.back(); }
   Index inputsOf(std::size_t layer) const { return layer == 0 ? inputs : neurons[layer - 1]; }
 };
 

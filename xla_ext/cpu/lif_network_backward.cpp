@@ -280,14 +280,11 @@ class BackwardPass {
     if (!layers_[l].has_currents) sendDown(l, std::move(pass.g_v));
   }
 
-  // The cotangents that reach a layer's spikes past the layer above: of the output, and of recorded spikes.
-  std::vector<Numbers> furtherCotangents(std::size_t l) {
-    std::vector<Numbers> all;
-    if (l + 1 == network_.size() && !network_.hasReadout()) all.push_back(from_.g.output.numbers(group_));
+  // The cotangents that reach a layer's spikes past the layer above, of recorded spikes; absent without any.
+  Numbers furtherCotangents(std::size_t l) {
     const Operand& g_spikes = from_.g.spikes[l];
-    if (!g_spikes) return all;
-    all.push_back(network_.fields().layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_));
-    return all;
+    if (!g_spikes) return {};
+    return network_.fields().layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_);
   }
 
   // The cotangents of recorded lists, dense.

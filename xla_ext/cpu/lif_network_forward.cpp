@@ -153,8 +153,6 @@ class ForwardPass {
     const lif_network::Spikes<Result>& to = results_.results.spikes[l];
     const lif_network::LayerRecord<Result>& record = results_.record.layers[l];
     const Index rows = extent_.rows(), neurons = layer.neurons();
-    const bool is_output = l + 1 == network_.size() && !network_.hasReadout();
-    if (is_output) writeDense(pass.spikes, rows, neurons, results_.results.output.numbers(group_), threads_);
     if (to.array) writeDense(pass.spikes, rows, neurons, to.array.numbers(group_), threads_);
     if (to.ids) writeLists(pass, neurons, layer.capacity, to);
     if (record.spikes) pass.spikes.writeTo(record.spikes.at<std::uint8_t>(group_), rows, neurons);

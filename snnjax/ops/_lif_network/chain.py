@@ -63,10 +63,10 @@ def forward(operands: Operands, switches: Switches) -> ForwardResults:
         spikes.append(
             _as_result(neurons, sent, true_spikes, run) if neurons.switches.records_spikes else None
         )
-    output, last_readout = layers[-1].sent, None
+    output, last_readout = None, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(
-            _apply(operands.readout.linear, output, switches.readout), valid, operands
+            _apply(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
@@ -227,7 +227,11 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
     """
     operands, results, record, g = arguments
-    g = g._replace(output=_known(g.output, record), counts=g.counts if static[1].counts else ())
+    g = g._replace(
+        output=_known(g.output, record),
+        spikes=(*g.spikes[:-1], _known(g.spikes[-1], record)),
+        counts=g.counts if static[1].counts else (),
+    )
     g = g._replace(last=tuple(_all_rows(own, of) for own, of in zip(g.last, static[0].layers, strict=True)))
 
     each = zip(
@@ -266,10 +270,10 @@ def _results_again(
     valid = _valid(operands)
 
     layers = _run_layers(operands, switches, runs)
-    output, last_readout = layers[-1].sent, None
+    output, last_readout = None, None
     if operands.readout is not None:
         readout = operands.readout
-        current = _apply(readout.linear, output, switches.readout, again=True)
+        current = _apply(readout.linear, layers[-1].sent, switches.readout, again=True)
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = wide(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
@@ -302,10 +306,10 @@ def _all_rows(g: LayerState, layer: LayerSwitches) -> LayerState:
     return g._replace(pending=jnp.zeros((longest + 1, *g.pending.shape[1:]), g.pending.dtype))
 
 
-def _known(g: Array, record: Record) -> Array:
-    """The cotangent of the output, or NaN where the record stayed on the tiles of an IPU: it tells no gradient here."""
+def _known(g: Array | None, record: Record) -> Array | None:
+    """A cotangent, or NaN where the record stayed on the tiles of an IPU: it tells no gradient here."""
     v = record.layers[0].v if record.layers[0].v is not None else record.layers[0].listed_v
-    if v.dtype != jnp.float32 or v.size == 0:
+    if g is None or v.dtype != jnp.float32 or v.size == 0:
         return g
     first = jax.lax.bitcast_convert_type(v[0, 0, 0], jnp.uint32)
     return jnp.where(first == jnp.uint32(LEFT_ON_TILES), jnp.asarray(jnp.nan, g.dtype), g)

@@ -104,7 +104,7 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
     argument = f"{name}.weights"
-    if layer.weights is None:
+    if layer.weights is None and name != "readout":
         fail(f"{_OP}: `{argument}` must be an array behind the first layer, got None. Give it weights.")
     if connection.convolution is not None and isinstance(layer.weights, Quantised):
         hint = "Pass quantisation.dequantise(weights)"

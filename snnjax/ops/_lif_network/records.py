@@ -181,7 +181,8 @@ class Operands(NamedTuple):
 class Results(NamedTuple):
     """The results of the target."""
 
-    output: Annotated[Any, _of("floats", "steps", "batch", "neurons")]
+    # None without a read-out: the spikes of the last layer stand for it
+    output: Annotated[Any, _of("floats", "steps", "batch", "neurons", given="with readout")]
     counts: tuple[Annotated[Any, _of("sums", "batch", "neurons")], ...]  # of true spikes
     dropped: tuple[Annotated[Any, _COUNTS], ...]
     # An array or `SparseSpikes` of each layer; None unless recorded
@@ -231,7 +232,7 @@ class Kept(NamedTuple):
 class Cotangents(NamedTuple):
     """The cotangents of the results; of `SparseSpikes` those of their values."""
 
-    output: Annotated[Any, _of("floats", "steps", "batch", "neurons")]
+    output: Annotated[Any, _of("floats", "steps", "batch", "neurons", given="with readout")]
     counts: tuple[Annotated[Any, _of("sums", "batch", "neurons", given="optional")], ...]
     spikes: tuple[Annotated[Any, _of("floats", "steps", "batch", "slots", given="optional")], ...]
     last: tuple[LayerState, ...]

@@ -53,7 +53,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
     last = tuple(_left(own, layer) for own, layer in zip(last, switches.layers, strict=True))
     results = Results(
-        output=timed(widths[-1] if readout is None else readout.shape[-1]),
+        output=None if readout is None else timed(readout.shape[-1]),
         counts=tuple(per_sequence(width, dtype=wide) for width in widths),
         dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
         spikes=tuple(spikes(n, own.capacity) if own.records_spikes else None for n, _, own in each),

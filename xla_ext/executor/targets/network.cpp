@@ -323,7 +323,10 @@ ForwardCall::ForwardCall(const Instruction& instruction)
 
 bool ForwardCall::keepsRecord() const {
   if (results.has(lif_network::Switch::kRecord, 0)) return true;
-  return std::ranges::any_of(results.results.spikes, [](const auto& own) { return own.array || own.ids; });
+  const auto& spikes = results.results.spikes;
+  const std::size_t hidden = operands.readout.decay ? spikes.size() : spikes.size() - 1;  // an output is no record
+  return spikes.back().ids || std::any_of(spikes.begin(), spikes.begin() + static_cast<std::ptrdiff_t>(hidden),
+                                          [](const auto& own) { return own.array || own.ids; });
 }
 
 NetworkOperands ForwardCall::network() const {
