@@ -52,6 +52,10 @@ lint: .venv/ready  ## linter and formatters, without changing a file
 types: .venv/ready  ## static types
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
+.PHONY: messages
+messages: .venv/ready  ## every error message of the library, in one list to be read
+	@$(BIN)/python -m tests.messages
+
 .PHONY: format
 format: .venv/ready  ## format the code, mend what the linter can mend
 	$(BIN)/ruff check --fix-only .

@@ -63,7 +63,8 @@ def check_choice(op: str, argument: str, value: object, choices: Sequence[Any]) 
 def check_rounding(op: str, argument: str, dtype: Any) -> bool:
     """Whether `dtype` asks for rounding to bfloat16; None does not, and no other is known."""
     if dtype is not None and dtype not in (jnp.bfloat16, "bfloat16"):
-        fail(f"{op}: `{argument}` must be bfloat16 or None, got {dtype!r}. Omit it for float32.")
+        given = getattr(dtype, "__name__", short_repr(dtype))  # of a type, such as jnp.float16
+        fail(f"{op}: `{argument}` must be bfloat16 or None, got {given}. Omit it for float32.")
     return dtype is not None
 
 
@@ -151,10 +152,9 @@ def check_shape(
         want in (None, have) for want, have in zip(shape, actual, strict=True)
     )
     if not good:
-        wanted = (
-            "" if set(shape) == {None} else f" = [{', '.join('any' if n is None else str(n) for n in shape)}]"
-        )
-        fail(f"{op}: `{argument}` must have shape [{axes}]{wanted}, got {list(actual)}. {hint}.")
+        lengths = ", ".join("any" if length is None else str(length) for length in shape)
+        wanted = f"[{axes}]" if set(shape) == {None} else f"[{axes}] = [{lengths}]"
+        fail(f"{op}: `{argument}` must have shape {wanted}, got {list(actual)}. {hint}.")
 
 
 def concrete(value: Any) -> np.ndarray | None:

@@ -1,11 +1,7 @@
-"""The form of every error message, and the list of all of them: ``make messages``.
-
-`watch` checks each message that a test provokes, and appends it to the file that the variable `SNNJAX_MESSAGES` names.
-"""
+"""The form of every error message, and the list of all of them: ``make messages``."""
 
 import ast
 import importlib
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -13,20 +9,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 ROOT = Path(__file__).parents[1]
-VARIABLE = "SNNJAX_MESSAGES"
 _FORM = re.compile(
-    r"(?P<op>[A-Za-z]\w*(\.\w+)*): `(?P<argument>[^`]+)` must (?P<expected>[a-z].*?), got (?P<actual>.+)\. "
-    r"(?P<hint>[A-Z`'/].*[^.\s])\.",
+    r"(?P<op>([A-Za-z]\w*|{[^}]+})(\.(\w+|{\w+}))*): `(?P<argument>[^`]+)` must (?P<expected>[a-z{].*?), "
+    r"got (?P<actual>.+?)\. (?P<hint>[A-Z{`'/].*[^.\s])\.",
     re.DOTALL,
 )
 # What no message may contain, with what it is.
 _WRONG = {
     r"  ": "two spaces",
     r"\.\.(?![.\w)\]/])(?<!\.\.\.)": "two full stops",
-    r"\b1 (?!is\b|has\b|was\b|bias\b|across\b)[a-z]+s\b": "1 with a plural",
+    r"(?<![\w.])1 (?!(as|is|has|was|bias|axis|class)\b)[a-z]+s\b": "1 with a plural",
+    r"\b([a-z]+) \1\b": "a word twice",
     r"\([a-z][a-z ]+,\)": "a tuple of words",
     r"object at 0x|<(function|class) ": "the address or class of an object",
-    r"\b(a (?!one\b)[aeio]\w*|an [b-df-hj-np-tv-z]\w*)\b": "the wrong article",
+    r"\b(a (?!one\b|uni)[aeiou]\w*|an (?!hour\b|n\b)[b-df-hj-np-tv-z]\w*)\b": "the wrong article",
 }
 # The modules whose names a message may begin with, innermost last, and commands that raise in their own name.
 _MODULES = [
@@ -50,6 +46,7 @@ _MODULES = [
     "snnjax.train",
 ]
 _COMMANDS = ("train", "benchmarks")
+_OF_TESTS = ("marked", "product")  # ops of tests/test_dispatch.py
 
 
 class Check(NamedTuple):
@@ -61,10 +58,13 @@ class Check(NamedTuple):
 
 def problems(message: str) -> list[str]:
     """What is wrong with a message, if anything: it has one form, is English, and names what the user called."""
-    parts = _FORM.fullmatch(message)
+    own_words = re.sub(r"'[^']*'", "''", message)  # what is quoted may hold anything
+    parts = _FORM.fullmatch(own_words)
     if parts is None:
         return ["not of the form op: `argument` must <expected>, got <actual>. <hint>."]
-    found = [what for pattern, what in _WRONG.items() if re.search(pattern, message)]
+    found = [what for pattern, what in _WRONG.items() if re.search(pattern, own_words)]
+    if re.search(r"\. [A-Z]", parts["hint"]):
+        found.append("more than one hint")
     if not is_public(parts["op"]):
         found.append(f"{parts['op']} is no public name")
     return found
@@ -73,25 +73,23 @@ def problems(message: str) -> list[str]:
 def is_public(op: str) -> bool:
     """Whether users know what a message begins with: a function, a method, or what a neuron is made of."""
     first, *rest = op.split(".")
-    if first in _COMMANDS:
+    if first in _COMMANDS + _OF_TESTS:
         return not rest
-    if rest and rest[0] in {*_neuron().Neuron._fields, "init", "step"}:
+    if first.startswith("{"):  # known once it is raised
+        return True
+    neurons = importlib.import_module("snnjax.neurons")
+    if rest and rest[0] in {*neurons.Neuron._fields, "init", "step"}:
         return True  # in the name of a neuron, which may be a user's
     for module in map(importlib.import_module, _MODULES):
         found: Any = getattr(module, first, None)
         if found is None or first.startswith("_"):
             continue
         # Methods of a network are called on what the function `network` returned.
-        found = (
-            importlib.import_module("snnjax").Network if (first, bool(rest)) == ("network", True) else found
-        )
-        if not rest or all(hasattr(found, name) for name in rest[:1]):
+        if first == "network" and rest:
+            found = importlib.import_module("snnjax").Network
+        if not rest or rest[0].startswith("{") or hasattr(found, rest[0]):
             return True
     return False
-
-
-def _neuron() -> Any:
-    return importlib.import_module("snnjax.neurons")
 
 
 def watch() -> None:
@@ -102,7 +100,6 @@ def watch() -> None:
     def fail(message: str) -> NoReturn:
         found = problems(message)
         assert not found, f"{', '.join(found)}: {message}"
-        _record(message, sys._getframe(1))
         original(message)
 
     for name, module in list(sys.modules.items()):
@@ -110,42 +107,61 @@ def watch() -> None:
             module.__dict__["fail"] = fail
 
 
-def _record(message: str, frame: Any) -> None:
-    path = os.environ.get(VARIABLE)
-    if path is not None:
-        place = f"{Path(frame.f_code.co_filename).relative_to(ROOT)}:{frame.f_lineno}"
-        with Path(path).open("a") as file:
-            file.write(f"{message!r}\t{place}\n")
-
-
 def checks() -> Iterator[Check]:
-    """Every message in the source, with placeholders."""
+    """Every message in the source, with placeholders for what is known when it is raised."""
     for path in sorted((ROOT / "snnjax").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "fail":
-                yield Check(f"{path.relative_to(ROOT)}:{node.lineno}", template(node.args[0]))
+                around = [each for each in functions if node in ast.walk(each)]
+                texts = {**_texts(tree.body, node), **_texts(list(ast.walk(around[-1])), node)}
+                yield Check(f"{path.relative_to(ROOT)}:{node.lineno}", _template(node.args[0], texts))
 
 
-def template(node: ast.expr) -> str:
-    """The text of a string with ``{placeholders}``."""
+def _texts(statements: list[Any], before: ast.expr) -> dict[str, ast.expr]:
+    """What is assigned to names, of which the last assignment before the message counts."""
+    texts: dict[str, ast.expr] = {}
+    assignments = [each for each in statements if isinstance(each, ast.Assign)]
+    for each in sorted(assignments, key=lambda each: each.lineno):
+        target, value = each.targets[0], each.value
+        targets, values = (
+            (target.elts, value.elts)
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            else ([target], [value])
+        )
+        for name, text in zip(targets, values, strict=True):
+            if isinstance(name, ast.Name) and each.lineno < before.lineno:
+                texts[name.id] = text
+    return texts
+
+
+def _template(node: ast.expr, texts: dict[str, ast.expr]) -> str:
+    """The text of a string with ``{placeholders}``, and with the strings that its names stand for."""
     if isinstance(node, ast.Constant):
         return str(node.value)
+    if isinstance(node, ast.IfExp):
+        return f"{_template(node.body, texts)} | {_template(node.orelse, texts)}"
     assert isinstance(node, ast.JoinedStr), f"a message that is no string: {ast.unparse(node)}"
-    return "".join(
-        str(part.value) if isinstance(part, ast.Constant) else f"{{{ast.unparse(part.value)}}}"
-        for part in node.values
+    return "".join(_part(part, texts) for part in node.values)
+
+
+def _part(part: ast.expr, texts: dict[str, ast.expr]) -> str:
+    if not isinstance(part, ast.FormattedValue):
+        return _template(part, texts)
+    stands_for = texts.get(part.value.id) if isinstance(part.value, ast.Name) else None
+    own = {name: text for name, text in texts.items() if text is not stands_for}
+    is_text = isinstance(stands_for, ast.JoinedStr) or (
+        isinstance(stands_for, ast.Constant) and isinstance(stands_for.value, str)
     )
-
-
-def main(path: Path) -> None:
-    """Replace what `watch` wrote by a sorted list, followed by the checks that no test provoked."""
-    lines = sorted(set(path.read_text().splitlines()))
-    provoked = {line.rpartition("\t")[2] for line in lines}
-    messages = sorted({ast.literal_eval(line.rpartition("\t")[0]) for line in lines})
-    missing = [f"{each.place}: {each.message}" for each in checks() if each.place not in provoked]
-    heading = f"\n{len(missing)} checks that no test of this run provoked:\n"
-    path.write_text("\n".join([f"{len(messages)} messages:\n", *messages, heading, *missing]) + "\n")
+    is_choice = isinstance(stands_for, ast.IfExp) and all(
+        isinstance(each, ast.JoinedStr | ast.Constant) for each in (stands_for.body, stands_for.orelse)
+    )
+    if stands_for is not None and (is_text or is_choice):
+        return _template(stands_for, own)
+    return f"{{{ast.unparse(part.value)}}}"
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for each in checks():
+        print(f"{each.message}  [{each.place}]")

@@ -322,7 +322,7 @@ def test_op_without_a_kernel_says_so(library: Any) -> None:
     with pytest.raises(ValueError) as error:
         evaluate(PRODUCT, (X, W), (0, SHARED), (0,), 2.0, implementation="cpu")
     assert str(error.value) == (
-        "product: `implementation` must be None or 'reference' because there is no CPU kernel, got 'cpu'. "
+        "product: `implementation` must be None or 'reference' for an op without a CPU kernel, got 'cpu'. "
         "Leave it None for the reference."
     )
 

@@ -205,11 +205,11 @@ SERIES = jnp.zeros((1, 1, 2))
         ),
         (
             lambda: latency_encode(VALUES, 3, threshold=0.0),
-            "latency_encode: `threshold` must be a positive number, got 0.0. Pass a positive threshold.",
+            "latency_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.",
         ),
         (
             lambda: latency_encode(VALUES, 3, time_constant=-1.0),
-            "latency_encode: `time_constant` must be a positive number, got -1.0. Pass a positive time_constant.",
+            "latency_encode: `time_constant` must be a positive number, got -1.0. Leave it out for its default.",
         ),
         (
             lambda: latency_spikes(VALUES, 3, -1),
@@ -217,12 +217,12 @@ SERIES = jnp.zeros((1, 1, 2))
         ),
         (
             lambda: delta_encode(SERIES, 0.0),
-            "delta_encode: `threshold` must be a positive number, got 0.0. Pass a positive threshold.",
+            "delta_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.",
         ),
         (
             lambda: delta_encode(SERIES, jnp.ones(3)),
-            "delta_encode: `threshold` must be a number or an array [channels] = [2], got shape [3]. "
-            "Pass one threshold, or one for each channel.",
+            "delta_encode: `threshold` must be a number or have shape [channels] = [2], got shape [3]. "
+            "Pass one, or one for each channel.",
         ),
     ],
 )
@@ -236,17 +236,17 @@ def test_encoders_refuse(call, message):
     [
         (
             lambda: rate_encode(jax.random.key(0), jnp.zeros(2), 1),
-            "rate_encode: `values` must have shape [batch, inputs] = [any, any], got [2]. "
+            "rate_encode: `values` must have shape [batch, inputs], got [2]. "
             "Flatten the inputs, for instance values.reshape(batch, -1).",
         ),
         (
             lambda: latency_encode(jnp.zeros((1, 2), jnp.int32), 1),
             "latency_encode: `values` must have a floating-point dtype, got int32. "
-            "Cast it, for instance values.astype(jnp.float32).",
+            "Cast it with values.astype(jnp.float32).",
         ),
         (
             lambda: delta_encode(VALUES, 1.0),
-            "delta_encode: `series` must have shape [time, batch, channels] = [any, any, any], got [1, 2]. "
+            "delta_encode: `series` must have shape [time, batch, channels], got [1, 2]. "
             "Pass series with time first, for instance series.swapaxes(0, 1).",
         ),
     ],

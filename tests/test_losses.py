@@ -326,7 +326,7 @@ FAILURES = {
     ),
     "time": (
         lambda: losses.cross_entropy_sum(jnp.zeros((0, 2, 3)), LABELS),
-        "cross_entropy_sum: `outputs` must hold at least one time step, got [0, 2, 3]. "
+        "cross_entropy_sum: `outputs` must hold at least one step, got none. "
         "Run the network for at least one step.",
     ),
     "axes": (
@@ -342,7 +342,7 @@ FAILURES = {
     "dtype": (
         lambda: losses.cross_entropy_sum(jnp.zeros((1, 2, 3), jnp.int32), LABELS),
         "cross_entropy_sum: `outputs` must have a floating-point dtype, got int32. "
-        "Cast it, for instance outputs.astype(jnp.float32).",
+        "Cast it with outputs.astype(jnp.float32).",
     ),
     "labels": (
         lambda: RATES(SPIKES, jnp.array([1])),
@@ -354,8 +354,7 @@ FAILURES = {
     ),
     "labels dtype": (
         lambda: losses.cross_entropy_sum(SPIKES, jnp.array([1.0, 2.0])),
-        "cross_entropy_sum: `labels` must have an integer dtype, got float32. "
-        "Cast it, for instance labels.astype(jnp.int32).",
+        "cross_entropy_sum: `labels` must hold integers, got float32. Cast it with labels.astype(int).",
     ),
     "lengths": (
         lambda: losses.cross_entropy_sum(SPIKES, LABELS, lengths=jnp.array([1, 2, 3])),
@@ -381,7 +380,7 @@ FAILURES = {
     ),
     "layers": (
         lambda: losses.activity_lower_bound([], 0.1),
-        "activity_lower_bound: `activity` must hold at least one layer, got 0. "
+        "activity_lower_bound: `activity` must hold at least one layer, got none. "
         "Pass the activity that a network returns, one array per layer.",
     ),
     "activity": (

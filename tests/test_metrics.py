@@ -176,7 +176,7 @@ ONES = jnp.ones((2, 2))
 FAILURES = {
     "outputs": (
         lambda: metrics.accuracy(jnp.zeros((0, 1, 2)), jnp.array([0])),
-        "accuracy: `outputs` must hold at least one time step, got [0, 1, 2]. Run the network for at least one step.",
+        "accuracy: `outputs` must hold at least one step, got none. Run the network for at least one step.",
     ),
     "decoder": (
         lambda: metrics.predictions(OUTPUTS, decoder="mean"),
@@ -188,7 +188,7 @@ FAILURES = {
     ),
     "no layer": (
         lambda: metrics.mean_activity([]),
-        "mean_activity: `activity` must hold at least one layer, got 0. "
+        "mean_activity: `activity` must hold at least one layer, got none. "
         "Pass the activity that a network returns, one array per layer.",
     ),
     "rank": (
@@ -198,7 +198,7 @@ FAILURES = {
     ),
     "dropped": (
         lambda: metrics.dropped_share([], [ONES], jnp.array([1, 1])),
-        "dropped_share: `dropped` must hold 1 layers, got 0. Pass both as the network returned them.",
+        "dropped_share: `dropped` must hold 1 layer, got 0. Pass both as the network returned them.",
     ),
     "lengths": (
         lambda: metrics.dropped_share([jnp.array([0, 0])], [ONES], jnp.array([1])),
@@ -217,19 +217,19 @@ FAILURES = {
     ),
     "recurrent": (
         lambda: metrics.synaptic_operations([ONES], ONES, [], jnp.array([1, 1]), recurrent=[None]),
-        "synaptic_operations: `recurrent` must hold 0 entries, got 1. "
-        "Pass one entry per layer, None if it is not recurrent.",
+        "synaptic_operations: `recurrent` must hold 0 arrays, got 1. "
+        "Pass one per layer, None if it is not recurrent.",
     ),
     "connections": (
         lambda: metrics.synaptic_operations([ONES], ONES, [], jnp.array([1, 1]), connections=[]),
-        "synaptic_operations: `connections` must hold 1 connections, got 0. "
+        "synaptic_operations: `connections` must hold 1 connection, got 0. "
         "Pass one for each of the weights, or None.",
     ),
     "connection": (
         lambda: metrics.synaptic_operations(
             [ONES], ONES, [], jnp.array([1, 1]), connections=[Connection(Pooling((4, 1), (2,), mean=False))]
         ),
-        "synaptic_operations: `connections[0]` must be that of 2 inputs, got 4. "
+        "synaptic_operations: `connections[0]` must have 2 inputs, got 4. "
         "Order the layers from input to read-out.",
     ),
     "no matrix": (

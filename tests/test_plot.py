@@ -114,13 +114,13 @@ def test_save_writes_a_picture_and_closes_it(tmp_path) -> None:
 FAILURES = {
     "overview": (
         lambda: plot.overview(None),
-        "overview: `output` must be what a network returned, got None. Pass the first result of network.apply.",
+        "plot.overview: `output` must be what a network returned, got None. Pass the first result of network.apply.",
     ),
     "empty batch": (
         lambda: plot.overview(
             NetworkOutput(jnp.zeros((4, 0, 3)), (jnp.zeros((0, 5)),), (jnp.zeros(0, int),))
         ),
-        "overview: `output` must hold at least one sequence, got 0. Run the network on a batch.",
+        "plot.overview: `output` must hold at least one sequence, got none. Run the network on a batch.",
     ),
     "batch": (
         lambda: plot.raster(jnp.zeros((2, 3, 4))),
@@ -130,11 +130,11 @@ FAILURES = {
     "not recorded": (
         lambda: plot.sample(jnp.zeros((2, 1, 4)), NetworkOutput(jnp.zeros((2, 1, 3)), (), ())),
         "plot.sample: `output` must hold the spikes of each layer, got none. "
-        'Call the network with record="spikes".',
+        'Run the network with record="spikes".',
     ),
     "no epoch": (
         lambda: plot.curves([]),
-        "plot.curves: `metrics` must hold at least one epoch, got 0. Train for an epoch first.",
+        "plot.curves: `metrics` must hold at least one epoch, got none. Train for an epoch first.",
     ),
 }
 

@@ -105,7 +105,7 @@ def test_without_cutoff_the_derivative_has_no_end() -> None:
 @pytest.mark.parametrize("cutoff", [-0.1, 1.0, float("nan"), "small"])
 def test_cutoff_that_is_no_share_is_refused(cutoff: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^surrogate: `cutoff` must be a number in \[0, 1\), got .*\. Try cutoff=0.01\.$"
+        ValueError, match=r"^superspike: `cutoff` must be a number in \[0, 1\), got .*\. Try cutoff=0.01\.$"
     ):
         Surrogate("superspike", 1.0, cutoff=cutoff)
 

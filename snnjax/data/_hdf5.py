@@ -23,6 +23,7 @@ from typing import IO
 
 import numpy as np
 
+from snnjax._check import plural
 from snnjax.data import _hdf5_child
 
 # Timeout in seconds for one block of samples, which takes milliseconds to read from a disk.
@@ -97,15 +98,19 @@ def _damage(content: mmap.mmap, offset: int) -> str | None:
     _, _, size = _HEAP_HEADER.unpack_from(content, offset)
     end, place, seen = offset + size, offset + _HEAP_HEADER.size, set()
     if end > len(content):
-        return f"a heap of {size} bytes at offset {offset} beyond the end"
+        return f"a heap of {plural(size, 'byte')} at offset {offset} beyond the end"
     while place + _OBJECT_HEADER.size <= end:
         index, _, _, length = _OBJECT_HEADER.unpack_from(content, place)
         if index == 0:
             free = end - place
-            return None if length == free else f"{length} bytes of free space, not {free}, at offset {place}"
+            return (
+                None
+                if length == free
+                else f"{plural(length, 'byte')} of free space, not {free}, at offset {place}"
+            )
         stop = place + _OBJECT_HEADER.size + -(-length // 8) * 8
         if stop > end or index in seen:
-            return f"a heap object of {length} bytes and index {index} at offset {place}"
+            return f"a heap object of {plural(length, 'byte')} and index {index} at offset {place}"
         seen.add(index)
         place = stop
     return None

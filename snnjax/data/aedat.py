@@ -88,12 +88,12 @@ def _packet(content: bytes, offset: int, path: PathLike) -> tuple[int, int, int,
             actual,
         )
     if event_type == _POLARITY_TYPE and (event_bytes, time_offset) != (_EVENT_BYTES, 4):
-        actual = f"{event_bytes} bytes with the time at byte {time_offset}, at offset {offset}"
+        actual = f"{plural(event_bytes, 'byte')} with the time at byte {time_offset}, at offset {offset}"
         refuse("read_aedat", path, "have polarity events of 8 bytes with the time at byte 4", actual)
     stop = start + number * event_bytes
     if stop > len(content):
         actual = f"{len(content) - start} at offset {start}"
-        expected = f"have {number * event_bytes} bytes for {plural(number, 'event')}"
+        expected = f"have {plural(number * event_bytes, 'byte')} for {plural(number, 'event')}"
         refuse("read_aedat", path, expected, actual)
     return start, stop, event_type, overflow << _TIME_BITS
 

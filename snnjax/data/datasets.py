@@ -79,10 +79,9 @@ class EventDataset:
         _check_labels("EventDataset", self.labels, len(self.ids), self.num_classes)
         expected = id_dtype(self.num_neurons)
         if self.ids.dtype != expected:
-            fail(
-                f"EventDataset: `ids` must be {expected.name}, got {self.ids.dtype.name}. Cast them, for "
-                f"instance ids.astype(np.{expected.name})."
-            )
+            wanted, dtype = expected.name, self.ids.dtype.name
+            hint = f"Cast them with ids.astype(np.{wanted})"
+            fail(f"EventDataset: `ids` must have dtype {wanted}, got {dtype}. {hint}.")
 
     @classmethod
     def from_events(
@@ -148,7 +147,7 @@ class EventDataset:
         check_integer("EventDataset.channels_last", "channels", channels, 1)
         if self.num_neurons % channels != 0:
             fail(
-                f"EventDataset.channels_last: `channels` must divide the {self.num_neurons} inputs, got "
+                f"EventDataset.channels_last: `channels` must divide the number of inputs, {self.num_neurons}, got "
                 f"{channels}. Pass the number of polarities of the camera."
             )
         renumbered = np.arange(self.num_neurons + 1, dtype=self.ids.dtype)  # the last id marks unused slots

@@ -162,7 +162,7 @@ def _blocks(op: str, path: PathLike) -> Iterator[tuple[list[np.ndarray], list[np
             )
             yield times, units, block["labels"]
     except Exception as error:  # a child process that reads a damaged file may send anything
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()).rstrip(":")  # an error without words ends in one
         refuse(op, path, "be HDF5 with spikes/times, spikes/units and labels, one entry per sample", reason)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from snnjax._check import check_choice, fail
+from snnjax._check import check_choice, fail, plural
 from snnjax.data._files import PathLike, read_bytes, refuse
 from snnjax.data.datasets import ImageDataset
 
@@ -50,13 +50,14 @@ def read_idx(path: PathLike) -> np.ndarray:
         refuse("read_idx", path, f"have a header of {start} bytes", f"{len(content)} bytes")
     shape = [int(length) for length in np.frombuffer(content, ">u4", magic[3], 4)]
     if len(content) - start != math.prod(shape):
-        expected = f"have {math.prod(shape)} values at offset {start} for shape {shape}"
+        expected = f"have {plural(math.prod(shape), 'value')} at offset {start} for shape {shape}"
         refuse("read_idx", path, expected, f"{len(content) - start}")
     try:
         return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
-    except ValueError as error:
+    except ValueError:
         # More axes than NumPy supports, or axes of length 0 together with enormous ones.
-        return refuse("read_idx", path, "have a shape that an array can take", f"{error}")
+        actual = f"{plural(len(shape), 'length')} of at most {max(shape)}"
+        return refuse("read_idx", path, "have a shape that an array can take", actual)
 
 
 def load_fashion_mnist(root: PathLike, split: str = "train") -> ImageDataset:
@@ -99,7 +100,7 @@ def _load(op: str, root: PathLike, split: str) -> ImageDataset:
     if images.ndim != 3:
         refuse(op, image_file, "hold images [samples, height, width]", f"shape {list(images.shape)}")
     if labels.shape != images.shape[:1]:
-        refuse(op, label_file, f"hold {len(images)} labels", f"shape {list(labels.shape)}")
+        refuse(op, label_file, f"hold {plural(len(images), 'label')}", f"shape {list(labels.shape)}")
     if labels.max(initial=0) > 9:
         refuse(op, label_file, "hold labels from 0 to 9", labels.max())
     return ImageDataset(images, labels, num_classes=10)

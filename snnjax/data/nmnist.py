@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from snnjax._check import check_choice
+from snnjax._check import check_choice, plural
 from snnjax.data._files import CameraEvents, PathLike, list_folder, read_bytes, refuse
 from snnjax.data.datasets import EventDataset, binned_dataset
 
@@ -40,7 +40,7 @@ def read_nmnist(path: PathLike) -> CameraEvents:
     content = read_bytes("read_nmnist", path, _HINT)
     spare = len(content) % _EVENT_BYTES
     if spare:
-        actual = f"{len(content)} bytes, {spare} of them left at offset {len(content) - spare},"
+        actual = f"{plural(len(content), 'byte')}, {spare} of them left at offset {len(content) - spare},"
         refuse("read_nmnist", path, "hold events of 5 bytes each", actual)
     columns = np.frombuffer(content, np.uint8).reshape(-1, _EVENT_BYTES).T.astype(np.int64)
     x, y, high, middle, low = columns

@@ -28,7 +28,7 @@ def read_graph(path: Path) -> Any:
     try:
         return nir.dict2NIRNode({**content["node"], "type_check": False})
     except Exception as error:  # nir raises AssertionError, KeyError, TypeError and more
-        text = f"{type(error).__name__}: {error}"[:200]
+        text = f"{type(error).__name__}: {error}"[:200].strip(": ")
         fail(
             f"from_nir: `graph` must hold nodes as nir writes them, got {text}. Write it with nir.write, "
             "of version 1.0.8 or newer."

@@ -5,6 +5,7 @@ change the node but not the metadata: an array is only used if it still agrees w
 """
 
 import json
+import re
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from snnjax._check import fail, short_repr
 
 _KEY = "snnjax"
+_ERROR = re.compile(r".*`(.+)` must .*, got (.+)", re.DOTALL)
 
 
 def written(facts: dict[str, Any], **arrays: Any) -> dict[str, Any]:
@@ -38,8 +40,8 @@ def facts_of(name: str, node: Any) -> dict[str, Any]:
 def refuse_metadata(name: str, actual: object) -> NoReturn:
     """Raise the error for metadata of a node that `to_nir` did not write."""
     expected = f"hold what to_nir wrote in the metadata of {name}"
-    # The error of a function that was called with them is quoted without its hint.
-    reason = str(actual).split(". ")[0]
+    # Of the error of a function that was called with them, what is wrong: "name = 'none'".
+    reason = _ERROR.sub(r"\1 = \2", str(actual).split(". ")[0])
     fail(f"from_nir: `graph` must {expected}, got {reason}. Remove its metadata[{_KEY!r}].")
 
 

@@ -13,7 +13,7 @@ from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
@@ -85,7 +85,7 @@ def delay_spikes(
     operands = vary_alike((rows, pending.astype(rows.dtype), steps, ends))
     if implementation == "composed":
         return delayed(operands, int(max_delay))
-    return _delay_spikes(*operands, int(max_delay), implementation)
+    return _delay_spikes(operands, int(max_delay), implementation)
 
 
 def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
@@ -106,7 +106,7 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     rows = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
     if not jnp.issubdtype(rows.dtype, jnp.floating):
         rows = rows.astype(delays.dtype)
-    return rows, bounded(delays, max_delay, neurons, sum_dtype(rows.dtype))
+    return rows, bounded(delays, max_delay, neurons, accumulation_dtype(rows.dtype))
 
 
 def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
@@ -152,9 +152,9 @@ def _pad(rows: Array, before: int, behind: int) -> Array:
 def _split(delays: Array) -> tuple[Array, Array, Array]:
     """The integer parts of delays, int32, and the fractions that arrive then and a step later; ``[1, 1, neurons]``."""
     delays = delays[None, None, :]
-    whole = jnp.floor(delays)
-    fraction = delays - whole
-    return whole.astype(jnp.int32), 1 - fraction, fraction
+    whole_steps = jnp.floor(delays)
+    fraction = delays - whole_steps
+    return whole_steps.astype(jnp.int32), 1 - fraction, fraction
 
 
 def _share(share: Array, rows: Array) -> Array:
@@ -181,10 +181,10 @@ def arrivals(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
     spikes, pending, delays, ends = operands
     num_steps, before = spikes.shape[0], max_delay + 1
     rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # starting at step -before
-    whole, now, next_step = _split(delays)
+    whole_steps, now, next_step = _split(delays)
     reach = _reach(max_delay)
-    # arriving[t + 1] is what neurons sent `whole` steps before t.
-    arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole, reach, later=True))
+    # arriving[t + 1] is what neurons sent `whole_steps` before t.
+    arriving = upcast(_shift(_pad(rows, reach + 1 - before, 0), whole_steps, reach, later=True))
     arrived = _zero_after(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
@@ -199,19 +199,21 @@ def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, 
     spikes, pending, delays, ends, g, g_left = operands
     num_steps, before = spikes.shape[0], max_delay + 1
     missing = before - pending.shape[0]
-    whole, now, next_step = _split(delays)
+    whole_steps, now, next_step = _split(delays)
     reach = _reach(max_delay)
-    # The row of each step starting at -before, and one more, is the cotangent `whole` steps later.
-    g_arriving = _shift(_pad(_zero_after(ends, wide(g)), before, reach + 1), whole, reach, later=False)
+    # The row of each step starting at -before, and one more, is the cotangent `whole_steps` later.
+    g_arriving = _shift(
+        _pad(_zero_after(ends, upcast(g)), before, reach + 1), whole_steps, reach, later=False
+    )
     soon, later = g_arriving[:-1], g_arriving[1:]
     g_rows = now * soon + _share(next_step, later)
     if ends is None:
-        g_rows = g_rows + _pad(wide(g_left), num_steps, 0)
+        g_rows = g_rows + _pad(upcast(g_left), num_steps, 0)
     else:
         reach = _reach(num_steps)
-        padded = _pad(wide(g_left), reach, num_steps)
+        padded = _pad(upcast(g_left), reach, num_steps)
         g_rows = g_rows + _shift(padded, ends[None, :, None], reach, later=True)
-    rows = wide(jnp.concatenate([_pad(pending, missing, 0), spikes]))
+    rows = upcast(jnp.concatenate([_pad(pending, missing, 0), spikes]))
     g_delays = jnp.sum(jnp.where(rows == 0, 0, rows * (later - soon)), axis=(0, 1))
     g_rows = g_rows[missing:].astype(spikes.dtype)
     return g_rows[pending.shape[0] :], g_rows[: pending.shape[0]], g_delays
@@ -246,40 +248,29 @@ def _axes(ends: Array | None) -> tuple[int | None, ...]:
     return 1, 1, SHARED, None if ends is None else 0
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _delay_spikes(
-    spikes: Array,
-    pending: Array,
-    delays: Array,
-    ends: Array | None,
-    max_delay: int,
-    implementation: str | None,
+    operands: tuple[Any, ...], max_delay: int, implementation: str | None
 ) -> tuple[Array, Array]:
-    operands = spikes, pending, delays, ends
-    return evaluate(_FORWARD, operands, _axes(ends), (1, 1), max_delay, implementation=implementation)
+    axes = _axes(operands[3])
+    return evaluate(_FORWARD, operands, axes, (1, 1), max_delay, implementation=implementation)
 
 
 def _fwd(
-    spikes: Array,
-    pending: Array,
-    delays: Array,
-    ends: Array | None,
-    max_delay: int,
-    implementation: str | None,
+    operands: tuple[Any, ...], max_delay: int, implementation: str | None
 ) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
-    operands = spikes, pending, delays, ends
-    results: Any = _delay_spikes(*operands, max_delay, implementation)
+    results: Any = _delay_spikes(operands, max_delay, implementation)
     return results, operands
 
 
 def _bwd(
     max_delay: int, implementation: str | None, operands: tuple[Any, ...], g: tuple[Array, Array]
-) -> tuple[Array, Array, Array, None]:
+) -> tuple[tuple[Array, Array, Array, None]]:
     axes = (*_axes(operands[3]), 1, 1)
     g_spikes, g_pending, g_delays = evaluate(
         _BACKWARD, (*operands, *g), axes, (1, 1, SHARED), max_delay, implementation=implementation
     )
-    return g_spikes, g_pending, g_delays, None
+    return ((g_spikes, g_pending, g_delays, None),)
 
 
 _delay_spikes.defvjp(_fwd, _bwd)

@@ -12,7 +12,7 @@ from snnjax._batching import SHARED
 from snnjax._check import check_array, check_choice, check_float_array, check_number, check_shape, fail
 from snnjax._dispatch import Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, sum_dtype, wide
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -93,7 +93,7 @@ def lif_step(
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (math.prod(v.shape[:-1]), v.shape[-1])
-    operands = vary_alike([v.reshape(flat), wide(current).reshape(flat), *constants])
+    operands = vary_alike([v.reshape(flat), upcast(current).reshape(flat), *constants])
     is_composed = implementation == "composed"
     results: Any = (
         _composed(tuple(operands), convention)
@@ -121,7 +121,7 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
         fail("lif_step: `v` must have a neuron axis, got a scalar. Pass v[neurons].")
     check_array("lif_step", "current", current)
     check_shape("lif_step", "current", current, v.shape, "..., neurons", "Give it the shape of v")
-    dtype = jnp.dtype(sum_dtype(current.dtype))
+    dtype = jnp.dtype(accumulation_dtype(current.dtype))
     if v.dtype != dtype:
         expected = f"have dtype {dtype.name}, the accumulation dtype of {current.dtype.name}"
         fail(f"lif_step: `v` must {expected}, got {v.dtype.name}. Cast it with v.astype(jnp.{dtype.name}).")

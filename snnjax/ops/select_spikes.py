@@ -14,7 +14,7 @@ from snnjax._batching import SHARED, any_group
 from snnjax._check import check_float_array, check_integer, check_number, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import hash_of, id_dtype, wide
+from snnjax._types import hash_of, id_dtype, upcast
 from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
 from snnjax.ops.spike import spike
 from snnjax.sparse_spikes import SparseSpikes, gather, in_range, list_ids, scatter
@@ -110,7 +110,7 @@ def _constant(numbers: Array) -> Array:
 
 def usual_second_threshold(threshold: Array, rest: float = 0.0) -> Array:
     """``threshold - 0.1 |threshold - rest|``, nine tenths of the way from rest to threshold; no gradient."""
-    fixed = wide(jax.lax.stop_gradient(threshold))
+    fixed = upcast(jax.lax.stop_gradient(threshold))
     return (fixed - _BAND * jnp.abs(fixed - rest)).astype(threshold.dtype)
 
 
@@ -152,7 +152,7 @@ def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:
     """The mask of the ``slots[row]`` largest membranes of each row within `among`; ties are broken by the id's hash."""
     # top_k takes the first of equal elements, so the neurons are arranged in the order of their hash.
     order = jnp.asarray(_hash_order(v.shape[-1]))
-    membranes = jnp.where(among, wide(v), -jnp.inf)
+    membranes = jnp.where(among, upcast(v), -jnp.inf)
     top, places = jax.lax.top_k(membranes[:, order], capacity)
     kept = (jnp.arange(capacity, dtype=jnp.int32)[None, :] < slots[:, None]) & (top > -jnp.inf)
     ids = jnp.where(kept, order[places], v.shape[-1])
@@ -182,7 +182,7 @@ def spike_lists(
 
 def listed_values(v: Array, threshold: Array, ids: Array, surrogate: Surrogate) -> Array:
     """The spikes of the listed neurons, with their derivatives; all ``[rows, ...]``."""
-    distance = gather(wide(v) - wide(threshold), ids)  # of listed neurons, hence never NaN
+    distance = gather(upcast(v) - upcast(threshold), ids)  # of listed neurons, hence never NaN
     return jnp.where(in_range(ids, v.shape[-1]), spike(distance, surrogate), 0).astype(v.dtype)
 
 
@@ -208,9 +208,9 @@ def _reference(operands: tuple[Array, ...], selection: Selection) -> tuple[Array
 def _backward(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array]:
     """The cotangents of v and threshold from that of the values."""
     v, threshold, ids, g = operands
-    wide_threshold = wide(threshold) if threshold.ndim == 2 else wide(threshold)[None, :]
-    g_spikes = scatter(ids, wide(g), v.shape[-1])
-    slope = selection.surrogate.derivative(wide(v) - wide_threshold)
+    row_thresholds = upcast(threshold) if threshold.ndim == 2 else upcast(threshold)[None, :]
+    g_spikes = scatter(ids, upcast(g), v.shape[-1])
+    slope = selection.surrogate.derivative(upcast(v) - row_thresholds)
     g_v = jnp.where(g_spikes == 0, 0, g_spikes * slope)  # 0 even if a membrane is NaN
     g_threshold = -g_v if threshold.ndim == 2 else -jnp.sum(g_v, axis=0)
     if threshold.shape == (1,):

@@ -1,7 +1,6 @@
 """`spike_conv`: the convolution of spikes, as lists or dense rows, with a kernel of weights."""
 
 import functools
-import math
 from typing import Any
 
 import jax
@@ -13,10 +12,10 @@ from snnjax._batching import SHARED
 from snnjax._check import check_float_array, fail, plural
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
-from snnjax.ops.spike_matmul import neurons_of, without_zeros
+from snnjax.ops.spike_matmul import as_rows, neurons_of, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 
 
@@ -74,30 +73,14 @@ def spike_conv(
     """
     geometry = _geometry(spikes, weights, shape, strides, padding, groups)
     spikes, weights = gathered((spikes, weights))
-    if isinstance(spikes, SparseSpikes):
-        axes = spikes.ids.shape[:-1]
-        rows = math.prod(axes)
-        operands = (
-            spikes.ids.reshape(rows, spikes.capacity),
-            spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
-            weights,
-        )
-        operands = vary_alike(operands)
-        out: Any = (
-            _composed(operands, geometry)[0]
-            if implementation == "composed"
-            else _convolve_lists(*operands, geometry, implementation)
-        )
+    are_lists = isinstance(spikes, SparseSpikes)
+    operands = vary_alike((*as_rows(spikes, weights.dtype), weights))
+    out: Any
+    if implementation == "composed":
+        out = (_composed if are_lists else _rows_composed)(operands, geometry)[0]
     else:
-        axes = spikes.shape[:-1]
-        operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), geometry.num_inputs), weights)
-        operands = vary_alike(operands)
-        out = (
-            _rows_composed(operands, geometry)[0]
-            if implementation == "composed"
-            else _convolve_rows(*operands, geometry, implementation)
-        )
-    return out.reshape(*axes, geometry.num_outputs)
+        out = (_convolve_lists if are_lists else _convolve_rows)(*operands, geometry, implementation)
+    return out.reshape(*spikes.shape[:-1], geometry.num_outputs)
 
 
 def _geometry(
@@ -151,7 +134,7 @@ def _rows_backward(operands: tuple[Array, Array], geometry: Convolution) -> tupl
 
 def _reference(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
     ids, values, weights = operands
-    return _rows_reference((scatter(ids, wide(values), geometry.num_inputs), weights), geometry)
+    return _rows_reference((scatter(ids, upcast(values), geometry.num_inputs), weights), geometry)
 
 
 # Compiled once, not in each call outside jit.
@@ -166,7 +149,7 @@ def _values_backward(operands: tuple[Array, Array, Array], geometry: Convolution
 
 def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
     ids, values, g = operands
-    return _rows_backward((scatter(ids, wide(values), geometry.num_inputs), g), geometry)
+    return _rows_backward((scatter(ids, upcast(values), geometry.num_inputs), g), geometry)
 
 
 def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:

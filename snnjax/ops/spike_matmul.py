@@ -15,7 +15,7 @@ from snnjax._check import check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
 
@@ -70,31 +70,14 @@ def spike_matmul(
     """
     _check_arguments(spikes, weights)
     spikes, weights = gathered((spikes, weights))
-    num_neurons, num_outputs = weights.shape
-    if isinstance(spikes, SparseSpikes):
-        axes = spikes.ids.shape[:-1]
-        rows = math.prod(axes)
-        operands = (
-            spikes.ids.reshape(rows, spikes.capacity),
-            spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
-            weights,
-        )
-        operands = vary_alike(operands)
-        out: Any = (
-            _composed(operands, ())[0]
-            if implementation == "composed"
-            else _multiply_lists(*operands, implementation)
-        )
+    are_lists = isinstance(spikes, SparseSpikes)
+    operands = vary_alike((*as_rows(spikes, weights.dtype), weights))
+    out: Any
+    if implementation == "composed":
+        out = (_composed if are_lists else _rows_composed)(operands, ())[0]
     else:
-        axes = spikes.shape[:-1]
-        operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), num_neurons), weights)
-        operands = vary_alike(operands)
-        out = (
-            _rows_composed(operands, ())[0]
-            if implementation == "composed"
-            else _multiply_rows(*operands, implementation)
-        )
-    return out.reshape(*axes, num_outputs)
+        out = (_multiply_lists if are_lists else _multiply_rows)(*operands, implementation)
+    return out.reshape(*spikes.shape[:-1], weights.shape[1])
 
 
 def neurons_of(op: str, spikes: Any) -> int:
@@ -106,6 +89,13 @@ def neurons_of(op: str, spikes: Any) -> int:
     if spikes.ndim == 0:
         fail(f"{op}: `spikes` must have a neuron axis, got a number. Add it, for instance spikes[None].")
     return spikes.shape[-1]
+
+
+def as_rows(spikes: Any, dtype: Any) -> tuple[Array, ...]:
+    """The ids and values of lists, or dense rows, with one axis for all leading ones, and numbers of `dtype`."""
+    are_lists, rows = isinstance(spikes, SparseSpikes), math.prod(spikes.shape[:-1])
+    arrays = (spikes.ids, spikes.values.astype(dtype)) if are_lists else (spikes.astype(dtype),)
+    return tuple(array.reshape(rows, array.shape[-1]) for array in arrays)
 
 
 def _check_arguments(spikes: Any, weights: Any) -> None:
@@ -122,25 +112,27 @@ def prefers_lists(ids: Array, num_neurons: int) -> bool:
 
 
 def dense_product(dense: Array, weights: Any) -> Array:
-    """``dense @ weights`` as in `wide_product`, where an entry of 0 adds nothing whatever its weights."""
+    """``dense @ weights`` as in `accumulated_product`, where an entry of 0 adds nothing whatever its weights."""
     if isinstance(weights, Quantised):
         # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
-        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), wide(weights.scale))
-    return without_zeros(wide_product, dense, weights)
+        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), upcast(weights.scale))
+    return without_zeros(accumulated_product, dense, weights)
 
 
-def wide_product(entries: Array, matrix: Array) -> Array:
+def accumulated_product(entries: Array, matrix: Array) -> Array:
     """``entries @ matrix`` in the accumulation dtype, which entries that are sums may have already.
 
     Few sums have more digits than the matrix. If none has, they are multiplied in its dtype: faster on most platforms,
     and the matrix need not be converted.
     """
-    multiply = functools.partial(jnp.matmul, preferred_element_type=sum_dtype(matrix.dtype))
+    multiply = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(matrix.dtype))
     if entries.dtype == matrix.dtype:
         return multiply(entries, matrix)
     narrow = entries.astype(matrix.dtype)
     is_longer = any_group(narrow.astype(entries.dtype) != entries)
-    return jax.lax.cond(is_longer, lambda: multiply(entries, wide(matrix)), lambda: multiply(narrow, matrix))
+    return jax.lax.cond(
+        is_longer, lambda: multiply(entries, upcast(matrix)), lambda: multiply(narrow, matrix)
+    )
 
 
 def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weights: Array) -> Array:
@@ -156,7 +148,7 @@ def _without_zeros_not_finite(
     multiply: Callable[[Array, Array], Array], dense: Array, weights: Array
 ) -> Array:
     """The same for weights with infinities and NaNs: the finite part, and counts of +inf, -inf and NaN."""
-    dtype = sum_dtype(weights.dtype)
+    dtype = accumulation_dtype(weights.dtype)
 
     def count(entries: Array, kind: Array) -> Array:
         return multiply(entries.astype(dtype), kind.astype(dtype))
@@ -172,19 +164,19 @@ def _without_zeros_not_finite(
 
 def _weight_rows(ids: Array, weights: Array) -> Array:
     """``[rows, capacity, outputs]``: the listed rows of the weights, row 0 where an id is out of range."""
-    return wide(weights)[jnp.where(in_range(ids, weights.shape[0]), ids.astype(jnp.int32), 0)]
+    return upcast(weights)[jnp.where(in_range(ids, weights.shape[0]), ids.astype(jnp.int32), 0)]
 
 
 def _reference(operands: tuple[Array, Array, Any], _: tuple[()]) -> tuple[Array]:
     ids, values, weights = operands
     if isinstance(weights, Quantised):
-        numbers = weights.values.astype(sum_dtype(weights.dtype))
-        (sums,) = _reference((ids, wide(values), numbers), ())
-        return (scaled(sums, wide(weights.scale)).astype(weights.dtype),)
+        numbers = weights.values.astype(accumulation_dtype(weights.dtype))
+        (sums,) = _reference((ids, upcast(values), numbers), ())
+        return (scaled(sums, upcast(weights.scale)).astype(weights.dtype),)
     if not prefers_lists(ids, weights.shape[0]):
-        dense = scatter(ids, wide(values), weights.shape[0])
+        dense = scatter(ids, upcast(values), weights.shape[0])
         return (dense_product(dense, weights).astype(weights.dtype),)
-    entries, rows = wide(values)[:, :, None], _weight_rows(ids, weights)
+    entries, rows = upcast(values)[:, :, None], _weight_rows(ids, weights)
     # A value of 0 adds nothing whatever its weights, but has a derivative.
     used = in_range(ids, weights.shape[0])[:, :, None] & ((entries != 0) | jnp.isfinite(rows))
     return (jnp.sum(jnp.where(used, entries * rows, 0), axis=1).astype(weights.dtype),)
@@ -198,10 +190,10 @@ def _values_backward(operands: tuple[Array, Array, Array], _: tuple[()]) -> tupl
     """``dvalues[b, k] = <weights[ids[b, k]], g[b]>``."""
     ids, weights, g = operands
     if prefers_lists(ids, weights.shape[0]):
-        products = jnp.sum(_weight_rows(ids, weights) * wide(g)[:, None, :], axis=-1)
+        products = jnp.sum(_weight_rows(ids, weights) * upcast(g)[:, None, :], axis=-1)
         products = jnp.where(in_range(ids, weights.shape[0]), products, 0)
     else:
-        products = gather(jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)), ids)
+        products = gather(jnp.matmul(g, weights.T, preferred_element_type=accumulation_dtype(g.dtype)), ids)
     return (products.astype(g.dtype),)
 
 
@@ -210,10 +202,10 @@ def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) ->
     ids, values, g = operands
     if prefers_lists(ids, num_neurons):
         rows = jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), num_neurons)
-        updates = wide(values)[:, :, None] * wide(g)[:, None, :]
+        updates = upcast(values)[:, :, None] * upcast(g)[:, None, :]
         d_weights = jnp.zeros((num_neurons, g.shape[-1]), updates.dtype).at[rows].add(updates, mode="drop")
     else:
-        d_weights = wide_product(scatter(ids, wide(values), num_neurons).T, g)
+        d_weights = accumulated_product(scatter(ids, upcast(values), num_neurons).T, g)
     return (d_weights.astype(g.dtype),)
 
 
@@ -312,7 +304,7 @@ _rows_composed = jax.jit(_rows_reference, static_argnums=1)
 def _rows_backward(operands: tuple[Array, Array], _: tuple[()]) -> tuple[Array]:
     """``dweights[i] += spikes[b, i] * g[b]``."""
     rows, g = operands
-    return (jnp.matmul(rows.T, g, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype),)
+    return (jnp.matmul(rows.T, g, preferred_element_type=accumulation_dtype(g.dtype)).astype(g.dtype),)
 
 
 def _call_rows(operands: tuple[Array, Any], _: tuple[()], results: Any) -> list[Array]:
@@ -354,7 +346,7 @@ def _rows_bwd(implementation: str | None, residuals: tuple[Array, Array], g: Arr
     rows, weights = residuals
     (d_weights,) = evaluate(_ROWS_BACKWARD, (rows, g), (0, 0), (SHARED,), implementation=implementation)
     # Every entry of `rows` has a cotangent, spike or not: a dense product, at which XLA is good.
-    d_rows = jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype)
+    d_rows = jnp.matmul(g, weights.T, preferred_element_type=accumulation_dtype(g.dtype)).astype(g.dtype)
     return d_rows, d_weights
 
 

@@ -210,21 +210,30 @@ def _array(content: bytes, dtype: str, shape: list[int]) -> np.ndarray:
 
 def _kind(op: str, name: str, leaf: Any) -> tuple[str, list[int]]:
     """The dtype and the shape of an array; anything that would come back as something else is refused."""
-    dtype = getattr(leaf, "dtype", None)
+    argument, dtype = _argument(op), getattr(leaf, "dtype", None)
     text = type_words(leaf) if dtype is None else str(dtype)
     if text not in _DTYPES or not hasattr(leaf, "shape"):
         hint = "Convert it, for instance a number with jnp.asarray and a key with jax.random.key_data"
-        fail(f"{op}: `{name}` must be an array of dtype {alternatives(_DTYPES)}, got {text}. {hint}.")
+        fail(
+            f"{op}: `{argument}` must hold arrays of {alternatives(_DTYPES)}, got {text} at {name!r}. {hint}."
+        )
     kept = jax.dtypes.canonicalize_dtype(text).name
     if kept != text:
         hint = f"Cast it to {kept}, or set jax_enable_x64"
-        fail(f"{op}: `{name}` must have a dtype that JAX would keep on loading it, got {text}. {hint}.")
+        fail(
+            f"{op}: `{argument}` must hold dtypes that JAX keeps on loading, got {text} at {name!r}. {hint}."
+        )
     return text, list(leaf.shape)
+
+
+def _argument(op: str) -> str:
+    """The argument that holds the arrays."""
+    return "arrays" if op == "save_checkpoint" else "like"
 
 
 def _named_leaves(op: str, arrays: Any) -> dict[str, Any]:
     """The leaves by path, such as ``params.layers.0.weights``, in the order of the tree; dots in keys are escaped."""
-    argument = "arrays" if op == "save_checkpoint" else "like"
+    argument = _argument(op)
     leaves = jax.tree_util.tree_flatten_with_path(arrays)[0]
     named = {".".join(map(_text, path)): leaf for path, leaf in leaves}
     if len(named) != len(leaves):
@@ -244,7 +253,7 @@ def _text(key: Any) -> str:
 def _is_json(value: Any) -> bool:
     """Whether JSON returns a value unchanged; it would turn tuples into lists and other keys into text."""
     if isinstance(value, dict):
-        return all(isinstance(name, str) and _is_json(own) for name, own in value.items())
+        return all(isinstance(name, str) and _is_json(entry) for name, entry in value.items())
     if isinstance(value, list):
         return all(map(_is_json, value))
     return value is None or isinstance(value, bool | int | float | str)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import fail, short_repr, type_words
+from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax._network import Network
 from snnjax._network.compare import check_params
@@ -256,7 +256,7 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, networ
     samples = len(dataset)
     if not samples >= config.batch_size:
         fail(
-            f"fit: `train` must hold {config.batch_size} samples, got {samples}. Pass more samples, or a "
+            f"fit: `train` must hold {plural(config.batch_size, 'sample')}, got {samples}. Pass more samples, or a "
             "smaller batch size."
         )
     return samples // config.batch_size

@@ -98,8 +98,8 @@ def pipeline(
 
     def share(leaf: Array) -> Array:
         last = leaf[turns - pieces :]
-        whole = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
-        return lax.psum_scatter(whole, axis, scatter_dimension=BATCH, tiled=True)
+        batch = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
+        return lax.psum_scatter(batch, axis, scatter_dimension=BATCH, tiled=True)
 
     return jax.tree.map(share, left)
 
@@ -125,11 +125,10 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
     """
     check_integer("stack_stages", "devices", devices, 1)
     if not stages or len(stages) % devices:
-        expected, hint = (
-            f"hold as many for each of {plural(devices, 'device')}",
-            "Merge stages, or split them",
+        fail(
+            f"stack_stages: `stages` must hold a multiple of {devices}, the number of devices, "
+            f"got {len(stages)}. Merge stages, or split them."
         )
-        fail(f"stack_stages: `stages` must {expected}, got {len(stages)}. {hint}.")
     order = [stage for device in range(devices) for stage in stages[device::devices]]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *order)
 
@@ -150,9 +149,7 @@ def unstack_stages(params: Any, devices: int) -> list[Any]:
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     count = max(counts, default=0)
     if count == 0 or counts != {count} or count % devices:
-        expected = (
-            f"have leaves with a leading axis of as many stages for each of {plural(devices, 'device')}"
-        )
+        expected = f"have leaves whose leading axis is a multiple of {devices}, the number of devices"
         actual = " and ".join(map(str, sorted(counts))) or "none"
         fail(f"unstack_stages: `params` must {expected}, got {actual}. Make them with stack_stages.")
     rounds = count // devices

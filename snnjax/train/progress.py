@@ -173,7 +173,7 @@ def read_progress(
                 hint = "Resume with the settings of the checkpoint, or start a new run in another folder"
                 fail(f"fit: `{name}` must be {old!r} as in the checkpoint, got {new!r}. {hint}.")
     if config.epochs < header["epoch"]:
-        expected = f"be at least {header['epoch']}, as the checkpoint has completed"
+        expected = f"be at least {header['epoch']}, the number that the checkpoint has completed"
         hint = "Resume with more epochs, or start a new run in another folder"
         fail(f"fit: `epochs` must {expected}, got {config.epochs}. {hint}.")
     # The structure of the optimiser's state does not depend on the number of steps.

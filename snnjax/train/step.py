@@ -84,14 +84,14 @@ def make_train_step(
 
     def compute(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Any, NetworkParams]:
         if config.rule == "bptt":
-            (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(
+            (_, results), gradients = jax.value_and_grad(objective, has_aux=True)(
                 params, batch, second_threshold
             )
-            return shown, gradients
-        shown = objective(params, batch, second_threshold)[1]
-        pulls = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
+            return results, gradients
+        results = objective(params, batch, second_threshold)[1]
+        penalty_gradients = jax.grad(penalty)(results[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
-        return shown, learn(params, batch, _lengths(batch), pulls)
+        return results, learn(params, batch, _lengths(batch), penalty_gradients)
 
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
         (error, output), gradients = compute(state.params, batch, second_threshold)
@@ -182,7 +182,7 @@ def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> Non
         fail(f"{op}: `{argument}` must hold at least one sample, got none. {hint}.")
     classes = getattr(dataset, "num_classes", network.num_outputs)
     if classes > network.num_outputs:
-        expected = f"have at most {network.num_outputs} classes, the outputs of the network"
+        expected = f"have no more classes than the network has outputs, {network.num_outputs}"
         fail(
             f"{op}: `{argument}` must {expected}, got {classes}. Give the read-out one output for each class."
         )

@@ -76,7 +76,7 @@ START = len(HEADER) + 28
             b"#!AER-DAT3.1\n#!END\n",
             "have header lines that begin with '#' up to '#!END-HEADER', got another line or the end at offset 19",
         ),
-        (HEADER + b"12345", f"have packet headers of 28 bytes, got 5 at offset {len(HEADER)}"),
+        (HEADER + b"12345", f"have packet headers of 28 bytes, got 5 bytes at offset {len(HEADER)}"),
         (
             HEADER + packet(SAMPLE)[:-4],
             f"have 24 bytes for 3 events, got 20 at offset {START}",
@@ -108,8 +108,7 @@ def test_read_aedat_refuses(path, content, message):
     with pytest.raises(ValueError) as caught:
         read_aedat(path)
     assert str(caught.value) == (
-        "read_aedat: `path` must have packet headers of 28 bytes, got 5 bytes at offset 86 in "
-        f"{str(path)!r}. Download or extract the file again."
+        f"read_aedat: `path` must {message} in {str(path)!r}. Download or extract the file again."
     )
 
 

@@ -55,7 +55,7 @@ def test_event_dataset_numbers_channels_last(channels):
 
 
 def test_event_dataset_refuses_channels_that_do_not_divide_its_inputs():
-    text = r"^EventDataset.channels_last: `channels` must divide the 3 inputs, got 2. Pass the number of polarities"
+    text = r"^EventDataset.channels_last: `channels` must divide the number of inputs, 3, got 2. Pass"
     with pytest.raises(ValueError, match=text):
         EVENTS.channels_last()
 
@@ -163,7 +163,9 @@ def test_series_dataset_takes_labels_of_steps_time_first():
     data = SeriesDataset(np.zeros((2, 3, 1), np.float32), np.array([2, 1]), labels, num_classes=2)
     batch = data.take([1, 0])
     assert batch.labels.tolist() == [[1, 0], [-1, 1], [-1, -1]] and batch.labels.dtype == jnp.int32
-    with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must be in \[0, 1\), got 1\. Number the"):
+    with pytest.raises(
+        ValueError, match=r"^SeriesDataset: `labels` must be between 0 and 0, got 1\. Number the"
+    ):
         replace(data, num_classes=1)
     with pytest.raises(ValueError, match=r"^SeriesDataset: `labels` must have shape \[2, 3\]"):
         replace(data, labels=labels[:, :1])
@@ -195,7 +197,7 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         ),
         (
             lambda: EventDataset(IDS.astype(np.int32), COUNTS, LABELS, 3, 2),
-            "EventDataset: `ids` must be uint16, got int32. Cast them, for instance ids.astype(np.uint16).",
+            "EventDataset: `ids` must have dtype uint16, got int32. Cast them with ids.astype(np.uint16).",
         ),
         (
             lambda: EventDataset(IDS, COUNTS.astype(np.uint8), LABELS, 3, 2),

@@ -138,7 +138,7 @@ def test_saccade_spikes_is_time_first():
         *(
             (
                 {name: 0.0},
-                f"`{name}` must be a positive number, got 0.0. Leave out amplitude for its default.",
+                f"`{name}` must be a positive number, got 0.0. Leave it out for its default.",
             )
             for name in ("contrast_threshold", "dark", "amplitude")
         ),
@@ -147,10 +147,7 @@ def test_saccade_spikes_is_time_first():
 def test_saccade_events_refuses(options, message):
     with pytest.raises(ValueError) as caught:
         saccade_events(DIGITS.images, LABELS, **options)
-    assert (
-        str(caught.value)
-        == "saccade_events: `dark` must be a positive number, got 0.0. Leave it out for its default."
-    )
+    assert str(caught.value) == f"saccade_events: {message}"
 
 
 def test_saccade_spikes_refuses_float_images():

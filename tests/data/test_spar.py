@@ -48,7 +48,10 @@ def test_load_spar_finds_the_installed_package_without_running_it(path, monkeypa
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: package if name == "seglearn" else None)
     assert len(load_spar(window=100)) > 0
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"load_spar: `path` must be given, .* Install the package seglearn"):
+    with pytest.raises(
+        ValueError,
+        match=r"load_spar: `path` must be given without the package seglearn, got None\. Install",
+    ):
         load_spar()
 
 

@@ -88,13 +88,19 @@ def test_camera_events_number_pixels_in_wide_integers(dtype):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"x": np.array([34], np.uint8)}, "`x` must be in [0, 34), got 34. Pass the width of the camera."),
-        ({"y": np.array([-1], np.int8)}, "`y` must be in [0, 20), got -1. Pass the height of the camera."),
+        (
+            {"x": np.array([34], np.uint8)},
+            "`x` must be between 0 and 33, got 34. Pass the width of the camera.",
+        ),
+        (
+            {"y": np.array([-1], np.int8)},
+            "`y` must be between 0 and 19, got -1. Pass the height of the camera.",
+        ),
         (
             {"polarity": np.array([-1], np.int8)},
-            "`polarity` must be in [0, 2), got -1. Map polarities to 0 and 1.",
+            "`polarity` must be between 0 and 1, got -1. Map polarities to 0 and 1.",
         ),
-        ({"x": np.array([0.0])}, "`x` must be integers, got float64. Cast them to integers."),
+        ({"x": np.array([0.0])}, "`x` must hold integers, got float64. Cast it with x.astype(int)."),
     ],
 )
 def test_camera_events_refuse_pixels_of_another_camera(change, message):
@@ -111,19 +117,20 @@ FIELDS = "Pass a NumPy array whose dtype has these fields, as from Tonic without
 FAILURES = {
     "list": (
         lambda: read([(0, 0, 0, 0)]),
-        f"`events` must be a structured array [events] with the fields t, x, y, p, got a list. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y and p, got a list. {FIELDS}",
     ),
     "plain": (
         lambda: read(np.zeros((3, 4))),
-        f"`events` must be a structured array [events] with the fields t, x, y, p, got an array. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y and p, got an array. {FIELDS}",
     ),
     "axes": (
         lambda: read(array([(0, 0, 0, 0)])[None]),
-        f"`events` must be a structured array [events] with the fields t, x, y, p, got [1, 1]. {FIELDS}",
+        f"`events` must be a structured array [events] with the fields t, x, y and p, got shape [1, 1]. {FIELDS}",
     ),
     "field": (
         lambda: read(array([(0, 0, 0, 0)])[["t", "x", "p"]]),
-        f"`events` must be a structured array [events] with the fields t, x, y, p, got no y. {FIELDS}",
+        "`events` must be a structured array [events] with the fields t, x, y and p, got one without y. "
+        + FIELDS,
     ),
     "dtype": (
         lambda: read(array([(0.5, 0, 0, 0)], t="f8")),
@@ -171,7 +178,8 @@ def test_wrong_recording_is_named_by_its_number():
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         structured_events(recordings, **options)
     text = (
-        "structured_events: `recordings` must hold at least one, got 0. Pass pairs (structured array, label)."
+        "structured_events: `recordings` must hold at least one recording, got none. "
+        "Pass pairs (structured array, label)."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         structured_events([], **options)
@@ -180,7 +188,7 @@ def test_wrong_recording_is_named_by_its_number():
 @pytest.mark.parametrize(
     "pair, actual",
     [
-        (array([(0, 0, 0, 0)] * 2), "ndarray"),
+        (array([(0, 0, 0, 0)] * 2), "an array"),
         ((array([(0, 0, 0, 0)]), 0, 1), "a tuple of 3"),
     ],
 )
@@ -193,19 +201,20 @@ def test_structured_events_takes_pairs(pair, actual):
         structured_events([pair], height=HEIGHT, width=WIDTH, num_steps=1, num_classes=1)
 
 
+STRUCTURED = "of plain arrays, got a structured array. Read it with structured_events."
+PAIR, EVENTS = "(times, ids)", "Pass the times and the ids of its events."
+
+
 @pytest.mark.parametrize(
-    "recording, actual",
+    "recording, found",
     [
-        (array([(0, 0, 0, 0)] * 3), "a structured array"),
-        ((array([(0, 0, 0, 0)] * 3), 1), "a structured array"),
-        (np.zeros((2, 4)), "ndarray"),
-        ((np.zeros(3), np.zeros(3, int), 1), "a tuple of 3"),
+        (array([(0, 0, 0, 0)] * 3), STRUCTURED),
+        ((array([(0, 0, 0, 0)] * 3), 1), STRUCTURED),
+        (np.zeros((2, 4)), f"{PAIR}, got an array. {EVENTS}"),
+        ((np.zeros(3), np.zeros(3, int), 1), f"{PAIR}, got a tuple of 3. {EVENTS}"),
     ],
 )
-def test_from_events_says_where_structured_arrays_are_read(recording, actual):
-    text = (
-        f"EventDataset.from_events: `recordings[0]` must be a pair (times, ids) of plain arrays, got {actual}. "
-        "Read structured arrays with structured_events."
-    )
+def test_from_events_says_where_structured_arrays_are_read(recording, found):
+    text = f"EventDataset.from_events: `recordings[0]` must be a pair {found}"
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         EventDataset.from_events([recording], [0], 1, 4, num_classes=1)

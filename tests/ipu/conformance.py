@@ -31,7 +31,7 @@ PASSED, SKIPPED, REFUSED, WRONG, OTHER, CRASHED = (
     "other error",
     "crash or hang",
 )
-# An error of this project: ``op: `argument` must <expected>, got <actual>. <one way out>.``
+# An error of this project: ``op: `argument` must <expected>, got <actual>. <hint>.``
 OURS = re.compile(r"[\w.]+: `.+` must .+, got .+\. .+\.", re.DOTALL)
 # JAX's own refusal of a primitive of a test that calls Python in a way of its own.
 FOREIGN = "`EmitPythonCallback` not supported on ipu backend."

@@ -481,11 +481,14 @@ def test_other_errors_of_compilation_are_not_about_memory() -> None:
             {"memory_proportion": "half"},
             "Session: `memory_proportion` must be above 0 and at most 1, got 'half'. ",
         ),
-        ({"compile_only": "no"}, "Session: `compile_only` must be True or False, got 'no'. Choose one."),
-        ({"recompute": 1}, "Session: `recompute` must be True or False, got 1. Choose one."),
+        (
+            {"compile_only": "no"},
+            "Session: `compile_only` must be True or False, got 'no'. Choose one of these.",
+        ),
+        ({"recompute": 1}, "Session: `recompute` must be True or False, got 1. Choose one of these."),
         (
             {"enable_half_partials": None},
-            "Session: `enable_half_partials` must be True or False, got None. Choose one.",
+            "Session: `enable_half_partials` must be True or False, got None. Choose one of these.",
         ),
         (
             {"memory_proportion": 0.0},

@@ -243,7 +243,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: dense(5, cotangent_dtype=jnp.float16),
-        "dense: `cotangent_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
+        "dense: `cotangent_dtype` must be bfloat16 or None, got float16. Omit it for float32.",
     ),
     (
         lambda: dense(5, exact_within=0.5),
@@ -259,7 +259,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: layer(5, record_dtype=jnp.float16),
-        "layer: `record_dtype` must be bfloat16 or None, got <class 'jax.numpy.float16'>. Omit it for float32.",
+        "layer: `record_dtype` must be bfloat16 or None, got float16. Omit it for float32.",
     ),
     (
         lambda: network(7, [dense(5, mask=MASK)], READOUT),

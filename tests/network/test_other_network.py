@@ -241,8 +241,8 @@ MESSAGES = {
         "params.readout.weights",
         "be floating-point [8, 4], got float32[8, 3]",
     ),
-    "neuron": ("se_adlif", ADLIF, None, "params.layers[0].neuron", "be SEAdLIFParams, got AdLIFParams"),
-    "delays": ("delays", LIF, None, "params.layers[0].delays", "be Delays, got None"),
+    "neuron": ("se_adlif", ADLIF, None, "params.layers[0].neuron", "be a SEAdLIFParams, got an AdLIFParams"),
+    "delays": ("delays", LIF, None, "params.layers[0].delays", "be a Delays, got None"),
     "layers": ("deeper", LIF, None, "params.layers", "have 2 entries, got 1 entry"),
     "integers": (
         "lif",
@@ -251,7 +251,7 @@ MESSAGES = {
         "params.layers[0].weights",
         "be floating-point [6, 8], got int32[6, 8]",
     ),
-    "a number": ("lif", LIF._replace(readout=0.5), None, "params.readout", "be LayerParams, got 0.5"),
+    "a number": ("lif", LIF._replace(readout=0.5), None, "params.readout", "be a LayerParams, got 0.5"),
     "quantised with another scale": (
         "lif",
         LIF._replace(
@@ -270,7 +270,7 @@ MESSAGES = {
         shapes(NETWORKS["current_lif"]),
         state_shapes(NETWORKS["adaptive_lif"]),
         "state.neurons[0]",
-        "be CurrentLIFState, got AdaptiveLIFState",
+        "be a CurrentLIFState, got an AdaptiveLIFState",
     ),
     "rows in transit": (
         "delays",
@@ -289,12 +289,9 @@ def test_what_differs_first_is_named(case: str) -> None:
     if state is None:
         text = f"network: `{path}` must {found}. Make them with init of this network."
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-            net.spread(params)
+            net.expand(params)
     else:
-        text = (
-            f"network.apply: `{path}` must be a CurrentLIFState, got an AdaptiveLIFState. Make it with "
-            "initial_state of this network."
-        )
+        text = f"network.apply: `{path}` must {found}. Make it with initial_state of this network."
         assert refusal_of(net, params, state) == text
 
 
@@ -306,7 +303,7 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 RULES["truncated"] = lambda net, loss: online.truncated(net, loss, window=2)
 ENTRANCES: dict[str, Callable[[snnjax.Network, Any], Any]] = {
     "initial_state": lambda net, params: net.initial_state(params, BATCH),
-    "spread": lambda net, params: net.spread(params),
+    "expand": lambda net, params: net.expand(params),
     "delays": lambda net, params: net.delays(params),
     "to_nir": lambda net, params: snnjax.nir.to_nir(net, params, dt=1e-3),
     "fit": lambda net, params: train.fit(
@@ -321,7 +318,8 @@ ENTRANCES: dict[str, Callable[[snnjax.Network, Any], Any]] = {
 
 @pytest.mark.parametrize("name", ENTRANCES)
 def test_every_function_refuses_parameters_of_another_network(name: str) -> None:
-    text = r"`params.layers\[0\].neuron` must be SEAdLIFParams, got AdLIFParams. Make them with init of this network\.$"
+    found = r"must be a SEAdLIFParams, got an AdLIFParams\. Make them with init of this network\."
+    text = rf"`params\.layers\[0\]\.neuron` {found}$"
     with pytest.raises(ValueError, match=text):
         ENTRANCES[name](NETWORKS["se_adlif"], ADLIF)
 
@@ -336,7 +334,7 @@ def test_online_rules_refuse_the_carry_of_another_network(name: str) -> None:
         return learners[0].step(params, carry, jnp.ones((BATCH, INPUTS)), jnp.ones((BATCH, 3)))
 
     with pytest.raises(
-        ValueError, match=r"^online: `carry\.state\.neurons\[0\]` must be LIFState, got AdLIFState\. "
+        ValueError, match=r"^online: `carry\.state\.neurons\[0\]` must be a LIFState, got an AdLIFState\. "
     ):
         jax.eval_shape(step, LIF, ADLIF)
 

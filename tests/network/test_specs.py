@@ -33,7 +33,6 @@ X = jnp.zeros((5, 2, 4))
 STATE = NET.initial_state(PARAMS, 2)
 SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
-LARGER = "Pass a larger integer."
 MADE = "Make it with snnjax.layer(...)."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
 ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surrogate=surrogates.boxcar())
@@ -221,7 +220,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, second_threshold=[0.5, 0.5]),
-        "lif_network: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
+        "network.apply: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
         "everywhere.",
     ),
     (
@@ -259,7 +258,7 @@ def test_lengths_beyond_the_steps_are_all_steps_inside_jit() -> None:
 @pytest.mark.parametrize("inputs", [np.full((5, 2, 4), 255, np.uint8), jnp.full((5, 2, 4), 255.0)])
 def test_init_warns_of_the_bytes_of_images(inputs: Any) -> None:
     text = (
-        "network.init: `inputs` must be of the order of 1, spikes or currents of at most 64, got values up to 255. "
+        "network.init: `inputs` must be spikes or currents of at most 64, got values up to 255. "
         "Divide the bytes of images by 255, and clip counts of events."
     )
     with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):

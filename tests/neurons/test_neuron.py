@@ -332,13 +332,13 @@ def test_inputs_that_do_not_fit_are_refused(name: str) -> None:
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 3), jnp.bfloat16))
     assert str(error.value) == (
-        f"{name}.step: `inputs` must have dtype float32, got bfloat16. Cast it, or call init with that dtype."
+        f"{name}.step: `inputs` must have dtype float32, got bfloat16. Cast them, or call init with their dtype."
     )
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 3), jnp.int32))
     assert str(error.value) == (
         f"{name}.step: `inputs` must have a floating-point dtype, got int32. "
-        "Cast it, for instance inputs.astype(jnp.float32)."
+        "Cast it with inputs.astype(jnp.float32)."
     )
 
 
@@ -369,12 +369,12 @@ def test_unknown_switches_are_refused(name: str) -> None:
     factory = getattr(neurons, name)
     # Some cannot reset to zero.
     choices = (
-        rf"^{name}: `reset` must be one of 'subtract', ('zero', )?'none', got 'hard'\. Choose one of these\.$"
+        rf"^{name}: `reset` must be 'subtract'(, 'zero')? or 'none', got 'hard'\. Choose one of these\.$"
     )
     with pytest.raises(ValueError, match=choices):
         factory(reset="hard")
     with pytest.raises(
-        ValueError, match=rf"^{name}: `surrogate` must be one of 'superspike', .*, got 'step'\."
+        ValueError, match=rf"^{name}: `surrogate` must be 'superspike', .* or .*, got 'step'\."
     ):
         factory(surrogate="step")
     with pytest.raises(ValueError) as error:

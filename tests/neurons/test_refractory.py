@@ -124,10 +124,8 @@ def test_only_spiking_neurons_have_a_period() -> None:
     )
 
 
-@pytest.mark.parametrize("steps, hint", [(-1, "Pass a larger integer"), (1.5, "Pass an int")])
+@pytest.mark.parametrize("steps, hint", [(-1, "Pass 0 or more"), (1.5, "Pass an int, such as 1")])
 def test_length_is_checked(steps: float, hint: str) -> None:
     with pytest.raises(ValueError) as error:
         neurons.refractory(neurons.lif(), steps)  # type: ignore[arg-type]
-    assert str(error.value) == (
-        f"refractory: `steps` must be an integer of at least 0, got {steps}. Pass 0 or more."
-    )
+    assert str(error.value) == (f"refractory: `steps` must be an integer of at least 0, got {steps}. {hint}.")

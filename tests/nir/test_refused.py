@@ -1,4 +1,4 @@
-"""What NIR cannot express, what networks here do not support, and invalid files: each error names a way out."""
+"""What NIR cannot express, what networks here do not support, and invalid files: each error names a hint."""
 
 import dataclasses
 import json
@@ -36,8 +36,8 @@ def refused_chains() -> dict[str, tuple[Any, str]]:
     itself = graph_of(*chain)
     itself.nodes["n0"] = itself
     return {
-        "number": (3, "be a nir.NIRGraph or the path of a file, got 3. Read it with nir.read."),
-        "empty": (nir.NIRGraph({}, []), "have one Input, got 0: []. Add one."),
+        "number": (3, "be a nir.NIRGraph or a path, got 3. Read it with nir.read."),
+        "empty": (nir.NIRGraph({}, []), "have one Input, got none. Add it."),
         "unknown": (
             graph_of(Unknown(np.ones(1))),
             "hold nodes that networks here support, got Unknown (n0).",
@@ -69,15 +69,15 @@ def refused_connections() -> dict[str, tuple[Any, str]]:
             graph_of(identity(2), lif(2)),
             "have weights [outputs, inputs] = [any, 1] in n0, got [2, 2].",
         ),
-        "constants": (graph_of(identity(), lif(2)), "have [1] values in n1.tau, got [2]."),
+        "constants": (graph_of(identity(), lif(2)), "have values of shape [1] in n1.tau, got [2]."),
         "nan": (
             graph_of(nir.Linear(np.full((1, 1), np.nan)), lif()),
-            "finite numbers in n0.weight, got 1 that are not",
+            "hold finite numbers in n0.weight, got nan.",
         ),
         "text": (graph_of(nir.Linear(np.array([["a"]])), lif()), "hold numbers in n0.weight, got"),
         "huge": (
             graph_of(identity(), lif(), shape=(2**20, 2**20, 2**20)),
-            "have an Input of the shape [neurons], [channels",
+            "have an Input of shape [neurons], [channels",
         ),
         "pool": (
             graph_of(overlapping, lif(), shape=(1, 4, 4)),
@@ -113,7 +113,7 @@ def refused_neurons() -> dict[str, tuple[Any, str]]:
         "silent": (graph_of(identity(), nir.LI(*np.ones((3, 1)))), "hold spiking neurons, got none."),
         "delay": (
             graph_of(identity(), nir.Delay(np.ones(1)), lif()),
-            "delay spikes, before any weights or pools",
+            "have n1 before weights and pools, got it after them.",
         ),
         "rest": (
             graph_of(identity(), current),
@@ -121,7 +121,7 @@ def refused_neurons() -> dict[str, tuple[Any, str]]:
         ),
         "metadata": (
             graph_of(identity(), odd),
-            "hold what to_nir wrote in the metadata of n1, got surrogate: ",
+            "hold what to_nir wrote in the metadata of n1, got name = 'none'. ",
         ),
     }
 
@@ -165,7 +165,7 @@ def test_dt_is_asked_for() -> None:
         ),
         (
             snnjax.layer(snnjax.conv2d(2, 2, strides=2, padding=[(0, 1), (0, 1)])),
-            "pad symmetrically",
+            "pad both sides alike, got ((0, 1), (0, 1)) in layer 0.",
         ),
     ],
 )

@@ -51,12 +51,13 @@ def test_state_of_currents_is_that_of_their_shape_and_dtype() -> None:
     recurrent = jnp.zeros((3, 3), jnp.bfloat16)
     currents = jax.ShapeDtypeStruct((5, 2, 3), jnp.bfloat16)
     state = lif_network_state(2, [LIFLayer(None, 0.5, recurrent=recurrent)], currents=currents)
-    assert state.v[0].shape == state.spikes[0].shape == (2, 3)
-    assert (state.v[0].dtype, state.spikes[0].dtype) == (jnp.float32, jnp.bfloat16)
+    (layer,) = state.layers
+    assert layer.v.shape == layer.spikes.shape == (2, 3)
+    assert (layer.v.dtype, layer.spikes.dtype) == (jnp.float32, jnp.bfloat16)
 
 
 def test_currents_drive_their_own_neurons_alone() -> None:
     currents = jnp.array([[[0.5, 2.0, 0.75]]])
     out, state = lif_network(currents, [LIFLayer(None, 0.5, gain=1.0, bias=jnp.array([0.0, 0.0, 0.5]))])
     chex.assert_trees_all_equal(out.output, jnp.array([[[0.0, 1.0, 1.0]]]))
-    chex.assert_trees_all_equal(state.v[0], jnp.array([[0.5, 2.0, 1.25]]))
+    chex.assert_trees_all_equal(state.layers[0].v, jnp.array([[0.5, 2.0, 1.25]]))

@@ -16,6 +16,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import snnjax
+from snnjax._check import alternatives
 from snnjax.train import checkpoint, load_checkpoint, read_header, save_checkpoint
 from tests.numbers import assert_same_bits
 
@@ -99,7 +100,9 @@ def test_damaged_checkpoint_is_refused_or_whole(data) -> None:
             assert_same_bits(arrays, TREE)
             assert header == HEADER
             return
-    assert re.match(r"load_checkpoint: `path` must be a complete checkpoint, got \w+ in ", refusal)
+    assert re.match(
+        r"load_checkpoint: `path` must be a complete checkpoint, got .*, which fails with a \w+\. ", refusal
+    )
 
 
 def test_missing_checkpoint_is_named(tmp_path) -> None:
@@ -116,8 +119,8 @@ def test_other_files_are_no_checkpoints(tmp_path) -> None:
     save_file({"a": np.zeros(2)}, tmp_path / "c.safetensors")
     for name, error in (("c.npz", "SafetensorError"), ("c.safetensors", "TypeError")):
         text = (
-            f"load_checkpoint: `path` must be a complete checkpoint, got {error} in {tmp_path}/{name}. "
-            "Use a copy of it, or train again without --resume."
+            f"load_checkpoint: `path` must be a complete checkpoint, got {tmp_path}/{name}, "
+            f"which fails with a {error}. Use a copy of it, or train again without --resume."
         )
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             load_checkpoint(tmp_path / name, TREE)
@@ -129,7 +132,7 @@ def test_checkpoint_of_another_version_is_named(tmp_path, monkeypatch) -> None:
         patch.setattr(checkpoint, "_FORMAT", "snnjax checkpoint 2")
         save_checkpoint(path, TREE, HEADER)
     text = (
-        "read_header: `path` must be of the format snnjax checkpoint 3, got snnjax checkpoint 2. "
+        "read_header: `path` must have format snnjax checkpoint 3, got snnjax checkpoint 2. "
         "Load it with the version of snnjax that wrote it."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
@@ -240,17 +243,17 @@ UNSAVED = {
     "a Python number": (
         {"rate": 0.5},
         {},
-        "`rate` must be an array of one of the dtypes {}, got a float. " + HINT,
+        "`arrays` must hold arrays of {}, got a float at 'rate'. " + HINT,
     ),
     "a key": (
         {"key": jax.random.key(0)},
         {},
-        "`key` must be an array of one of the dtypes {}, got key<fry>. " + HINT,
+        "`arrays` must hold arrays of {}, got key<fry> at 'key'. " + HINT,
     ),
     "a dtype that JAX does not keep": (
         {"a.b": np.ones(2)},
         {},
-        "`a%2Eb` must have a dtype that JAX would keep on loading it, got float64. "
+        "`arrays` must hold dtypes that JAX keeps on loading, got float64 at 'a%2Eb'. "
         "Cast it to float32, or set jax_enable_x64.",
     ),
     "a tree without a name": (
@@ -280,7 +283,7 @@ UNSAVED = {
 @pytest.mark.parametrize("case", UNSAVED)
 def test_what_could_not_be_loaded_is_not_saved(tmp_path, case: str) -> None:
     arrays, header, text = UNSAVED[case]
-    text = "save_checkpoint: " + text.format(", ".join(checkpoint._DTYPES))
+    text = "save_checkpoint: " + text.format(alternatives(checkpoint._DTYPES))
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         save_checkpoint(tmp_path / "c.safetensors", arrays, header)
     assert not list(tmp_path.iterdir())

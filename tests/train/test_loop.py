@@ -138,7 +138,7 @@ def test_finished_run_is_prolonged(tmp_path) -> None:
     assert longer.metrics[0] == short.metrics[0]
     assert train.read_run(tmp_path / "checkpoint.safetensors")["config"]["epochs"] == 3
     text = (
-        "fit: `epochs` must be at least 3, the epochs that the checkpoint has completed, got 2. "
+        "fit: `epochs` must be at least 3, the number that the checkpoint has completed, got 2. "
         "Resume with more epochs, or start a new run in another folder."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
@@ -163,7 +163,7 @@ def test_checkpoint_that_no_run_wrote_is_named(tmp_path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     train.save_checkpoint(path, {}, {"epoch": 1, "metrics": []})
     text = (
-        f"read_run: `path` must be the checkpoint of a training run, got no best_epoch, config, settings in {path}. "
+        f"read_run: `path` must be the checkpoint of a training run, got no best_epoch, config or settings in {path}. "
         "Pass a checkpoint that `fit` or `snnjax train` wrote."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
@@ -175,7 +175,7 @@ def test_checkpoint_that_no_run_wrote_is_named(tmp_path) -> None:
     [
         ({"config": None}, "no config"),
         ({"settings": [1]}, "no settings"),
-        ({"epoch": "2", "metrics": {}}, "no epoch, metrics"),
+        ({"epoch": "2", "metrics": {}}, "no epoch or metrics"),
         ({"metrics": []}, "best epoch 1 of 0"),
         ({"best_epoch": 3}, "best epoch 3 of 2"),
         ({"best_epoch": -1}, "best epoch -1 of 2"),
@@ -354,7 +354,7 @@ FAILURES = {
     ),
     "classes": (
         lambda: run(source=replace(events(0), num_classes=CLASSES + 1)),
-        f"fit: `train` must have at most {CLASSES} classes, the outputs of the network, got {CLASSES + 1}. "
+        f"fit: `train` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
         "Give the read-out one output for each class.",
     ),
     "loss": (
@@ -372,25 +372,25 @@ FAILURES = {
     ),
     "learning rate": (
         lambda: replace(CONFIG, learning_rate=0.0),
-        "TrainConfig: `learning_rate` must be a positive number, got 0.0. Leave out learning_rate for its default.",
+        "TrainConfig: `learning_rate` must be a positive number, got 0.0. Leave it out for its default.",
     ),
     "strength": (
         lambda: replace(CONFIG, activity_strength=-1.0),
         "TrainConfig: `activity_strength` must be a finite number of at least 0, got -1.0. "
-        "Leave out activity_strength for its default.",
+        "Leave it out for its default.",
     ),
     "text": (
         lambda: replace(CONFIG, learning_rate="1e-3"),
-        "TrainConfig: `learning_rate` must be a positive number, got '1e-3'. Leave out learning_rate for its default.",
+        "TrainConfig: `learning_rate` must be a positive number, got '1e-3'. Leave it out for its default.",
     ),
     "warm-up": (
         lambda: replace(CONFIG, warmup_epochs=math.inf),
         "TrainConfig: `warmup_epochs` must be a finite number of at least 0, got inf. "
-        "Leave out warmup_epochs for its default.",
+        "Leave it out for its default.",
     ),
     "threshold": (
         lambda: replace(CONFIG, second_threshold=math.nan),
-        "TrainConfig: `second_threshold` must be a number, got nan. Leave out second_threshold for its default.",
+        "TrainConfig: `second_threshold` must be a number, got nan. Leave it out for its default.",
     ),
     "seed": (
         lambda: replace(CONFIG, seed=2**63),
@@ -398,16 +398,16 @@ FAILURES = {
     ),
     "settings": (
         lambda: run(settings={"of": {1, 2}}),
-        "fit: `settings` must be stored as JSON, got {1, 2}. "
+        "fit: `settings` must be what JSON can store, got {1, 2}. "
         "Pass numbers, text, and lists and dictionaries of them.",
     ),
     "no training data": (
         lambda: run(source=events(0).select([])),
-        "fit: `train` must hold at least one sample, got 0. Split off a larger part for it.",
+        "fit: `train` must hold at least one sample, got none. Split off a larger part for it.",
     ),
     "no validation data": (
         lambda: run(validation=VALIDATION.select([])),
-        "fit: `validation` must hold at least one sample, got 0. Split off a larger part for it.",
+        "fit: `validation` must hold at least one sample, got none. Split off a larger part for it.",
     ),
     "validation left out": (
         lambda: run(validation=None),
@@ -415,17 +415,17 @@ FAILURES = {
     ),
     "batch for data": (
         lambda: run(source=events(0).take(range(8))),
-        "fit: `train` must be a data set, got Batch. Make one with snnjax.data, such as an EventDataset.",
+        "fit: `train` must be a data set, got a Batch. Make one with snnjax.data, such as an EventDataset.",
     ),
     "nothing to evaluate": (
         lambda: train.evaluate(NET, first_params(), VALIDATION.select([]), loss=losses.cross_entropy_sum),
-        "evaluate: `dataset` must hold at least one sample, got 0. Split off a larger part for it.",
+        "evaluate: `dataset` must hold at least one sample, got none. Split off a larger part for it.",
     ),
     "classes to evaluate": (
         lambda: train.evaluate(
             NET, first_params(), replace(VALIDATION, num_classes=CLASSES + 1), loss=losses.cross_entropy_sum
         ),
-        f"evaluate: `dataset` must have at most {CLASSES} classes, the outputs of the network, got {CLASSES + 1}. "
+        f"evaluate: `dataset` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
         "Give the read-out one output for each class.",
     ),
 }

@@ -69,7 +69,7 @@ MISTAKES = {
     ),
     "none": (
         {"devices": []},
-        "fit: `devices` must hold a device, got []. Leave it out for JAX's default.",
+        "fit: `devices` must hold a device, got none. Leave it out for JAX's default.",
     ),
 }
 

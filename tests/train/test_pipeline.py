@@ -196,7 +196,7 @@ def double(params, x):
             [2.0] * 2,
             ONES,
             3,
-            "pipeline: `pieces` must divide the batch, got 3 pieces of 4 samples. Choose a number that divides it.",
+            "pipeline: `pieces` must divide the 4 samples of a batch, got 3. Choose a divisor of them.",
         ),
         (
             double,
@@ -256,16 +256,16 @@ def test_parameters_that_do_not_fit() -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "stack_stages: `stages` must be a multiple of 2 devices, got 3. "
-            "Merge layers into fewer stages, or split them."
+            "stack_stages: `stages` must hold a multiple of 2, the number of devices, got 3. "
+            "Merge stages, or split them."
         ),
     ):
         train.stack_stages([1.0] * 3, devices=2)
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "unstack_stages: `params` must have a leading axis that is a multiple of 2 devices, got [3]. Make it with "
-            "stack_stages."
+            "unstack_stages: `params` must have leaves whose leading axis is a multiple of 2, the number of devices, "
+            "got 3. Make them with stack_stages."
         ),
     ):
         train.unstack_stages(jnp.ones(3), devices=2)
@@ -277,8 +277,8 @@ def test_parameters_that_do_not_fit() -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "pipeline: `params` must have leaves with one leading axis of rounds, got [0]. Make it with stack_stages, "
-            "and shard it over the mesh axis."
+            "pipeline: `params` must have leaves with one leading axis of rounds, got 0. Make them with stack_stages, "
+            "and shard them over the mesh axis."
         ),
     ):
         run(ONES)

@@ -283,12 +283,11 @@ def mean(_, y, targets):
         (multiply, mean, SCALED, ONES, 0, "`pieces` must be an integer of at least 1, got 0."),
         (
             *(multiply, mean, SCALED, ONES, 4),
-            "`pieces` must divide a device's share of the batch, got 4 pieces of 2 samples. Choose a number that "
-            "divides it.",
+            "`pieces` must divide the 2 samples of a device, got 4. Choose a divisor of them.",
         ),
         (
             *(multiply, mean, SCALED * 2, ONES, 2),
-            "`params` must have leaves with a leading axis of one stage, got [2]. Make one stage of a device's layers, "
+            "`params` must have leaves with a leading axis of one stage, got 2. Make one stage of a device's layers, "
             "stack the stages and shard them over the mesh axis.",
         ),
         (
@@ -303,11 +302,11 @@ def mean(_, y, targets):
         ),
         (
             *(lambda params, x: x, lambda _, y, targets: y[0, 0], SCALED, ONES, 2),
-            "`loss` must return a scalar of floating point, got float32[4]. Take the mean over the samples of a piece.",
+            "`loss` must return a floating-point scalar, got float32[4]. Take the mean over the samples of a piece.",
         ),
         (
             *(lambda params, x: x, lambda _, y, targets: (y[0, 0, 0], y.size), SCALED, ONES, 2),
-            "`loss` must return a scalar of floating point, got float32[], int32[]. Take the mean over the samples of "
+            "`loss` must return a floating-point scalar, got float32[], int32[]. Take the mean over the samples of "
             "a piece.",
         ),
     ],

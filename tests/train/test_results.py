@@ -63,7 +63,7 @@ def test_parts_that_differ_between_seeds_are_given_as_a_range() -> None:
         ({"kernels": None}, "have kernels as str, got None"),
         ({"seed": 0.5}, "have seed as int, got 0.5"),
         ({"seed": True}, "have seed as int, got True"),
-        ({"peak_memory": "much"}, "have peak_memory as int or float or NoneType, got 'much'"),
+        ({"peak_memory": "much"}, "have peak_memory as int, float or NoneType, got 'much'"),
         ({"test": [0.9]}, "have test as dict, got [0.9]"),
         ({"test": {}}, "have accuracy as int or float, got none"),
         ({"test": RUN["test"] | {"activity": [0.1, "a"]}}, "have activity as list, got [0.1, 'a']"),

@@ -234,12 +234,12 @@ FAILURES = {
         lambda: TaskSettings.from_header(
             header_of(DIGITS) | {"config": {**asdict(TrainConfig()), "momentum": 0.9}}
         ),
-        "TaskSettings: `header` must hold the settings of this version, got momentum. "
+        "TaskSettings.from_header: `header` must hold the settings of this version, got momentum. "
         "Use the version of snnjax that trained it.",
     ),
     "setting that an older one had not": (
         lambda: TaskSettings.from_header({"settings": {"task": "digits"}, "config": asdict(TrainConfig())}),
-        "TaskSettings: `header` must hold the settings of this version, got "
+        "TaskSettings.from_header: `header` must hold the settings of this version, got "
         + ", ".join(f"no {name}" for name in sorted(DIGITS.as_dict().keys() - {"task"}))
         + ". Use the version of snnjax that trained it.",
     ),
@@ -250,12 +250,12 @@ FAILURES = {
     ),
     "task": (
         lambda: replace(DIGITS, task="letters"),
-        "TaskSettings: `task` must be one of 'digits', 'vowels', 'qtdb', 'spar', 'spoken', 'fashion', "
-        "'nmnist', 'shd', 'ssc', 'dvs-gesture', got 'letters'. Choose one of these.",
+        "TaskSettings: `task` must be 'digits', 'vowels', 'qtdb', 'spar', 'spoken', 'fashion', "
+        "'nmnist', 'shd', 'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.",
     ),
     "hidden": (
         lambda: replace(DIGITS, hidden=()),
-        "TaskSettings: `hidden` must hold at least one width, got (). Try (512, 256).",
+        "TaskSettings: `hidden` must hold at least one width, got none. Try (512, 256).",
     ),
     "convolutions": (
         lambda: replace(TASKS["vowels"], convolutions=((4, 3, 2),)),
@@ -268,7 +268,7 @@ FAILURES = {
     ),
     "header": (
         lambda: TaskSettings.from_header({"settings": {}, "config": {}}),
-        "TaskSettings: `header` must name a task, got {}. Train with `snnjax train`.",
+        "TaskSettings.from_header: `header` must name a task, got {}. Train with `snnjax train`.",
     ),
     "folder": (
         lambda: load_task(TASKS["ssc"]),

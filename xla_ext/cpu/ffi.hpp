@@ -142,7 +142,7 @@ class Arrays {
                       std::equal(shape.begin(), shape.end(), dims.begin() + 1);
     if (!fits) throw misfit(op_, std::string(name), "have the shape " + text(shape), text(dims));
     if (!types.contain(item.type())) {
-      throw misfit(op_, std::string(name), "have another dtype",
+      throw misfit(op_, std::string(name), "have a dtype of the target",
                    "type " + std::to_string(static_cast<int>(item.type())));
     }
   }
@@ -161,7 +161,7 @@ class Arrays {
   // After taking everything: nothing may be left.
   void finish() const {
     if (next_ == all_.size()) return;
-    throw misfit(op_, "arrays", "be " + std::to_string(next_), std::to_string(all_.size()));
+    throw misfit(op_, "arrays", "number " + std::to_string(next_), std::to_string(all_.size()));
   }
 
  private:

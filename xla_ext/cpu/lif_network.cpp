@@ -165,7 +165,8 @@ Network::Network(const Attributes& attributes, const lif_network::Operands<Opera
       has_currents_(takesCurrents(arrays)) {
   const lif_network::Weights<Operand>& first = arrays.linears[0].weights;
   type_ = has_currents_ ? arrays.inputs.array.type() : first.values ? first.scale.type() : first.array.type();
-  if (type_ != ffi::F32 && type_ != ffi::BF16) refuse("linears.weights", "have another dtype", "one of no weights");
+  if (type_ != ffi::F32 && type_ != ffi::BF16)
+    refuse("linears.weights", "have a dtype of weights", "type " + std::to_string(static_cast<int>(type_)));
   checkWeights();
   checkConnections();
   for (const ConnectionShape& shape : fields_.connections) {

@@ -30,7 +30,7 @@ class Attributes {
     if (!attributes_.contains(name)) return;
     const auto values = attributeOf<ffi::Span<const Stored>>(kOp, attributes_, name);
     if (values.size() != all.size()) {
-      throw misfit(kOp, name, "have " + std::to_string(all.size()) + " values", std::to_string(values.size()));
+      throw misfit(kOp, name, "hold one value a layer, " + std::to_string(all.size()), std::to_string(values.size()));
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if constexpr (std::is_same_v<T, bool>) {

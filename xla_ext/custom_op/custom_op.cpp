@@ -66,7 +66,7 @@ executor::Plan readAttributes(const std::string& attributes, std::size_t num_arg
   if (plan.num_partitions != 1) refuse("attributes", "be for one IPU", std::to_string(plan.num_partitions));
   const std::size_t parameters = plan.main.parameters.size();
   if (num_arguments == parameters) return plan;
-  refuse("inputs", "be " + std::to_string(parameters) + " tensors", std::to_string(num_arguments));
+  refuse("inputs", "number " + std::to_string(parameters), std::to_string(num_arguments));
 }
 
 std::string describe(const poplar::Type& type, const std::vector<std::size_t>& shape) {

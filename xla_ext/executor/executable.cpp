@@ -210,10 +210,12 @@ void Executable::Impl::check(const Arrays& arguments) const {
     throw Error(ErrorCode::kInvalidArgument,
                 "run: `arguments` must " + expected + ", got " + actual + ". Compile for arrays of these types.");
   };
-  if (arguments.size() != plan_.num_partitions) refuse("be given for each partition", std::to_string(arguments.size()));
+  if (arguments.size() != plan_.num_partitions) {
+    refuse("be given for each partition, " + std::to_string(plan_.num_partitions), std::to_string(arguments.size()));
+  }
   for (const auto& of_partition : arguments) {
     if (of_partition.size() != parameter_slots_.size()) {
-      refuse("be " + std::to_string(parameter_slots_.size()) + " arrays", std::to_string(of_partition.size()));
+      refuse("number " + std::to_string(parameter_slots_.size()), std::to_string(of_partition.size()));
     }
     for (std::size_t i = 0; i < of_partition.size(); ++i) {
       const ArrayType& type = plan_.types[plan_.main.parameters[i]];

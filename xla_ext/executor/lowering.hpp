@@ -20,7 +20,7 @@
 
 namespace snnjax::executor {
 
-// Refuses an operation: "`op` of f32[3], s32[2]: <what>. <way out>. (model.py:12)"
+// Refuses an operation: "`op` of f32[3], s32[2]: <what>. <hint>. (model.py:12)"
 [[noreturn]] void refuse(const Plan& plan, const Instruction& instruction, const std::string& what,
                          const std::string& hint);
 

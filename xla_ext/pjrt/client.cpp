@@ -49,7 +49,7 @@ executor::SystemOptions optionsFrom(const NamedValue* values, std::size_t size) 
     } else if (name == "version" && value.type == kString) {
       options.version.assign(value.string_value, value.value_size);
     } else {
-      refuse("ipu", "options", "be num_devices, num_tiles and version", name, "Leave it out");
+      refuse("ipu", "options", "be among num_devices, num_tiles and version", name, "Leave it out");
     }
   }
   return options;

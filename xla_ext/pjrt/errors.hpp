@@ -20,7 +20,7 @@ struct Error {
 // Null if nothing failed. The caller of the plugin owns the result.
 Error* toError(const std::optional<Failure>& failure);
 
-// "op: `argument` must <expected>, got <actual>. <way out>."
+// "op: `argument` must <expected>, got <actual>. <hint>."
 [[noreturn]] void refuse(const std::string& op, const std::string& argument, const std::string& expected,
                          const std::string& actual, const std::string& hint,
                          ErrorCode code = ErrorCode::kInvalidArgument);

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, wide
+from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, upcast
 from snnjax.ops._connection import Connection
 from snnjax.ops._glif_step import align
 from snnjax.ops._lif_network.layer import (
@@ -41,7 +41,7 @@ from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
-class _Ran(NamedTuple):
+class _LayerOverTime(NamedTuple):
     """A layer and what happened in it."""
 
     neurons: Neurons
@@ -58,7 +58,7 @@ def forward(operands: Operands, switches: Switches) -> ForwardResults:
     counts, dropped, spikes = [], [], []
     for neurons, _, run, sent, _ in layers:
         true_spikes = neurons.true_spikes(run, valid, dtype)
-        counts.append(jnp.sum(wide(true_spikes), axis=0))
+        counts.append(jnp.sum(upcast(true_spikes), axis=0))
         dropped.append(_dropped(true_spikes, neurons.switches.capacity))
         spikes.append(
             _as_result(neurons, sent, true_spikes, run) if neurons.switches.records_spikes else None
@@ -78,9 +78,11 @@ def _valid(operands: Operands) -> Array | None:
     return steps_within(jax.tree.leaves(operands.inputs)[0].shape[0], operands.lengths)
 
 
-def _run_layers(operands: Operands, switches: Switches, runs: list[LayerRun] | None = None) -> list[_Ran]:
+def _run_layers(
+    operands: Operands, switches: Switches, runs: list[LayerRun] | None = None
+) -> list[_LayerOverTime]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
-    x, valid, ran = _dense_inputs(operands, switches), _valid(operands), []
+    x, valid, layers = _dense_inputs(operands, switches), _valid(operands), []
     each = zip(operands.linears, _neurons(operands, switches), operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
@@ -91,15 +93,15 @@ def _run_layers(operands: Operands, switches: Switches, runs: list[LayerRun] | N
             run, x, last = layer_forward(*given, operands.dtype)
         else:
             run, x, last = layer_again(*given, runs[index])
-        ran.append(_Ran(neurons, current, run, x, last._replace(pending=left)))
-    return ran
+        layers.append(_LayerOverTime(neurons, current, run, x, last._replace(pending=left)))
+    return layers
 
 
 def _neurons(operands: Operands, switches: Switches) -> list[Neurons]:
-    return [Neurons(*own) for own in zip(operands.constants, switches.layers, strict=True)]
+    return [Neurons(*layer) for layer in zip(operands.constants, switches.layers, strict=True)]
 
 
-def _record(operands: Operands, layers: list[_Ran]) -> Record:
+def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
     """The record for the backward pass."""
     x, bits = operands.inputs, (None, None)
     if not isinstance(x, SparseSpikes) and not operands.has_currents:
@@ -109,7 +111,7 @@ def _record(operands: Operands, layers: list[_Ran]) -> Record:
     return Record(*bits, tuple(_record_of_layer(layer, first) for layer, first in each))
 
 
-def _record_of_layer(layer: _Ran, first: LayerState) -> LayerRecord:
+def _record_of_layer(layer: _LayerOverTime, first: LayerState) -> LayerRecord:
     (constants, switches), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
@@ -136,7 +138,7 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
     if are_lists:
         ids, values = x.ids, x.values
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
-        x = _as_dense(ids, wide(values.astype(operands.dtype)), width)
+        x = _as_dense(ids, upcast(values.astype(operands.dtype)), width)
     return _inside(x if are_lists else x.astype(operands.dtype), _valid(operands))
 
 
@@ -170,8 +172,8 @@ def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     multiply = product if again else Connection.current
     has_weights = linear.weights is not None
-    rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else wide(rows_of(x))
-    rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
+    rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
+    rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
 
@@ -183,27 +185,27 @@ def _dropped(true_spikes: Array, capacity: int | None) -> Array:
     return jnp.sum(jnp.maximum(count - capacity, 0), axis=0, dtype=jnp.int32)
 
 
-def _as_result(neurons: Neurons, x: Array, true_spikes: Array, ran: LayerRun) -> Array | SparseSpikes:
+def _as_result(neurons: Neurons, x: Array, true_spikes: Array, run: LayerRun) -> Array | SparseSpikes:
     """The spikes of a layer in the form returned to the user."""
     capacity = neurons.switches.capacity
     if capacity is None:
         return x
-    v, listed = rows_of(ran.v), rows_of(ran.listed)
-    threshold = rows_of(jnp.broadcast_to(neurons.threshold(ran).astype(v.dtype), ran.v.shape))
+    v, listed = rows_of(run.v), rows_of(run.listed)
+    threshold = rows_of(jnp.broadcast_to(neurons.threshold(run).astype(v.dtype), run.v.shape))
     above = v > threshold
     ids = list_ids(listed & above, capacity, then=listed & ~above).astype(id_dtype(x.shape[-1]))
     return SparseSpikes(
         ids.reshape(*x.shape[:-1], capacity),
         gather(rows_of(x), ids).reshape(*x.shape[:-1], capacity),
         jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
-        jnp.sum(ran.listed, axis=-1, dtype=jnp.int32),
+        jnp.sum(run.listed, axis=-1, dtype=jnp.int32),
         x.shape[-1],
     )
 
 
 def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known: Known) -> Array:
     """A step of the leaky read-out, ``v = decay * v + gain * current``."""
-    decay, gain = (align(wide(constant), v) for constant in constants)
+    decay, gain = (align(upcast(constant), v) for constant in constants)
     new = decay * v + gain * current
     new = new if known.inside is None else jnp.where(known.inside[..., None], new, v)
     return new if known.record is None else recorded(new, known.record)
@@ -232,14 +234,10 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
         spikes=(*g.spikes[:-1], _known(g.spikes[-1], record)),
         counts=g.counts if static[1].counts else (),
     )
-    g = g._replace(last=tuple(_all_rows(own, of) for own, of in zip(g.last, static[0].layers, strict=True)))
+    g = g._replace(last=tuple(_all_rows(*layer) for layer in zip(g.last, static[0].layers, strict=True)))
 
-    each = zip(
-        _with_currents(record, operands, static[0]),
-        _neurons(operands, static[0]),
-        operands.first,
-        strict=True,
-    )
+    records = _with_currents(record, operands, static[0])
+    each = zip(records, _neurons(operands, static[0]), operands.first, strict=True)
     runs = [_run_of(*layer, _valid(operands)) for layer in each]
 
     def again(given: Operands) -> Cotangents:
@@ -247,7 +245,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
         return _results_again(full, results, runs, *static)
 
     found, pull_back = jax.vjp(again, differentiable(operands, operands))
-    return pull_back(jax.tree.map(lambda own, like: own.astype(like.dtype), g, found))[0]
+    return pull_back(jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), g, found))[0]
 
 
 def _with_currents(record: Record, operands: Operands, switches: Switches) -> tuple[LayerRecord, ...]:
@@ -275,7 +273,7 @@ def _results_again(
         readout = operands.readout
         current = _apply(readout.linear, layers[-1].sent, switches.readout, again=True)
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
-        states = wide(results.output)
+        states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
         replay: Any = replayed(_leaky_step, *given)
         output, last_readout = replay
@@ -306,7 +304,7 @@ def _all_rows(g: LayerState, layer: LayerSwitches) -> LayerState:
     return g._replace(pending=jnp.zeros((longest + 1, *g.pending.shape[1:]), g.pending.dtype))
 
 
-def _known(g: Array | None, record: Record) -> Array | None:
+def _known(g: Any, record: Record) -> Any:
     """A cotangent, or NaN where the record stayed on the tiles of an IPU: it tells no gradient here."""
     v = record.layers[0].v if record.layers[0].v is not None else record.layers[0].listed_v
     if g is None or v.dtype != jnp.float32 or v.size == 0:

@@ -43,7 +43,7 @@ def _obstacle(operands: Operands, switches: Switches) -> str | None:
     if unknown := next((part for part in parts if not isinstance(part, Pooling | Convolution)), None):
         return unknown.words
     each = zip(switches.layers, operands.constants, strict=True)
-    if any(layer.connection.convolution and own.recurrent is not None for layer, own in each):
+    if any(layer.connection.convolution and constants.recurrent is not None for layer, constants in each):
         return "recurrent layers after a convolution"
     if switches.readout.convolution is not None:
         return "a read-out after a convolution"
@@ -188,8 +188,8 @@ def call_backward(
     asked = named(needed._replace(first=first, first_readout=first_readout))
     spent = [_is_overwritten(arguments, layer, groups) for layer in range(len(switches.layers))]
     g_v = tuple(
-        jax.ShapeDtypeStruct(own.v.shape, own.v.dtype) if overwrites and is_spent else None
-        for own, is_spent in zip(arguments.record.layers, spent, strict=True)
+        jax.ShapeDtypeStruct(layer.v.shape, layer.v.dtype) if overwrites and is_spent else None
+        for layer, is_spent in zip(arguments.record.layers, spent, strict=True)
     )
     shapes = named(BackwardResults(differentiable(_cotangents(operands, groups), operands), g_v))
     kept = {f"operands.{name}": is_asked for name, is_asked in asked.items()}
@@ -198,7 +198,11 @@ def call_backward(
         _backward_operands(arguments, switches, needs),
         {name: shape for name, shape in shapes.items() if kept.get(name, True)},
         switches,
-        {f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None},
+        {
+            f"record.layers.v[{layer}]": f"g_v[{layer}]"
+            for layer, shape in enumerate(g_v)
+            if shape is not None
+        },
     )
     return [
         _like(called[f"operands.{name}"], result) if is_asked else jnp.zeros(result.shape, result.dtype)
@@ -209,10 +213,10 @@ def call_backward(
 def _backward_operands(arguments: BackwardArguments, switches: Switches, needs: Needs) -> BackwardArguments:
     """The arguments with only what the kernel reads of the results."""
     spikes = tuple(
-        dataclasses.replace(own, values=None, num_spikes=None, num_listed=None)
-        if isinstance(own, SparseSpikes)
+        dataclasses.replace(lists, values=None, num_spikes=None, num_listed=None)
+        if isinstance(lists, SparseSpikes)
         else None
-        for own in arguments.results.spikes
+        for lists in arguments.results.spikes
     )
     output = None if arguments.operands.readout is None else arguments.results.output
     return arguments._replace(
@@ -237,7 +241,7 @@ def _is_overwritten(arguments: BackwardArguments, layer: int, groups: int) -> bo
 def _cotangents(operands: Operands, groups: int) -> Operands:
     """The shapes of the kernel's cotangents; those of constants are one float32 per neuron."""
 
-    def own(tree: Any, dtype: Any = None) -> Any:
+    def shapes_of(tree: Any, dtype: Any = None) -> Any:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
 
     def per_neuron(tree: Any, like: Array) -> Any:
@@ -247,19 +251,20 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
     readout = operands.readout
     if readout is not None:
         decay, gain = per_neuron((readout.decay, readout.gain), operands.first_readout)
-        readout = Readout(own(readout.linear), decay, gain)
+        readout = Readout(shapes_of(readout.linear), decay, gain)
     return operands._replace(
-        inputs=own(operands.inputs, operands.dtype),
+        inputs=shapes_of(operands.inputs, operands.dtype),
         linears=tuple(
-            own(linear._replace(weights=jax.eval_shape(_flat, linear.weights))) for linear in operands.linears
+            shapes_of(linear._replace(weights=jax.eval_shape(_flat, linear.weights)))
+            for linear in operands.linears
         ),
         constants=tuple(
-            per_neuron(constants, first.v)._replace(recurrent=own(constants.recurrent))
+            per_neuron(constants, first.v)._replace(recurrent=shapes_of(constants.recurrent))
             for constants, first in layers
         ),
         readout=readout,
-        first=own(operands.first),
-        first_readout=own(operands.first_readout),
+        first=shapes_of(operands.first),
+        first_readout=shapes_of(operands.first_readout),
         lengths=None,
     )
 

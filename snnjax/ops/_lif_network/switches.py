@@ -58,7 +58,7 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
         inputs = dataclasses.replace(inputs, ids=None, num_spikes=None, num_listed=None)
     elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
         inputs = None
-    constants = tuple(own._replace(second_threshold=None) for own in tree.constants)
+    constants = tuple(layer._replace(second_threshold=None) for layer in tree.constants)
     return tree._replace(inputs=inputs, constants=constants, lengths=None)
 
 
@@ -74,17 +74,18 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     may be all that the backward pass reads (`_needs_listed_only`).
     """
 
-    def with_own(
-        layer: LayerSwitches, linear: Linear, own: LayerConstants, need: LayerConstants
+    def with_needs(
+        layer: LayerSwitches, linear: Linear, constants: LayerConstants, need: LayerConstants
     ) -> LayerSwitches:
-        second, need_second = own.second_state, need.second_state
+        second, need_second = constants.second_state, need.second_state
         # Neurons with different gains may share the weights of a convolution.
         sums_products = linear.weights is not None and layer.connection.convolution is None
         w, current = False, bool(need.gain) and not sums_products
         if second is not None and need_second is not None:
             w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
             current |= second.w_gain is not None and bool(w or need.gain or need_second.w_gain)
-        return layer._replace(needs_w=bool(w), records_current=current and not reads_currents(linear, own))
+        current = current and not reads_currents(linear, constants)
+        return layer._replace(needs_w=bool(w), records_current=current)
 
     layers = []
     each = zip(
@@ -92,7 +93,7 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     )
     for layer, linear, constants, need, first in each:
         lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
-        layers.append(with_own(layer, linear, constants, need)._replace(records_listed=lists))
+        layers.append(with_needs(layer, linear, constants, need)._replace(records_listed=lists))
     return switches._replace(layers=tuple(layers), keeps_record=True)
 
 
@@ -119,11 +120,11 @@ def _needs_listed_only(
 def as_read(switches: Switches, record: Record, needs_counts: bool) -> tuple[Switches, Record]:
     """The switches and the record of a backward pass: each layer's membranes once."""
     layers, records = [], []
-    for layer, own in zip(switches.layers, record.layers, strict=True):
+    for layer, layer_record in zip(switches.layers, record.layers, strict=True):
         if layer.records_listed and needs_counts:
             layers.append(layer._replace(records_listed=False))
-            records.append(own._replace(listed_v=None))
+            records.append(layer_record._replace(listed_v=None))
         else:
             layers.append(layer)
-            records.append(own._replace(v=None) if layer.records_listed else own)
+            records.append(layer_record._replace(v=None) if layer.records_listed else layer_record)
     return switches._replace(layers=tuple(layers)), record._replace(layers=tuple(records))

@@ -133,7 +133,7 @@ def test_custom_op_says_what_its_plan_takes(tmp_path: Path) -> None:
     expected = "custom_op: `inputs` must have float[3] at position 0, got float[4]. "
     assert run(tmp_path) == expected + again
     (tmp_path / "arrays").write_text("gradient float32 3")
-    assert run(tmp_path) == "custom_op: `inputs` must be 1 tensors, got 0. " + again
+    assert run(tmp_path) == "custom_op: `inputs` must number 1, got 0. " + again
     (tmp_path / "attributes").write_text("no plan")
     assert (
         run(tmp_path) == "custom_op: `attributes` must be a plan in base64, got the character ' '. " + again

@@ -1,4 +1,4 @@
-"""What an IPU cannot run is refused when it is compiled, with operation, types, a way out and the user's line."""
+"""What an IPU cannot run is refused when it is compiled, with operation, types, a hint and the user's line."""
 
 import inspect
 

@@ -187,9 +187,7 @@ def test_page_of_a_jitted_program() -> None:
     "given, name", [(jax.jit(jnp.sin), "PjitFunction"), (jax.jit(jnp.sin).lower(1.0), "Lowered")]
 )
 def test_what_is_not_compiled_has_no_profile(given: Any, name: str) -> None:
-    sentence = (
-        rf"read_profile: `compiled` must be a compiled program, got {name}\. Pass jax\.jit\(function\)\.lower"
-    )
+    sentence = rf"read_profile: `compiled` must be a compiled program, got a {name}\. Pass jax\.jit\(function\)\.lower"
     with pytest.raises(ValueError, match=sentence):
         read_profile(given)
 

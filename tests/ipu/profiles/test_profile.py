@@ -192,7 +192,7 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as error:
         made.profile().save(tmp_path / "run.pdf")
     assert str(error.value) == (
-        "Profile.save: `path` must end in one of .html, .json, .txt, got '.pdf'. "
+        "Profile.save: `path` must end in .html, .json or .txt, got '.pdf'. "
         "Save the figures of figures() with their savefig."
     )
 

@@ -20,7 +20,9 @@ struct TextNumbers {
   void read(const char* name, std::vector<Record>& all, T Record::* field) const {
     if (!hasAttribute(instruction, name)) return;
     const auto fill = [&](const auto& numbers) {
-      if (numbers.size() != all.size()) refuseNumbers(name, "hold a number a layer");
+      if (numbers.size() != all.size()) {
+        refuseNumbers(name, "hold one number a layer, " + std::to_string(all.size()), std::to_string(numbers.size()));
+      }
       for (std::size_t i = 0; i < all.size(); ++i) all[i].*field = static_cast<T>(numbers[i]);
     };
     if constexpr (std::is_same_v<T, float>) {
@@ -30,9 +32,10 @@ struct TextNumbers {
     }
   }
 
-  [[noreturn]] void refuseNumbers(const std::string& name, const std::string& expected) const {
+  [[noreturn]] void refuseNumbers(const std::string& name, const std::string& expected,
+                                  const std::string& actual) const {
     throw Error(ErrorCode::kInvalidArgument, "compile: `" + name + "` of " + instruction.texts[0] + " must " +
-                                                 expected + ". Compile the function again.");
+                                                 expected + ", got " + actual + ". Compile the function again.");
   }
 };
 
@@ -299,7 +302,8 @@ std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction) 
   const TextNumbers texts{instruction};
   const std::size_t layers = wholeNumbers(instruction, "capacity").size();
   if (layers == 0 || layers != number(instruction, "layers")) {
-    texts.refuseNumbers("layers", "be as many as `capacity` has numbers, and one at least");
+    const std::string actual = attribute(instruction, "layers");
+    texts.refuseNumbers("layers", "be as many as `capacity` has numbers, and one at least", actual);
   }
   return lif_network::LayerNumbers::read(texts, layers);
 }

@@ -1,4 +1,4 @@
-// What Poplar's functions throw. Every message says which operation, which argument, what it must be, and one way out.
+// What Poplar's functions throw. Every message says which operation, which argument, what it must be, and one hint.
 #pragma once
 
 #include <stdexcept>
