@@ -146,7 +146,7 @@ def test_gradient_by_some_arguments_is_that_by_all(by: Any) -> None:
 
 @pytest.mark.parametrize("capacity", [7, 2**31 - 1])
 def test_capacity_beyond_all_numbers_lists_all(capacity: int) -> None:
-    form = Form(3, 4, 5, (6,), None, capacity=None, record_spikes=False, lengths=False)
+    form = Form(3, 4, 5, (6,), 2, capacity=None, record_spikes=False, lengths=False)
     given = arguments(form, np.random.default_rng(0))
     expected = runner(form, "cpu")(*given)
     chex.assert_trees_all_equal(
