@@ -62,6 +62,7 @@ def spike_lists(rng: np.random.Generator, rows: int, capacity: int, num_neurons:
         dyadic(rng, -16, 16, rows, capacity),
         jnp.full(rows, capacity, jnp.int32),
         jnp.full(rows, capacity, jnp.int32),
+        jnp.zeros(rows, jnp.int32),
         num_neurons,
     )
 

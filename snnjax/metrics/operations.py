@@ -1,5 +1,6 @@
 """The cost of a network, in NeuroBench's metrics and names (Yik et al. 2025, doi:10.1038/s41467-025-56739-4)."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -43,8 +44,7 @@ def input_counts(
     if isinstance(inputs, SparseSpikes):
         check_outputs("input_counts", inputs, lengths)
         is_active = (inputs.values != 0).astype(jnp.float32)
-        active = SparseSpikes(inputs.ids, is_active, inputs.num_spikes, inputs.num_listed, inputs.num_neurons)
-        return class_sums(active, lengths)
+        return class_sums(dataclasses.replace(inputs, values=is_active), lengths)
     active = (jnp.asarray(inputs) != 0).astype(jnp.float32)
     check_outputs("input_counts", active, lengths)
     return class_sums(active, lengths)

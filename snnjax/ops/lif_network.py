@@ -1,5 +1,6 @@
 """`lif_network`: a whole network of LIF layers over all time steps, as one op."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -305,6 +306,8 @@ def as_operands(
     if readout is not None:
         last = Readout(Linear(readout.weights, readout.bias), *leak(readout, state.readout))
     each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
+    if isinstance(inputs, SparseSpikes):
+        inputs = dataclasses.replace(inputs, num_spikes=None, num_listed=None, num_dropped=None)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
         linears=tuple(Linear(layer.weights, layer.bias, _delays(layer)) for layer in layers),

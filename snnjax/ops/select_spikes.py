@@ -17,7 +17,7 @@ from snnjax._sharding import gathered, vary_alike
 from snnjax._types import hash_of, id_dtype, upcast
 from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
 from snnjax.ops.spike import spike
-from snnjax.sparse_spikes import SparseSpikes, gather, in_range, list_ids, scatter
+from snnjax.sparse_spikes import SparseSpikes, beyond, gather, in_range, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # The default second threshold lies below the threshold by this share of its distance from rest.
@@ -96,7 +96,8 @@ def select_spikes(
     axes = v.shape[:-1]
     ids, values = _constant(lists[0]).reshape(*axes, capacity), lists[1].reshape(*axes, capacity)
     num_spikes, num_listed = (_constant(array).reshape(axes) for array in lists[2:])
-    return SparseSpikes(ids, values, num_spikes, num_listed, v.shape[-1])
+    counts = num_spikes, num_listed, beyond(num_spikes, capacity)
+    return SparseSpikes(ids, values, *counts, v.shape[-1])
 
 
 def _constant(numbers: Array) -> Array:

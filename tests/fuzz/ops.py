@@ -61,7 +61,7 @@ def _products() -> list[Subject]:
             )
         counts = jnp.zeros(3, jnp.int32)
         ones = jnp.asarray(rng.integers(0, 2, ids.shape), jnp.float32)
-        spikes = SparseSpikes(jnp.asarray(ids), ones, counts, counts, neurons)
+        spikes = SparseSpikes(jnp.asarray(ids), ones, counts, counts, 0 * counts, neurons)
         return spikes, jnp.asarray(values.array(rng, "plain", (neurons, 5), "float32"))
 
     run = lambda implementation, *given: spike_matmul(*given, implementation=implementation)  # noqa: E731
@@ -75,7 +75,9 @@ def _convolutions() -> list[Subject]:
         ids = np.where(rng.random(ids.shape) < 0.5, rng.integers(0, int(np.prod(shape)) + 1, ids.shape), ids)
         counts = jnp.zeros(3, jnp.int32)
         ones = jnp.asarray(rng.integers(0, 2, ids.shape), jnp.float32)
-        spikes = SparseSpikes(jnp.asarray(ids, jnp.int32), ones, counts, counts, int(np.prod(shape)))
+        spikes = SparseSpikes(
+            jnp.asarray(ids, jnp.int32), ones, counts, counts, 0 * counts, int(np.prod(shape))
+        )
         return spikes, jnp.asarray(values.array(rng, "plain", kernel, "float32"))
 
     def run(implementation: str, *given: Any, shape: tuple[int, ...], strides: int) -> Any:

@@ -215,7 +215,7 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
         ids = jnp.asarray(rng.integers(low, form.inputs + 2, (*axes, form.slots)), dtype)
         counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
         values = _sparse(rng, ids.shape, -16, 16).astype(form.dtype)
-        return SparseSpikes(ids, values, counts, counts, form.inputs)
+        return SparseSpikes(ids, values, counts, counts, 0 * counts, form.inputs)
     dense = _sparse(rng, (*axes, form.inputs), -16, 16)
     if form.given in ("float32", "bfloat16", "float16"):
         return dense.astype(form.given)

@@ -103,7 +103,8 @@ def select_spikes(v: Any, threshold: Any, second_threshold: Any, capacity: int) 
             ids[row][slot] = neuron
             values[row][slot] = slot < len(firing)
         num_spikes[row], num_listed[row] = total, len(firing) + len(near)
-    return SparseSpikes(ids, values, num_spikes, num_listed, num_neurons)
+    num_dropped = num_spikes - np.sum(values != 0, axis=-1, dtype=np.int32)
+    return SparseSpikes(ids, values, num_spikes, num_listed, num_dropped, num_neurons)
 
 
 def spike_matmul(spikes: SparseSpikes, weights: Any) -> Any:
@@ -238,5 +239,5 @@ def _empty_lists(num_steps: int, membranes: Any, capacity: int) -> SparseSpikes:
 
 
 def _store(lists: SparseSpikes, place: tuple[int, int], row: SparseSpikes) -> None:
-    for name in ("ids", "values", "num_spikes", "num_listed"):
+    for name in ("ids", "values", "num_spikes", "num_listed", "num_dropped"):
         getattr(lists, name)[place] = getattr(row, name)

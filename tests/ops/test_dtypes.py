@@ -76,7 +76,7 @@ def test_many_small_terms_add_up_in_bfloat16() -> None:
     """1 + 512 / 256 = 3: a bfloat16 sum would stay at 1, as 1 + 1/256 rounds to 1."""
     values = jnp.asarray([[1.0] + [1 / 256] * 512], jnp.bfloat16)
     count = jnp.array([513])
-    spikes = SparseSpikes(jnp.arange(513, dtype=jnp.uint16)[None], values, count, count, 513)
+    spikes = SparseSpikes(jnp.arange(513, dtype=jnp.uint16)[None], values, count, count, 0 * count, 513)
     assert spike_matmul(spikes, jnp.ones((513, 1), jnp.bfloat16)).tolist() == [[3.0]]
 
 

@@ -70,7 +70,8 @@ def delay(spikes: Any = X, delays: Any = 0.5, pending: Any = None, **options: An
 
 def lists_with(**leaves: Any) -> SparseSpikes:
     given = {
-        name: getattr(LISTS, name) for name in ("ids", "values", "num_spikes", "num_listed", "num_neurons")
+        name: getattr(LISTS, name)
+        for name in ("ids", "values", "num_spikes", "num_listed", "num_dropped", "num_neurons")
     }
     return SparseSpikes(**{**given, **leaves})
 
@@ -206,6 +207,10 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: spike_matmul(lists_with(num_listed=jnp.ones((), int)), V.T),
         f"spike_matmul: `spikes.num_listed` must have shape [...] = [2], got []. {BUILD}",
+    ),
+    (
+        lambda: spike_matmul(lists_with(num_dropped=jnp.ones((), int)), V.T),
+        f"spike_matmul: `spikes.num_dropped` must have shape [...] = [2], got []. {BUILD}",
     ),
     (
         lambda: spike_matmul(LISTS, V.T.astype(int)),
@@ -452,6 +457,10 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         "lif_network: `layers[1].weights` must be an array behind the first layer, got None. Give it weights.",
     ),
     (
+        lambda: net(readout=READOUT._replace(weights=None)),
+        "lif_network: `readout.weights` must be an array behind the first layer, got None. Give it weights.",
+    ),
+    (
         lambda: lif_network_state(2, [GIVEN]),
         "lif_network_state: `currents` must be given for a first layer without weights, got None. "
         "Pass the inputs of lif_network.",
@@ -563,7 +572,6 @@ NOT_ARRAYS = {
     "lif_step: `current`": lambda value: lif_step(V, value, 0.5, 1.0),
     "lif_step: `decay`": lambda value: lif_step(V, V, value, 1.0),
     "lif_network: `inputs`": lambda value: net(x=value),
-    "lif_network: `readout.weights`": lambda value: net(readout=READOUT._replace(weights=value)),
     "network.apply: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(
         PARAMS, None, value
     ),

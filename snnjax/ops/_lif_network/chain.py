@@ -199,6 +199,7 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, run: LayerRun) ->
         gather(rows_of(x), ids).reshape(*x.shape[:-1], capacity),
         jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
         jnp.sum(run.listed, axis=-1, dtype=jnp.int32),
+        cast(Any, None),  # see `run_network`
         x.shape[-1],
     )
 

@@ -82,18 +82,18 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
         )
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
-    argument = f"{name}.weights"
-    if layer.weights is None and name != "readout":
+    argument, weights = f"{name}.weights", layer.weights
+    if weights is None:
         fail(f"{_OP}: `{argument}` must be an array behind the first layer, got None. Give it weights.")
-    if connection.convolution is not None and isinstance(layer.weights, Quantised):
+    if connection.convolution is not None and isinstance(weights, Quantised):
         hint = "Pass quantisation.dequantise(weights)"
         fail(f"{_OP}: `{argument}` must be floating-point in a convolution, got int8. {hint}.")
-    _check_array(argument, layer.weights, shape, axes, dtype)
-    width = connection.num_inputs(layer.weights.shape)
+    _check_array(argument, weights, shape, axes, dtype)
+    width = connection.num_inputs(weights.shape)
     if width != inputs:
         expected, hint = f"have {plural(inputs, 'input')}, like the layer", "Give it the shape of the inputs"
         fail(f"{_OP}: `{name}.connection` must {expected}, got {width}. {hint}.")
-    return connection.num_outputs(layer.weights.shape)
+    return connection.num_outputs(weights.shape)
 
 
 def _check_delays(name: str, layer: Any) -> None:

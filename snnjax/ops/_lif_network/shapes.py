@@ -1,6 +1,6 @@
 """The shapes of what `lif_network` yields."""
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,8 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
         if layer.capacity is None:
             return timed(width)
         slots, count = timed(layer.capacity), timed(dtype=jnp.int32)
-        return SparseSpikes(timed(layer.capacity, dtype=id_dtype(width)), slots, count, count, width)
+        ids, dropped = timed(layer.capacity, dtype=id_dtype(width)), cast(Any, None)  # see `run_network`
+        return SparseSpikes(ids, slots, count, count, dropped, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)

@@ -55,7 +55,7 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
     """`tree`, which has the structure of `operands`, without the leaves that have no cotangent."""
     inputs = tree.inputs
     if isinstance(operands.inputs, SparseSpikes):
-        inputs = dataclasses.replace(inputs, ids=None, num_spikes=None, num_listed=None)
+        inputs = dataclasses.replace(inputs, ids=None)
     elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
         inputs = None
     constants = tuple(layer._replace(second_threshold=None) for layer in tree.constants)
