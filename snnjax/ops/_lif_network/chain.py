@@ -36,6 +36,7 @@ from snnjax.ops._lif_network.records import (
     Results,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
+from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
@@ -83,7 +84,7 @@ def _run_layers(
 ) -> list[_LayerOverTime]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
     x, valid, layers = _dense_inputs(operands, switches), _valid(operands), []
-    each = zip(operands.linears, _neurons(operands, switches), operands.first, strict=True)
+    each = zip(operands.linears, _neurons(operands, switches, runs is not None), operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = _delayed(operands, linear, x, first, connection)
@@ -97,8 +98,8 @@ def _run_layers(
     return layers
 
 
-def _neurons(operands: Operands, switches: Switches) -> list[Neurons]:
-    return [Neurons(*layer) for layer in zip(operands.constants, switches.layers, strict=True)]
+def _neurons(operands: Operands, switches: Switches, replays: bool = False) -> list[Neurons]:
+    return [Neurons(*layer, replays) for layer in zip(operands.constants, switches.layers, strict=True)]
 
 
 def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
@@ -112,7 +113,7 @@ def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
 
 
 def _record_of_layer(layer: _LayerOverTime, first: LayerState) -> LayerRecord:
-    (constants, switches), current, run, sent, _ = layer
+    (constants, switches, _), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
@@ -158,9 +159,9 @@ def _delayed(
     """The part of `x` that arrives at a layer, in the accumulation dtype, and the spikes then in transit to it."""
     if connection.max_delay is None:
         return x, None
-    given = (x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
-    arrived, left = arrivals(given, connection.max_delay)
-    return arrived, left.astype(first.pending.dtype)
+    given = DelayOperands(x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
+    results = arrivals(given, connection.max_delay)
+    return results.delayed, results.left.astype(first.pending.dtype)
 
 
 def _ends(operands: Operands, num_steps: int) -> Array | None:

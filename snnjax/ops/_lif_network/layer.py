@@ -38,6 +38,7 @@ class Neurons(NamedTuple):
 
     constants: LayerConstants
     switches: LayerSwitches
+    replays: bool = False  # whether the states are recorded ones, for reverse mode alone
 
     @property
     def convention(self) -> LIFConvention:
@@ -59,9 +60,13 @@ class Neurons(NamedTuple):
     def fire(self, state: Any, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
         distance = state.v - self.threshold(state)
-        if where is None:
-            return _fire(self.convention, distance)
-        return jnp.where(where, _fire(self.convention, distance), 0)
+        spikes = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
+        return spikes if where is None else jnp.where(where, spikes, 0)
+
+    def _fire(self, distance: Array) -> Array:
+        """Spikes with derivatives in both modes; a neuron whose membrane is not a number has none."""
+        known = ~jnp.isnan(distance)
+        return jnp.where(known, self.convention.fire(jnp.where(known, distance, 0)), 0)
 
     def listed(self, state: Any, valid: Array | None) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
@@ -95,16 +100,18 @@ class Neurons(NamedTuple):
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _fire(convention: LIFConvention, distance: Array) -> Array:
+def _replayed_fire(convention: LIFConvention, distance: Array) -> Array:
     """The spikes, which pass nothing back where nothing arrives: the slope of a NaN is one, and times 0 too."""
     return convention.fire(distance)
 
 
-def _fire_backward(convention: LIFConvention, distance: Array, g: Array) -> tuple[Array]:
+def _replayed_fire_backward(convention: LIFConvention, distance: Array, g: Array) -> tuple[Array]:
     return (jnp.where(g == 0, 0, jax.vjp(convention.fire, distance)[1](g)[0]),)
 
 
-_fire.defvjp(lambda convention, distance: (convention.fire(distance), distance), _fire_backward)
+_replayed_fire.defvjp(
+    lambda convention, distance: (convention.fire(distance), distance), _replayed_fire_backward
+)
 
 
 def rows_of(array: Array) -> Array:
@@ -150,7 +157,8 @@ def layer_step(
 
     States are carried in the accumulation dtype: in bfloat16 a small current would be rounded away.
     """
-    neurons, (inside, record), recurrent = Neurons(constants, switches), known, constants.recurrent
+    (inside, record), recurrent = known, constants.recurrent
+    neurons = Neurons(constants, switches, replays=record is not None)
     if recurrent is not None:
         if record is None:
             current = current + dense_product(state.spikes, recurrent)
