@@ -20,7 +20,7 @@ class FusedLayer(NamedTuple):
 
     connection: Connection
     delay: int | None
-    product: int
+    product: int | None  # None for neurons on given currents, which begin a chain
     norm: int | None
     neuron: int
     parts: tuple[int, ...]  # all of its nodes

@@ -24,7 +24,7 @@ from snnjax.ops._tables.select_spikes import (
     SurrogateNumbers,
 )
 from snnjax.ops.spike import spike
-from snnjax.sparse_spikes import SparseSpikes, gather, in_range, list_ids, scatter
+from snnjax.sparse_spikes import SparseSpikes, beyond, gather, in_range, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # The default second threshold lies below the threshold by this share of its distance from rest.
@@ -103,7 +103,8 @@ def select_spikes(
     axes = v.shape[:-1]
     ids, values = _constant(lists.ids).reshape(*axes, capacity), lists.values.reshape(*axes, capacity)
     num_spikes, num_listed = (_constant(each).reshape(axes) for each in (lists.num_spikes, lists.num_listed))
-    return SparseSpikes(ids, values, num_spikes, num_listed, v.shape[-1])
+    counts = num_spikes, num_listed, beyond(num_spikes, capacity)
+    return SparseSpikes(ids, values, *counts, v.shape[-1])
 
 
 def _constant(numbers: Array) -> Array:

@@ -57,7 +57,7 @@ def all_of(geometry: Convolution, implementation: str) -> Any:
         count = jnp.zeros(ids.shape[:-1], jnp.int32)
 
         def of_lists(values: Any, weights: Any) -> Any:
-            return conv(SparseSpikes(ids, values, count, count, c.num_inputs), weights)
+            return conv(SparseSpikes(ids, values, count, count, 0 * count, c.num_inputs), weights)
 
         lists, lists_back = jax.vjp(of_lists, values, weights)
         dense, dense_back = jax.vjp(conv, rows, weights)
@@ -150,7 +150,9 @@ def valid_call() -> Call:
         "groups": c.groups,
     }
     conv = functools.partial(spike_conv, **options, implementation="cpu")
-    return calls_of(with_gradient(conv), SparseSpikes(ids, values, count, count, c.num_inputs), weights)[0]
+    return calls_of(
+        with_gradient(conv), SparseSpikes(ids, values, count, count, 0 * count, c.num_inputs), weights
+    )[0]
 
 
 @pytest.mark.parametrize("number", [0, -1, 5, 2**31 - 1, 2**31, 2**62, 2**63 - 1, -(2**63)])

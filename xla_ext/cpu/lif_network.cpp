@@ -61,6 +61,8 @@ const Operand& stored(const schema::Weights<Operand>& weights) {
   return weights.values ? weights.values : weights.array;
 }
 
+bool takesCurrents(const lif_network::Operands<Operand>& arrays) { return !stored(arrays.linears[0].weights); }
+
 }  // namespace
 
 NetworkFields::NetworkFields(const Attributes& attributes) {
@@ -102,25 +104,43 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const lif_network::
       sizes.weights.push_back({sizes.reaching.back(), sizes.neurons.back()});
     }
   };
-  for (std::size_t l = 0; l < fields.layers(); ++l) {
+  if (takesCurrents(arrays)) {
+    sizes.reaching.push_back(0);
+    sizes.neurons.push_back(sizes.inputs);
+    sizes.weights.push_back({0, sizes.inputs});
+  }
+  for (std::size_t l = sizes.neurons.size(); l < fields.layers(); ++l) {
     add(fields.connections[l], stored(arrays.linears[l].weights), sizes.inputsOf(l));
   }
   if (arrays.readout.decay) {
     add(fields.connections.back(), stored(arrays.readout.linear.weights), sizes.neurons.back());
-  } else {
-    sizes.neurons.push_back(sizes.neurons.back());
-    sizes.weights.push_back({-1, -1});
   }
   return sizes;
 }
 
 Network::Network(const NetworkFields& fields, const lif_network::Operands<Operand>& arrays)
-    : fields_(fields), arrays_(arrays), sizes_(NetworkSizes::read(fields_, arrays)) {
+    : fields_(fields),
+      arrays_(arrays),
+      sizes_(NetworkSizes::read(fields_, arrays)),
+      has_currents_(takesCurrents(arrays)) {
   const schema::Weights<Operand>& first = arrays.linears[0].weights;
-  type_ = first.values ? first.scale.type() : first.array.type();
+  type_ = has_currents_ ? arrays.inputs.array.type() : first.values ? first.scale.type() : first.array.type();
   if (type_ != ffi::F32 && type_ != ffi::BF16)
     refuse("linears.weights", "have a dtype of weights", "type " + std::to_string(static_cast<int>(type_)));
+  checkWeights();
   checkConnections();
+}
+
+// The table lets weights be absent.
+void Network::checkWeights() const {
+  for (std::size_t l = 1; l < size(); ++l) {
+    if (!stored(arrays_.linears[l].weights)) refuse("linears.weights", "be given behind the first layer", "nothing");
+  }
+  if (hasReadout() && !stored(arrays_.readout.linear.weights)) refuse("readout.linear.weights", "be given", "nothing");
+  const ConnectionShape& first = fields_.connections[0];
+  if (has_currents_ && (first.pooling || first.convolution || first.delay_rows > 0)) {
+    refuse("connections", "be absent in front of given currents", "a connection");
+  }
 }
 
 void Network::checkConnections() const {
@@ -213,6 +233,7 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
   // A leaky integrator is a neuron that never reaches threshold.
   return {
       .weights = weightsOf(linear.weights, sizes_.reaching[index]),
+      .has_currents = has_currents_ && index == 0,
       .recurrent = weightsOf(constants.recurrent, neurons),
       .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,

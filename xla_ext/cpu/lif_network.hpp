@@ -30,8 +30,7 @@ struct NetworkFields {
   std::vector<std::shared_ptr<const Windows>> poolings;  // by connection; may be absent
 };
 
-// The lengths of its arrays' axes; those of the read-out stand behind those of the layers. Without one, its outputs are
-// the neurons of the last layer.
+// The lengths of its arrays' axes; those of the read-out stand behind those of the layers.
 struct NetworkSizes {
   Index steps, batch, inputs;
   Index width;                  // of the array of inputs: their number, or the slots of their lists
@@ -41,7 +40,6 @@ struct NetworkSizes {
 
   static NetworkSizes read(const NetworkFields& fields, const lif_network::Operands<Operand>& arrays);
 
-  Index outputs() const { return neurons.back(); }
   Index inputsOf(std::size_t layer) const { return layer == 0 ? inputs : neurons[layer - 1]; }
 };
 
@@ -73,6 +71,8 @@ class Network {
   bool hasReadout() const { return static_cast<bool>(arrays_.readout.decay); }
   bool isRecurrent(std::size_t layer) const { return arrays_.has(schema::Switch::kConstantsRecurrent, layer); }
   bool hasInt8() const;
+  // Whether the inputs are the currents of the first layer, which has no weights.
+  bool hasCurrents() const { return has_currents_; }
 
   // Throws unless the arrays of a root are those that the table asks for.
   template <typename Root, typename Item>
@@ -90,6 +90,13 @@ class Network {
     };
     schema::check(root, size(), has, visit, refuse);
   }
+  // Throws if spikes of the inputs are recorded that are no spikes.
+  template <typename Item>
+  void checkBits(const lif_network::Record<Item>& record) const {
+    if (record.input_bits && (has_currents_ || arrays_.inputs.ids)) {
+      refuse("record.input_bits", "be left out", "an array");
+    }
+  }
   // The same for the results of the backward pass: cotangents have the shapes of their operands, but those of constants
   // one number a neuron.
   void checkCotangents(const lif_network::BackwardResults<Result>& to, const Results& from) const;
@@ -99,6 +106,7 @@ class Network {
   Layer readout(Index group) const;
   std::vector<std::int32_t> ends(Index group) const;
   std::unique_ptr<RowSource> source(Index group) const;
+  Numbers currents(Index group) const { return has_currents_ ? arrays_.inputs.array.numbers(group) : Numbers(); }
   const lif_network::LayerState<Operand>& first(std::size_t layer) const { return arrays_.first[layer]; }
   UnderWay pending(std::size_t layer, Index group) const { return underWay(first(layer), group); }
   Numbers firstReadout(Index group) const { return arrays_.first_readout.numbers(group); }
@@ -118,6 +126,7 @@ class Network {
     }
     return shape;
   }
+  void checkWeights() const;
   void checkConnections() const;
   Layer layerOf(const lif_network::Linear<Operand>& linear, const lif_network::LayerConstants<Operand>& constants,
                 std::size_t index, Index group) const;
@@ -126,6 +135,7 @@ class Network {
   const NetworkFields& fields_;
   const lif_network::Operands<Operand>& arrays_;
   NetworkSizes sizes_;
+  bool has_currents_;
   ffi::DataType type_;                                   // of the op
   std::vector<std::shared_ptr<const Windows>> poolings;  // by connection; may be absent
 };

@@ -25,7 +25,9 @@ void checkTogether(const Network& network, const Arguments& arguments, const Cot
          "be given for all neurons or for those listed", "both or none");
     // The second states cannot be recomputed without the currents that reach them.
     const bool needs_current = fields.needs_w && arguments.operands.constants[l].second_state.w_gain;
-    need(!needs_current || record.current, "record.layers.current", "be given with second states", "nothing");
+    const bool is_given = l == 0 && network.hasCurrents() && !network.isRecurrent(l);
+    need(!needs_current || is_given || record.current, "record.layers.current", "be given with second states",
+         "nothing");
     need(!arguments.g.spikes[l] || fields.capacity < 0 || arguments.results.spikes[l], "results.spikes.ids",
          "be given with cotangents of lists", "nothing");
     const Index neurons = network.sizes().neurons[l];
@@ -73,7 +75,7 @@ class BackwardPass {
       list(l, l == 0 ? inputs : sources_[l - 1]);
       runLayer(l);
     }
-    if (inputCotangents()) writeInputs();
+    if (inputCotangents() && !network_.hasCurrents()) writeInputs();
   }
 
  private:
@@ -92,6 +94,10 @@ class BackwardPass {
     const Index rows = extent_.rows(), batch = extent_.batch;
     const RowSource* source = &spiking;
     reaching_ = {};
+    if (layer.has_currents) {
+      reaching_.lists = std::make_unique<const SpikeLists>(spiking, 0, 0, batch, nullptr, threads_);
+      return;
+    }
     const auto listOf = [&](const RowSource& from, Index width, const std::int32_t* ends) {
       return std::make_unique<const SpikeLists>(from, rows, width, batch, ends, threads_);
     };
@@ -125,6 +131,7 @@ class BackwardPass {
   // Whether anything needs the cotangents of what was sent to a layer, or of what arrived there.
   bool sendsDown(std::size_t l) const {
     if (l == network_.size()) return true;
+    if (layers_[l].has_currents) return false;
     if (l > 0 || inputCotangents() || pendingRows(to_.first[l]) > 0) return true;
     return to_.linears[l].delays && !isSplit(l);
   }
@@ -231,6 +238,7 @@ class BackwardPass {
         .layer = layers_[l],
         .inputs = *reaching_.lists,
         .split = isSplit(l) ? layers_[l].delays.get() : nullptr,
+        .currents = layers_[l].has_currents && !layers_[l].isRecurrent() ? network_.currents(group_) : Numbers(),
         .extent = extent_,
         .first_v = first.v.numbers(group_),
         .first_w = first.w.numbers(group_),
@@ -248,6 +256,7 @@ class BackwardPass {
         .g_last_v = g.last[l].v.numbers(group_),
         .g_last_w = g.last[l].w.numbers(group_),
         .g_last_spikes = g.last[l].spikes.numbers(group_),
+        .g_currents = layers_[l].has_currents ? to_.inputs.array.numbers(group_) : WritableNumbers(),
         .g_weights = to.weights.array.numbers(group_),
         .g_recurrent = to_constants.recurrent.array.numbers(group_),
         .g_bias = to.bias.numbers(group_),
@@ -268,17 +277,14 @@ class BackwardPass {
     const auto couplings = couplingsOf(to_constants.second_state);
     for (std::size_t i = 0; i < kNumCouplings; ++i) giveConstant(summedOf(static_cast<Coupling>(i)), couplings[i]);
     runBackward(pass, threads_);
-    sendDown(l, std::move(pass.g_v));
+    if (!layers_[l].has_currents) sendDown(l, std::move(pass.g_v));
   }
 
-  // The cotangents that reach a layer's spikes past the layer above: of the output, and of recorded spikes.
-  std::vector<Numbers> furtherCotangents(std::size_t l) {
-    std::vector<Numbers> all;
-    if (l + 1 == network_.size() && !network_.hasReadout()) all.push_back(from_.g.output.numbers(group_));
+  // The cotangents that reach a layer's spikes past the layer above, of recorded spikes; absent without any.
+  Numbers furtherCotangents(std::size_t l) {
     const Operand& g_spikes = from_.g.spikes[l];
-    if (!g_spikes) return all;
-    all.push_back(network_.fields().of_layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_));
-    return all;
+    if (!g_spikes) return {};
+    return network_.fields().of_layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_);
   }
 
   // The cotangents of recorded lists, dense.
@@ -387,6 +393,7 @@ void refuseLeftOnTiles(const Network& network, const Arguments& arguments, Index
 void lifNetworkBackward(Call<Arguments, Cotangents, NetworkFields>& call) {
   const Network network(call.numbers, call.from.operands);
   network.check(call.from, call.operands);
+  network.checkBits(call.from.record);
   network.checkCotangents(call.to, call.results);
   checkTogether(network, call.from, call.to);
   needSameGroups(call.operands, call.results);

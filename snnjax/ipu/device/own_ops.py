@@ -73,7 +73,9 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     """The forward and the backward pass decide alike, because one reads what the other records."""
     is_backward = target.endswith("_backward")
     operands, switches = (shapes.operands, static[0]) if is_backward else (shapes, static)
-    dtype = operands.linears[0].weights.dtype.name
+    if operands.has_currents:
+        return "given currents"
+    dtype = operands.dtype.name
     if dtype not in _DTYPES:
         return f"{dtype} weights"
     connections = (*(layer.connection for layer in switches.layers), switches.readout)
@@ -84,7 +86,11 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
             return wrong
     if any(layer.rounds_record for layer in switches.layers) and (is_backward or switches.keeps_record):
         return "membranes recorded in bfloat16"
-    if any(layer.records_spikes for layer in switches.layers) and (is_backward or switches.keeps_record):
+    *hidden, last = switches.layers
+    if operands.readout is None and last.capacity is not None:
+        return "lists as output"
+    records = any(own.records_spikes for own in (hidden if operands.readout is None else switches.layers))
+    if records and (is_backward or switches.keeps_record):
         return "recorded spikes in a gradient"
     return _of_widths(operands)
 

@@ -101,7 +101,7 @@ def _as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
     if isinstance(inputs, SparseSpikes):
         num_inputs = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape[1:])
         ids, values = as_kernel_ids(inputs.ids, num_inputs), inputs.values.astype(operands.dtype)
-        inputs = dataclasses.replace(inputs, ids=ids, values=values, num_spikes=None, num_listed=None)
+        inputs = dataclasses.replace(inputs, ids=ids, values=values)
     elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
         inputs = inputs.astype(operands.dtype)
     linears = tuple(linear._replace(weights=_flat(linear.weights)) for linear in operands.linears)
@@ -110,7 +110,7 @@ def _as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
 
 def _flat(weights: Any) -> Any:
     """Weights, including those of a convolution, as rows of outputs."""
-    if isinstance(weights, Quantised):
+    if weights is None or isinstance(weights, Quantised):
         return weights
     groups, *taps, outputs = weights.shape
     return weights.reshape(groups, math.prod(taps), outputs)

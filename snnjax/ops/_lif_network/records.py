@@ -40,9 +40,12 @@ class SecondState(NamedTuple):
 class Linear(NamedTuple):
     """What turns the incoming spikes of a layer into its current."""
 
-    # An array or `Quantised`, or the weights of a convolution
+    # An array or `Quantised`, or the weights of a convolution; None for a first layer whose inputs are its currents
     weights: Annotated[
-        Any, arrays("floats", "weight_rows", "weight_columns", gradient="wanted", form="weights")
+        Any,
+        arrays(
+            "floats", "weight_rows", "weight_columns", given="optional", gradient="wanted", form="weights"
+        ),
     ]
     bias: Annotated[Any, arrays("floats", "neurons", given="optional", gradient="wanted")]
     # In steps, in the accumulation dtype; None without a `max_delay`
@@ -105,13 +108,19 @@ class Operands(NamedTuple):
     @property
     def dtype(self) -> Any:
         """The dtype of the op: of weights, spikes and output."""
-        return self.linears[0].weights.dtype
+        return self.inputs.dtype if self.has_currents else self.linears[0].weights.dtype
+
+    @property
+    def has_currents(self) -> bool:
+        """Whether the inputs are the currents of the first layer."""
+        return self.linears[0].weights is None
 
 
 class Results(NamedTuple):
     """The results of the target."""
 
-    output: Annotated[Any, arrays("floats", "steps", "batch", "neurons")]
+    # None without a read-out: the spikes of the last layer stand for it
+    output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="with readout")]
     counts: tuple[Annotated[Any, arrays("sums", "batch", "neurons")], ...]  # of true spikes
     dropped: tuple[Annotated[Any, _COUNTS], ...]
     # An array or `SparseSpikes` of each layer; None unless recorded
@@ -138,9 +147,9 @@ class LayerRecord(NamedTuple):
 class Record(NamedTuple):
     """What the backward pass needs from the forward pass; dense inputs are recorded as bits, read by a kernel."""
 
-    # The inputs that are not 0, and whether all are 0 or 1; None for lists
-    input_bits: Annotated[Any, arrays("bits", "steps", "batch", "input_bytes", given="without inputs.ids")]
-    input_is_binary: Annotated[Any, arrays("flags", "steps", "batch", given="without inputs.ids")]
+    # The inputs that are not 0, and whether all are 0 or 1; None for lists and for currents
+    input_bits: Annotated[Any, arrays("bits", "steps", "batch", "input_bytes", given="optional")]
+    input_is_binary: Annotated[Any, arrays("flags", "steps", "batch", given="with record.input_bits")]
     layers: tuple[LayerRecord, ...]
 
 
@@ -163,7 +172,7 @@ class Kept(NamedTuple):
 class Cotangents(NamedTuple):
     """The cotangents of the results; of `SparseSpikes` those of their values."""
 
-    output: Annotated[Any, arrays("floats", "steps", "batch", "neurons")]
+    output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="with readout")]
     counts: tuple[Annotated[Any, arrays("sums", "batch", "neurons", given="optional")], ...]
     spikes: tuple[Annotated[Any, arrays("floats", "steps", "batch", "slots", given="optional")], ...]
     last: tuple[LayerState, ...]

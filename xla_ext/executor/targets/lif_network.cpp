@@ -26,7 +26,7 @@ class Results {
 
   void run() {
     const std::size_t last = plan_.layers.size() - 1;
-    give(results_.output, operands_.has_readout ? membranes(last) : trueSpikes(last));
+    if (results_.output) give(results_.output, membranes(last));
     for (std::size_t l = 0; l < num_lif_; ++l) give(results_.counts[l], inBatch(l, network_.tensors.layers[l].counts));
     for (std::size_t l = 0; l < num_lif_; ++l) giveDropped(l);
     for (std::size_t l = 0; l < num_lif_; ++l) giveSpikes(l);

@@ -68,16 +68,16 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
   network.inputs = network.has_lists ? from.inputs.values.value() : from.inputs.array.value();
   network.lengths = from.lengths;
   const lif_network::Linear<Value>& last = from.readout.linear;
-  bool is_known = !last.weights.values && !last.delays;
+  bool is_known = !last.delays && (last.weights.array || !network.has_readout);
   for (std::size_t l = 0; l < numbers.size(); ++l) {
     const lif_network::Linear<Value>& linear = from.linears[l];
-    is_known = is_known && !linear.weights.values && !linear.delays && !from.constants[l].recurrent.values;
+    is_known = is_known && linear.weights.array && !linear.delays && !from.constants[l].recurrent.values;
     if (!is_known) break;
     network.fields.push_back(
         fieldsOf(instruction, numbers[l], from.constants[l], record.layers[l].current.has_value()));
     network.layers.push_back(layerOf(from, l));
   }
-  if (!is_known) refuseCall(instruction, "operands", "be without delays and int8 weights", "some");
+  if (!is_known) refuseCall(instruction, "operands", "be weights of floats without delays", "others");
   if (!network.has_readout) return network;
   LayerOperands& readout = network.layers.emplace_back();
   readout.weights = last.weights.array.value();
@@ -287,7 +287,10 @@ ForwardCall::ForwardCall(const Instruction& instruction_)
 
 bool ForwardCall::keepsRecord() const {
   if (results.has(schema::Switch::kRecord, 0)) return true;
-  return std::ranges::any_of(results.results.spikes, [](const auto& own) { return own.array || own.ids; });
+  const auto& spikes = results.results.spikes;
+  const std::size_t hidden = operands.readout.decay ? spikes.size() : spikes.size() - 1;  // an output is no record
+  return spikes.back().ids || std::any_of(spikes.begin(), spikes.begin() + static_cast<std::ptrdiff_t>(hidden),
+                                          [](const auto& own) { return own.array || own.ids; });
 }
 
 NetworkOperands ForwardCall::network() const {

@@ -16,7 +16,6 @@ NetworkCheck::NetworkCheck(const OperationCheck& op, const NetworkOperands& oper
     op.need(weights[1] > 0, "have neurons in each layer");
   }
   op.need(operands_.has_lists || widths_[0] == inputs_[2], "have weights for its inputs");
-  if (!operands_.has_readout) widths_.push_back(widths_.back());
 }
 
 std::size_t NetworkCheck::lengthOf(Axis axis, std::size_t l) const {
