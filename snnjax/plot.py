@@ -129,14 +129,13 @@ def overview(output: Any, lengths: Any = None) -> Any:
     if batch == 0:
         fail("plot.overview: `output` must hold at least one sequence, got none. Run the network on a batch.")
     lengths = np.full(batch, steps, np.int32) if lengths is None else np.asarray(lengths)
-    activity, dropped = ([*_by_layer(counts).values()] for counts in (output.activity, output.dropped))
-    shares = {"activity": mean_activity(activity)}
-    shares |= {"dropped spikes": dropped_share(dropped, activity, jax.numpy.asarray(lengths))}
-    shares |= {"silent neurons": silent_layers(activity)}
+    dropped = dropped_share(output.dropped, output.activity, jax.numpy.asarray(lengths))
+    shares = {"activity": mean_activity(output.activity), "dropped spikes": dropped}
+    shares |= {"silent neurons": silent_layers(output.activity)}
     shares = {title: np.asarray(share) for title, share in shares.items()}
-    silent = shares["silent neurons"]
+    silent, layers = shares["silent neurons"], _by_layer(output.activity)
     colours = [RED if share >= _MOSTLY else _colour(layer) for layer, share in enumerate(silent)]
-    spans = np.stack([np.quantile(np.asarray(rates).mean(axis=0), (0.1, 0.9)) for rates in activity])
+    spans = np.stack([np.quantile(np.asarray(rates).mean(axis=0), (0.1, 0.9)) for rates in layers.values()])
     figure, axes = _subplots(1, 3, (8.6, 1.3 + 0.45 * len(silent)), sharey=True)
     for ax, (title, share) in zip(axes, shares.items(), strict=True):
         ends = np.maximum(share, spans[:, 1]) if title == "activity" else share
@@ -147,7 +146,7 @@ def overview(output: Any, lengths: Any = None) -> Any:
         ax.set_xlim(0, max(1.5 * 100 * ends.max(), 1.0))
         _tidy(ax)
     axes[0].hlines(range(len(spans)), *(100 * spans.T), color=_GREY, linewidth=1.5)
-    names = [f"{name}\n{rates.shape[1]} neurons" for name, rates in _by_layer(output.activity).items()]
+    names = [f"{name}\n{rates.shape[1]} neurons" for name, rates in layers.items()]
     axes[0].set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
     for ax, of in zip(axes, ("neurons per step", "spikes", "neurons"), strict=True):
         ax.set_xlabel(f"% of {of}")

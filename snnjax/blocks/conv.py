@@ -7,7 +7,6 @@ from typing import Any
 from jaxtyping import Array
 
 from snnjax._check import check_integer, check_switches, fail
-from snnjax._quantised import Quantised, dequantise
 from snnjax._types import upcast
 from snnjax.blocks.block import Shape, Signal, flat, shaped
 from snnjax.blocks.linear import Linear, Product
@@ -50,10 +49,6 @@ class Convolve(Linear):
     def weights_shape(self, shape: Shape) -> Shape:
         """``[*kernel, channels / groups, channels]``."""
         return self.geometry(shape).weights_shape
-
-    def used(self, weights: Any) -> Any:
-        """Weights of 8 bits are dequantised: they are few, and every pixel meets them."""
-        return dequantise(weights) if isinstance(weights, Quantised) else weights
 
     def product(self, weights: Any, x: Signal, shape: Shape, implementation: str | None) -> Array:
         """The convolution, as in `snnjax.spike_conv`."""

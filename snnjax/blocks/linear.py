@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import fail
-from snnjax._quantised import Quantised, scaled
+from snnjax._quantised import Quantised, dequantise, scaled
 from snnjax._types import upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
 from snnjax.neurons._drive import EXPECTED_RATE
@@ -58,8 +58,8 @@ class Linear(Block):
         return math.prod(self.weights_shape(shape)[:-1])
 
     def used(self, weights: Any) -> Any:
-        """The weights as they are multiplied."""
-        return weights
+        """The weights as they are multiplied: those of 8 bits are dequantised."""
+        return dequantise(weights) if isinstance(weights, Quantised) else weights
 
     def product(self, weights: Any, x: Signal, shape: Shape, implementation: str | None) -> Array:
         """``weights spikes``, ``[time, batch, *out_shape]`` in the accumulation dtype, which `x` has."""

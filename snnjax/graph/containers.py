@@ -144,7 +144,7 @@ class Parallel(Container):
 
     kind = "parallel"
     branches: tuple[tuple[str, Any], ...]
-    how: str
+    join: Block
 
     def expand(self, graph: Graph, *sources: str) -> str:
         """Every branch receives the same signal; None passes it on."""
@@ -152,7 +152,7 @@ class Parallel(Container):
             sources[0] if item is None else graph.add(item, *sources, name=name)
             for name, item in self.branches
         ]
-        return graph.add(join_block(self.how), *ends, name="join")
+        return graph.add(self.join, *ends, name="join")
 
 
 @dataclass(frozen=True)
@@ -213,12 +213,12 @@ def sequential(*items: Any, name: str | None = None, source: str | None = None) 
 
 
 def parallel(
-    *, join: str = "concatenate", name: str | None = None, source: str | None = None, **branches: Any
+    *, join: str | Block = "concatenate", name: str | None = None, source: str | None = None, **branches: Any
 ) -> Parallel:
     """Run branches on the same signal and join their results.
 
     Args:
-        join: how, as in `blocks.join`: "concatenate", "add", "multiply" or "either".
+        join: how, as in `blocks.join`: "concatenate", "add", "multiply" or "either"; or a block that receives them.
         name: names the container in a network.
         source: the name of the block or input that it receives; None for the one before it.
         branches: blocks or lists of blocks by name; None passes the signal on.
@@ -236,19 +236,24 @@ def parallel(
         fail(
             f"parallel: `branches` must be at least two, got {len(branches)}. Name them, as in a=[...], b=[...]."
         )
-    join_block(join)
-    return Parallel(tuple(branches.items()), join, name=name, source=source)
+    return Parallel(tuple(branches.items()), _as_join(join), name=name, source=source)
 
 
 def residual(
-    body: Any, shortcut: Any = None, join: str = "add", *, name: str | None = None, source: str | None = None
+    body: Any,
+    shortcut: Any = None,
+    join: str | Block = "add",
+    *,
+    name: str | None = None,
+    source: str | None = None,
 ) -> Residual:
     """Add the signal that blocks receive to their result.
 
     Args:
         body: a block or a list of blocks.
         shortcut: what the signal passes on its way, such as a convolution of the strides and channels of the body.
-        join: "add" (an id that stands twice counts twice), "either", "multiply" or "concatenate".
+        join: "add" (an id that stands twice counts twice), "either", "multiply" or "concatenate"; or a block that
+            receives both.
         name: names the container in a network.
         source: the name of the block or input that it receives; None for the one before it.
 
@@ -261,9 +266,8 @@ def residual(
     Reference:
         Fang et al. 2021, arXiv:2102.04159 (spike-element-wise residual networks, with the joins).
     """
-    join_block(join)
     body = body if isinstance(body, list | tuple) else [body]
-    return Residual((("body", body), ("shortcut", shortcut)), join, name=name, source=source)
+    return Residual((("body", body), ("shortcut", shortcut)), _as_join(join), name=name, source=source)
 
 
 def layer(
@@ -363,6 +367,10 @@ def spiking_readout(
     connection = _as_connection("spiking_readout", connection)
     own = spiking_of("spiking_readout", neuron, recurrent=recurrent)
     return Layer(connection, None, own, None, name=name, source=source)
+
+
+def _as_join(join: Any) -> Block:
+    return join if isinstance(join, Block) else join_block(join)
 
 
 def _as_connection(op: str, connection: Any) -> Any:

@@ -10,7 +10,20 @@ from snnjax.graph.network import Network, Params, Stats
 
 
 def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Params, Stats]:
-    """The network without the norms directly behind a connection that nobody else reads, equal up to rounding."""
+    """The network without the norms directly behind a connection that nobody else reads, equal up to rounding.
+
+    `Network.apply` computes it so by itself in evaluation; a folded network is for exchange, and for networks that
+    are stored.
+
+    Example:
+        >>> import jax, snnjax
+        >>> from snnjax import blocks
+        >>> net = snnjax.network(20, [snnjax.layer(8, norm=blocks.batch_norm())], snnjax.leaky_readout(3))
+        >>> params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(0))
+        >>> net, params, stats = snnjax.fold(net, params, stats)
+        >>> [node.name for node in net.nodes], stats
+        (['layer_0/connection', 'layer_0/neuron', 'readout/connection', 'readout/neuron'], {})
+    """
     readers = [source for node in network.nodes for source in node.sources] + [
         node for _, node in network.outputs
     ]

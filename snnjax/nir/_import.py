@@ -92,19 +92,17 @@ class _Builder:
 
     def take(self, place: Place) -> None:
         """Add a node of the graph."""
-        step, takers = (
-            place.step,
-            {
-                "Output": self._output,
-                "Scale": self._scale,
-                "Flatten": self._flatten,
-                "SumPool2d": self._pool,
-                "AvgPool2d": self._pool,
-                "Delay": self._delay,
-                **dict.fromkeys(WEIGHTS, self._weights),
-                **dict.fromkeys(NEURONS, self._neurons),
-            },
-        )
+        step = place.step
+        takers = {
+            "Output": self._output,
+            "Scale": self._scale,
+            "Flatten": self._flatten,
+            "SumPool2d": self._pool,
+            "AvgPool2d": self._pool,
+            "Delay": self._delay,
+            **dict.fromkeys(WEIGHTS, self._weights),
+            **dict.fromkeys(NEURONS, self._neurons),
+        }
         if step.kind == "Input":
             name, shape = self._name(step), _input_shape(place, self.kinds)
             self.inputs[name] = shape
@@ -160,10 +158,7 @@ class _Builder:
         return self.sums[place.sources]
 
     def _hosts(self, name: str, *values: np.ndarray | None) -> list[str] | None:
-        """The connections that can take factors and constants in place of a signal; None if there are none.
-
-        Nor are there if others receive their signals too.
-        """
+        """The connections that can take factors and constants in place of a signal, and that nobody else receives."""
         if name not in self.alone:
             return None
         node = self.nodes[name]
@@ -269,6 +264,7 @@ def _spiking(step: Step, cell: Cell, feedback: tuple[Block, ...], layout: Layout
     try:
         options: Any = {"capacity": capacity, "second_threshold": second, "per_channel": by_channel}
         block = spiking(cell.neuron, recurrent=feedback, **options)
+        hash(block)  # as networks do
     except (TypeError, ValueError) as error:
         refuse_metadata(step.name, error)
     if by_channel:

@@ -207,7 +207,7 @@ def identity_of(name: str, layout: Layout) -> Weights:
         block = (conv1d if len(shape) == 2 else conv2d)(shape[-1], 1, groups=shape[-1])
         weights: Any = np.ones(block.weights_shape(shape))
         return Weights(block, LinearParams(weights, None), layout)
-    count = shape[0]
+    count = math.prod(shape)
     if count > _MAX_IDENTITY:
         expected = f"have weights before {name}, or at most {_MAX_IDENTITY} neurons"
         fail(f"from_nir: `graph` must {expected}, got {count}. {hint}.")

@@ -70,14 +70,15 @@ class _Fields(NamedTuple):
         return np.minimum(leak, 1.0)
 
     def raw(self, leak: np.ndarray, field: str, key: str) -> np.ndarray:
-        """The raw decays, from the metadata if they still agree with the node."""
+        """The raw decays, from the metadata if they still agree with the node; one if it is shared by the neurons."""
+        is_shared = not self.argument("per_neuron", True)
         kept = array_of(self.step.node, key)
         if kept is not None and kept.ndim == 1 and kept.size in (1, self.layout.shape[-1], leak.size):
             full = np.resize(kept, leak.shape)
             tau = tau_of(leak_of_raw(full), self.reading.dt, self.reading.method)
             if np.allclose(tau, self.get(field), rtol=_TAU_TOLERANCE, atol=0):
-                return kept.reshape(()) if kept.size == 1 and not self.argument("per_neuron", True) else kept
-        return raw_of_leak(leak)
+                return kept.reshape(()) if kept.size == 1 and is_shared else kept
+        return raw_of_leak(leak[0] if is_shared and (leak == leak[0]).all() else leak)
 
     def argument(self, name: str, default: Any = None) -> Any:
         """An argument of the function that made the neuron."""
@@ -93,7 +94,9 @@ class _Fields(NamedTuple):
         try:
             if "surrogate" in given:
                 given["surrogate"] = surrogates.Surrogate(**given["surrogate"])
-            return make(**{**fixed.pop("usual", {}), **given, **fixed})
+            made = make(**{**fixed.pop("usual", {}), **given, **fixed})
+            hash(made)  # as networks do
+            return made
         except (TypeError, ValueError) as error:
             refuse_metadata(self.step.name, error)
 
@@ -146,7 +149,8 @@ def _leaky(fields: _Fields, threshold: np.ndarray | None) -> Cell:
         else:
             resets = _resets(fields, "none")
         usual["threshold"] = _mean(threshold)
-        neuron = fields.switches(neurons.lif, normalize=normalize, usual=usual, **resets)
+        switches = {"normalize": normalize, "per_neuron": raw.ndim > 0}
+        neuron = fields.switches(neurons.lif, usual=usual, **switches, **resets)
         params = neurons.LIFParams(_array(raw), _array(threshold))
     # Relative to the reset, the membrane leaks towards v_leak as if driven by a constant current.
     offset = (fields.get("v_leak") - base) * (1 if normalize else leak)
@@ -176,8 +180,10 @@ def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
             "v_leak is v_reset, or 0 without reset."
         )
     usual["threshold"] = _mean(threshold)
-    gains = {"normalize": normalize, "normalize_synapse": normalize_synapse}
-    neuron = fields.switches(neurons.current_lif, usual=usual, **gains, **resets)
+    if raw.ndim != raw_synapse.ndim:  # constants of one kind belong to the same neurons
+        raw, raw_synapse = (np.resize(each, leak.shape) for each in (raw, raw_synapse))
+    switches = {"normalize": normalize, "normalize_synapse": normalize_synapse, "per_neuron": raw.ndim > 0}
+    neuron = fields.switches(neurons.current_lif, usual=usual, **switches, **resets)
     params = neurons.CurrentLIFParams(_array(raw), _array(raw_synapse), _array(threshold))
     factor = np.prod(scales, axis=0) if scales else None
     return Cell(neuron._replace(spikes=spiking), params, factor, None, fields.facts)

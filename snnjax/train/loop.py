@@ -1,6 +1,5 @@
 """The training loop: epochs, selection of the best one, checkpoints, stopping and resuming."""
 
-import functools
 import math
 import threading
 import time
@@ -134,8 +133,7 @@ def fit(
     places = _places(devices, config)
     folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
     stored = as_stored(config, settings or {})
-    stats = network.init_stats(jax.random.key(config.seed)) if stats is None else stats
-    start = begin(params, stats, make_optimiser(config, 1), config)
+    start = begin(network, params, stats, config)
     progress = read_progress(folder, network, stored, start, config) if resume and folder else start
     first = len(progress.metrics)
     source = train if callable(train) else lambda epoch: train
@@ -149,9 +147,7 @@ def fit(
                 state, trained = _train_epoch(step, progress, parts.get(epoch), config, stop, advance, places)
                 if trained is None:
                     break
-                progress = after_epoch(
-                    progress, state, trained, test(state.params, validation, stats=state.stats)
-                )
+                progress = after_epoch(progress, state, trained, test(state, validation))
                 if not _keep(network, progress, folder, stored, on_epoch):
                     break
     return _result(progress, config)
@@ -166,20 +162,19 @@ def _programs(
     decoder: str,
     places: "_Places",
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A function that trains on a batch, and one that evaluates parameters on data, each compiled once."""
+    """A function that trains on a batch, and one that evaluates a state on data, each compiled once."""
     train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
 
     def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:
         return train_step(state, batch, second_threshold, jax.random.wrap_key_data(key))
 
+    evaluation: Any = {"loss": loss, "batch_size": config.batch_size}
+    evaluation["step"] = make_evaluation_step(network, loss, decoder)
+
+    def test(state: TrainState, validation: Any) -> dict[str, Any]:
+        return evaluate(network, state.params, validation, stats=state.stats, **evaluation)
+
     options = compiler_options(places.first(params))
-    test = functools.partial(
-        evaluate,
-        network,
-        loss=loss,
-        batch_size=config.batch_size,
-        step=make_evaluation_step(network, loss, decoder),
-    )
     return jax.jit(step, donate_argnums=0, compiler_options=options), test
 
 

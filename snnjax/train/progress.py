@@ -16,7 +16,7 @@ from snnjax._write import remove_partial_files, write_atomically
 from snnjax.graph import Network
 from snnjax.graph.network import Params, Stats
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint
-from snnjax.train.config import TrainConfig
+from snnjax.train.config import TrainConfig, make_optimiser
 from snnjax.train.step import TrainState
 
 CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
@@ -37,10 +37,13 @@ class Progress(NamedTuple):
     metrics: list[dict[str, Any]]  # one per epoch
 
 
-def begin(params: Params, stats: Stats, optimiser: Any, config: TrainConfig) -> Progress:
+def begin(network: Network, params: Params, stats: Stats | None, config: TrainConfig) -> Progress:
     """The progress before the first epoch."""
-    key = jax.random.key_data(jax.random.key(config.seed))
-    return Progress(TrainState(params, optimiser.init(params), stats), key, params, stats, 0, [])
+    key = jax.random.key(config.seed)
+    stats = network.init_stats(key) if stats is None else stats
+    # The first state of the optimiser does not depend on the number of steps.
+    state = TrainState(params, make_optimiser(config, 1).init(params), stats)
+    return Progress(state, jax.random.key_data(key), params, stats, 0, [])
 
 
 def after_epoch(

@@ -104,11 +104,9 @@ def make_train_step(
             params = optax.apply_updates(state.params, updates)
         lengths = _lengths(batch)
         found = right_answers("fit", _first(network, output), batch.labels, batch.lengths, decoder)
-        totals = count(
-            network, state.params, output, batch, lengths, jnp.broadcast_to(error, lengths.shape), found
-        )
-        stats = None if state.stats is None else output.stats
-        return TrainState(cast(Params, params), optimiser_state, stats), totals
+        error = jnp.broadcast_to(error, lengths.shape)
+        totals = count(network, state.params, output, batch, lengths, error, found)
+        return TrainState(cast(Params, params), optimiser_state, state.stats and output.stats), totals
 
     return jax.jit(train_step, donate_argnums=0)
 

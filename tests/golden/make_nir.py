@@ -184,7 +184,7 @@ def make_spyx() -> None:
 def ours(
     name: str, neuron: Any, dt: float, method: str = "euler", case: str = "dense"
 ) -> tuple[np.ndarray, Any]:
-    """Inputs, and a graph of ours of two layers, written and read from its file."""
+    """Inputs, and a graph of ours of two or three layers, written and read from its file."""
     import jax
 
     import snnjax
@@ -193,6 +193,7 @@ def ours(
     shape, layers = {
         "dense": ((3,), lambda: [snnjax.layer(5, neuron)]),
         "recurrent": ((3,), lambda: [snnjax.layer(5, neuron, recurrent=True)]),
+        "residual": ((3,), lambda: [snnjax.layer(5, neuron), snnjax.residual(snnjax.layer(5, neuron))]),
         "sum": ((4, 6, 2), lambda: [image(neuron), snnjax.sum_pool(2)]),
         "mean": ((4, 6, 2), lambda: [image(neuron), snnjax.mean_pool(2)]),
         "pixel": ((4, 4, 2), lambda: [image(neuron), snnjax.sum_pool(4)]),
@@ -231,6 +232,7 @@ def load_ours_in_snntorch() -> None:
     for name, neuron, case in (
         ("ours", lif, "dense"),
         ("ours_current", current, "dense"),
+        ("ours_residual", lif, "residual"),
         ("ours_image", lif, "mean"),
     ):
         inputs, graph = ours(f"snntorch_{name}", neuron, 1e-4, case=case)
@@ -255,6 +257,7 @@ def load_ours_in_norse() -> None:
         ("ours", lif, "dense"),
         ("ours_if", neurons.integrate_and_fire(0.5, reset="zero"), "dense"),
         ("ours_recurrent", current, "recurrent"),
+        ("ours_residual", lif, "residual"),
         ("ours_image", lif, "sum"),
     ):
         inputs, graph = ours(f"norse_{name}", neuron, 1e-3, case=case)
@@ -279,7 +282,8 @@ def load_ours_in_sinabs() -> None:
 
     lif = neurons.lif(0.8, 1.5, normalize=False, inclusive=True)
     fire = neurons.integrate_and_fire(3.0, inclusive=True)
-    for name, neuron, case in (("ours", lif, "dense"), ("ours_image", fire, "sum")):
+    cases = (("ours", lif, "dense"), ("ours_residual", lif, "residual"), ("ours_image", fire, "sum"))
+    for name, neuron, case in cases:
         inputs, graph = ours(f"sinabs_{name}", neuron, 1.0, "exact", case)
         net = sinabs.nir.from_nir(graph, batch_size=BATCH)
         for module in net.modules():
@@ -293,7 +297,7 @@ def load_ours_in_sinabs() -> None:
 
 
 def load_ours_in_spyx() -> None:
-    """It leaves delays out, and flattens channels last: one pixel is left.
+    """It leaves delays out, runs branches one after the other, and flattens channels last: one pixel is left.
 
     Its recurrent neurons feed the spikes of a step back within that step, and let them out a step late: a layer of ours
     whose spikes show at once does the same a step earlier.

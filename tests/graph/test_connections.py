@@ -16,6 +16,7 @@ import pytest
 from snnjax import (
     Network,
     axonal,
+    blocks,
     conv1d,
     conv2d,
     delay_spikes,
@@ -322,3 +323,16 @@ def test_cotangents_near_the_threshold_are_exact(implementation: str, capacity: 
     rounded, near, all_of_them = error(None), error(0.5), error(1e9)
     assert all_of_them < 1e-6
     assert near < rounded / 5
+
+
+def test_dense_weights_feed_an_image_back_as_a_flat_one() -> None:
+    """What the message about ``recurrent=True`` behind a convolution suggests."""
+    image = [conv2d(2, 3), blocks.spiking(recurrent=dense(18))]
+    flat = [conv2d(2, 3), flatten(), blocks.spiking(recurrent=dense(18))]
+    nets = [network((3, 3, 1), items, READOUT) for items in (image, flat)]
+    inputs = random_spikes(0.5, inputs=9)
+    params = initial(nets[0], inputs, target_activity=0.2)
+    changed = {**params, "lif_0": params["lif_0"]._replace(neuron=initial(nets[1])["lif_0"].neuron)}
+    outputs = [net.apply(own, None, inputs)[0] for net, own in zip(nets, (params, changed), strict=True)]
+    assert float(outputs[0].activity["lif_0"].mean()) > 0.1
+    chex.assert_trees_all_equal(outputs[0].output, outputs[1].output, strict=True)

@@ -13,13 +13,18 @@ import pytest
 from snnjax import (
     LIFLayer,
     Surrogate,
+    blocks,
     layer,
     leaky_readout,
     lif_network,
     network,
     neurons,
+    parallel,
+    residual,
     select_spikes,
 )
+from snnjax.blocks.linear import Linear
+from snnjax.quantisation import quantise_network
 from snnjax.surrogates import boxcar, superspike
 from tests.graph.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
 from tests.numbers import assert_close
@@ -153,3 +158,65 @@ def test_own_pieces_of_another_form_are_refused() -> None:
         with pytest.raises(ValueError) as error:
             run(plain._replace(**pieces))
         assert str(error.value) == expected
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference(blocks.Block):
+    """The first signal less the second."""
+
+    kind, num_signals = "difference", 2
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        first, second = signals
+        return blocks.BlockResult(first - second)
+
+
+@dataclasses.dataclass(frozen=True)
+class Double(blocks.Block):
+    """Twice its signal."""
+
+    kind = "double"
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(2 * signals[0])
+
+
+@pytest.mark.parametrize(
+    "container, factor",
+    [(parallel(a=[], b=Double(), join=Difference()), -1), (residual(Double(), join=Difference()), 1)],
+    ids=["parallel", "residual"],
+)
+def test_own_block_joins_branches(container: Any, factor: int) -> None:
+    inputs = random_spikes(0.5)
+    output, _ = network(INPUTS, [container]).apply({}, None, inputs)
+    np.testing.assert_array_equal(output.output, factor * inputs)
+
+
+def test_own_block_that_joins_states_its_number_of_signals() -> None:
+    branches = dict.fromkeys("xyz", Double())
+    with pytest.raises(ValueError, match="`parallel_0/join` must receive 2 signals, got "):
+        network(INPUTS, [parallel(**branches, join=Difference())])
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale(Linear):
+    """One weight for each neuron."""
+
+    kind = "scale"
+
+    def weights_shape(self, shape: Any) -> Any:
+        return 1, shape[0]
+
+    def product(self, weights: Any, x: Any, shape: Any, implementation: Any) -> Any:
+        return x * weights[None]
+
+
+def test_own_connection_takes_weights_of_8_bits() -> None:
+    net, inputs = network(INPUTS, [Scale()]), random_spikes(0.5)
+    weights = (
+        jnp.arange(-INPUTS, INPUTS, 2.0)[None] * 127
+    )  # exact in 8 bits: each column has a scale of its own
+    params = {"scale_0": blocks.LinearParams(weights, jnp.ones(INPUTS))}
+    expected, _ = net.apply(params, None, inputs)
+    output, _ = net.apply(quantise_network(params), None, inputs)
+    np.testing.assert_array_equal(output.output, expected.output)

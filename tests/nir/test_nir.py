@@ -70,9 +70,9 @@ LIBRARIES = {
     "spyx_current": {"writer": "spyx"},
     "spyx_image": {"writer": "spyx"},
     # Graphs of ours, computed by the library.
-    **{f"snntorch_ours{case}": {} for case in ("", "_current", "_image")},
-    **{f"norse_ours{case}": {} for case in ("", "_if", "_recurrent", "_image")},
-    **{f"sinabs_ours{case}": {} for case in ("", "_image")},
+    **{f"snntorch_ours{case}": {} for case in ("", "_current", "_residual", "_image")},
+    **{f"norse_ours{case}": {} for case in ("", "_if", "_recurrent", "_residual", "_image")},
+    **{f"sinabs_ours{case}": {} for case in ("", "_residual", "_image")},
     **{f"spyx_ours{case}": {} for case in ("", "_if", "_current", "_recurrent", "_image")},
 }
 # Steps that the outputs of the library come behind ours: the neurons of both layers let spikes out a step late.

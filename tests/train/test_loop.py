@@ -269,7 +269,7 @@ def test_errors_of_the_data_thread_reach_the_caller() -> None:
 
 def test_epoch_is_chosen_on_validation_data() -> None:
     params = first_params()
-    reached = begin(params, {}, _NoOptimiser(), CONFIG)
+    reached = begin(NET, params, None, CONFIG)
     scores = ((0.5, 1.0), (0.9, 3.0), (0.9, 2.0), (0.9, 2.0), (1.0, math.nan))
     for epoch, (accuracy, loss) in enumerate(scores, start=1):
         own = params["layer_0/connection"]._replace(bias=jnp.full(16, float(epoch)))
@@ -280,11 +280,6 @@ def test_epoch_is_chosen_on_validation_data() -> None:
     assert reached.best_epoch == 3  # among equals the smaller loss, then the earliest; never without a loss
     assert reached.best_params["layer_0/connection"].bias[0] == reached.best_stats["norm"] == 3
     assert [line["epoch"] for line in reached.metrics] == [1, 2, 3, 4, 5]
-
-
-class _NoOptimiser:
-    def init(self, params):
-        return ()
 
 
 def test_upper_bound_holds_activity_down(whole) -> None:
