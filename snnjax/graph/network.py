@@ -392,7 +392,7 @@ class Network:
         if sorted(inputs) != sorted(wanted):
             fail(
                 f"{op}: `inputs` must be a dict of {', '.join(map(repr, wanted))}, "
-                f"got {', '.join(inputs)}. Rename them."
+                f"got {', '.join(map(repr, inputs)) or 'none'}. Rename them."
             )
         found = {}
         for name, shape in self.inputs:
