@@ -71,7 +71,7 @@ class Block:
         ...         return blocks.BlockResult(2 * x)
         >>> import snnjax
         >>> [node.name for node in snnjax.network(4, [Double(), snnjax.layer(3)]).nodes]
-        ['double_0', 'layer_0/connection', 'layer_0/neuron', 'output']
+        ['double_0', 'layer_0/connection', 'layer_0/neuron']
     """
 
     kind: ClassVar[str] = "block"  # names a block without a name, with its number among those of its kind
