@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from snnjax._check import check_choice, check_float_array, check_integer, check_key, check_shape, fail
 from snnjax._types import id_dtype, upcast
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, beyond
 
 # In the log form without a time constant, a value this far above the threshold spikes in the last step.
 _LAST_STEP_EXCESS = 0.01
@@ -130,6 +130,7 @@ def latency_spikes(
         used.astype(values.dtype),
         count,
         jnp.minimum(count, capacity),
+        beyond(count, capacity),
         num_neurons,
     )
 

@@ -27,8 +27,9 @@ from snnjax._types import id_dtype, upcast
 class SparseSpikes:
     """Lists of the neurons that spike, and of those close enough to spiking to receive a gradient.
 
-    In each list the neurons that spike come first (``values`` 1), then those whose membrane is between the second
-    threshold and the threshold (``values`` 0). Each group is sorted by id; unused slots hold the id ``num_neurons``. A
+    In each list that `select_spikes` or `lif_network` makes, the neurons that spike come first (``values`` 1), then
+    those whose membrane is between the second threshold and the threshold (``values`` 0). Each group is sorted by id;
+    unused slots hold the id ``num_neurons``. Nothing else relies on that order, nor on unused slots being last. A
     product with a list uses ``values[k] * weights[ids[k]]``: ids outside ``[0, num_neurons)`` contribute nothing,
     and duplicates add up. ``values`` is a float array because it carries the gradient.
 
@@ -48,6 +49,7 @@ class SparseSpikes:
     values: Float[Array, "*axes capacity"]
     num_spikes: Int[Array, "*axes"]  # int32, the true count, even beyond the capacity
     num_listed: Int[Array, "*axes"]  # int32, the slots in use
+    num_dropped: Int[Array, "*axes"]  # int32, the true spikes that are in no list
     num_neurons: int = field(metadata={"static": True})
 
     def __post_init__(self) -> None:
@@ -71,7 +73,7 @@ class SparseSpikes:
     @property
     def overflow(self) -> Int[Array, "*axes"]:
         """The number of spikes that did not fit into each list, int32."""
-        return jnp.maximum(self.num_spikes - self.capacity, 0)
+        return self.num_dropped
 
     def __getitem__(self, index: Any) -> "SparseSpikes":
         """The lists at `index` of the leading axes; neurons cannot be indexed."""
@@ -83,6 +85,7 @@ class SparseSpikes:
             self.values[index + slots],
             self.num_spikes[index],
             self.num_listed[index],
+            self.num_dropped[index],
             self.num_neurons,
         )
 
@@ -118,6 +121,7 @@ class SparseSpikes:
             values,
             count,
             jnp.minimum(count, capacity),
+            beyond(count, capacity),
             num_neurons,
         )
 
@@ -137,7 +141,13 @@ class SparseSpikes:
         count = jnp.sum(used, axis=-1, dtype=jnp.int32)
         ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)
         listed = jnp.copy(count)  # in a buffer of its own, so that both can be donated
-        return cls(ids.astype(id_dtype(num_neurons)), used.astype(dtype), count, listed, num_neurons)
+        counts = count, listed, jnp.zeros_like(count)
+        return cls(ids.astype(id_dtype(num_neurons)), used.astype(dtype), *counts, num_neurons)
+
+
+def beyond(count: Any, capacity: int) -> Any:
+    """How many of `count` spikes do not fit into a list of `capacity` slots."""
+    return jnp.maximum(count - capacity, 0)
 
 
 def in_range(ids: Array, num_neurons: int) -> Array:
@@ -196,3 +206,4 @@ def check_spikes(op: str, argument: str, spikes: SparseSpikes) -> None:
     check_shape(op, f"{argument}.values", spikes.values, spikes.ids.shape, "..., capacity", hint)
     check_shape(op, f"{argument}.num_spikes", spikes.num_spikes, axes, "...", hint)
     check_shape(op, f"{argument}.num_listed", spikes.num_listed, axes, "...", hint)
+    check_shape(op, f"{argument}.num_dropped", spikes.num_dropped, axes, "...", hint)

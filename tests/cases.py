@@ -62,6 +62,7 @@ def spike_lists(rng: np.random.Generator, rows: int, capacity: int, num_neurons:
         dyadic(rng, -16, 16, rows, capacity),
         jnp.full(rows, capacity, jnp.int32),
         jnp.full(rows, capacity, jnp.int32),
+        jnp.zeros(rows, jnp.int32),
         num_neurons,
     )
 
@@ -161,6 +162,12 @@ def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) 
     state = LIFNetworkState(tuple(states), dyadic(rng, -8, 8, BATCH, 3))
     lengths = jnp.asarray(rng.permutation([4, 2, 1, 0]), jnp.int32)
     return inputs, layers, readout, state, lengths, dyadic(rng, 2, 6)
+
+
+def currents_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    """The same with currents as inputs of the first layer, which has no weights."""
+    _, (first, *others), *rest = network_arguments(rng)
+    return dyadic(rng, -16, 32, 4, BATCH, 6), (first._replace(weights=None), *others), *rest
 
 
 def run_network(
@@ -289,6 +296,17 @@ OPS = (
         function=run_network,
         reference=functools.partial(references.lif_network, capacity=(CAPACITY,)),
         arguments=network_arguments,
+        batch_axes=(1, None, None, 0, 0, None),
+        result_axes=(1, 0, 0, 1, 0),
+        relaxed=relaxed_network,
+        tolerance=0.0,
+        reason=EXACT,
+    ),
+    Case(
+        name="lif_network of currents",
+        function=run_network,
+        reference=functools.partial(references.lif_network, capacity=(CAPACITY,)),
+        arguments=currents_arguments,
         batch_axes=(1, None, None, 0, 0, None),
         result_axes=(1, 0, 0, 1, 0),
         relaxed=relaxed_network,

@@ -89,7 +89,7 @@ def test_layers_by_name_are_measured_in_the_order_of_the_activity() -> None:
 def test_class_maxima_counts_steps_where_lists_name_an_id_twice() -> None:
     count = jnp.full((2, 1), 2, jnp.int32)
     values = jnp.array([[[-1.0, -2.0]], [[0.0, 0.0]]])
-    twice = SparseSpikes(jnp.array([[[0, 0]], [[1, 1]]]), values, count, count, 2)
+    twice = SparseSpikes(jnp.array([[[0, 0]], [[1, 1]]]), values, count, count, 0 * count, 2)
     np.testing.assert_array_equal(metrics.class_maxima(twice), [[0, 0]])  # step 1 does not list class 0
     np.testing.assert_array_equal(metrics.class_maxima(twice, jnp.array([1])), [[-3, 0]])
     np.testing.assert_array_equal(metrics.predictions(twice, lengths=jnp.array([1]), decoder="max"), [1])

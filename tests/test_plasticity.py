@@ -1,5 +1,7 @@
 """STDP against its equation, weight by weight, and which weights it touches."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,7 +40,8 @@ def test_only_rows_and_columns_of_spikes_are_touched() -> None:
     weights = jnp.full((3, 3), jnp.nan).at[1].set(0.5).at[:, 2].set(0.5)
     traces = STDPTraces(jnp.ones(3), jnp.ones(3))
     row = SparseSpikes.from_ids(jnp.array([1, 1, 3]), 3)
-    column = SparseSpikes(jnp.array([2, 0], jnp.uint16), jnp.array([1.0, 0.0]), jnp.int32(1), jnp.int32(2), 3)
+    column = SparseSpikes.from_ids(jnp.array([2, 0]), 3)
+    column = dataclasses.replace(column, values=jnp.array([1.0, 0.0]))
     after, _ = stdp(weights, traces, row, column, rates=(0.25, 0.125))
     expected = np.full((3, 3), np.nan)
     expected[:, 2], expected[1] = 0.75, 0.375

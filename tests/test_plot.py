@@ -52,7 +52,7 @@ def test_raster_has_a_dot_for_every_spike(sparse: bool) -> None:
 
 def test_raster_leaves_out_entries_listed_for_their_gradient() -> None:
     ids, values = jnp.array([[0, 2]]), jnp.array([[1.0, 0.0]])
-    spikes = SparseSpikes(ids, values, jnp.array([1]), jnp.array([2]), 4)
+    spikes = SparseSpikes(ids, values, jnp.array([1]), jnp.array([2]), jnp.array([0]), 4)
     assert points(plot.raster(spikes)) == [(0.0, 0.0)]
 
 

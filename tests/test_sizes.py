@@ -43,7 +43,7 @@ def conv(**options: Any) -> Any:
 
 
 SIZES: dict[str, Callable[[Any], Any]] = {
-    "SparseSpikes": lambda n: SparseSpikes(IDS, jnp.ones((2, 3)), COUNTS, COUNTS, n),
+    "SparseSpikes": lambda n: SparseSpikes(IDS, jnp.ones((2, 3)), COUNTS, COUNTS, COUNTS, n),
     "SparseSpikes.from_dense": lambda n: SparseSpikes.from_dense(ROWS, n),
     "SparseSpikes.from_ids": lambda n: SparseSpikes.from_ids(IDS, n),
     "select_spikes": lambda n: snnjax.select_spikes(ROWS, 1.0, 0.9, capacity=n),

@@ -19,7 +19,7 @@ from tests.ops import references
 DENSE = jnp.array(
     [[[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.5]]]
 )
-LEAVES = ("ids", "values", "num_spikes", "num_listed")
+LEAVES = ("ids", "values", "num_spikes", "num_listed", "num_dropped")
 binary_rows = hnp.arrays(np.float32, (2, 3, 5), elements=st.sampled_from([0.0, 0.0, 1.0]))
 
 
@@ -84,7 +84,9 @@ def test_from_ids_takes_ids_of_any_dtype(dtype: Any, num_neurons: int, largest: 
     beyond = np.iinfo(dtype).max
     spikes = SparseSpikes.from_ids(np.array([0, largest, beyond], dtype), num_neurons)
     assert spikes.ids.tolist() == [0, largest, min(beyond, num_neurons)]
-    lists = SparseSpikes(np.array([0, largest], dtype), jnp.ones(2), jnp.int32(2), jnp.int32(2), num_neurons)
+    lists = SparseSpikes(
+        np.array([0, largest], dtype), jnp.ones(2), jnp.int32(2), jnp.int32(2), jnp.int32(0), num_neurons
+    )
     assert jnp.flatnonzero(lists.to_dense()).tolist() == [0, largest]
 
 
@@ -111,10 +113,11 @@ def test_index_acts_on_leading_axes(index: Any) -> None:
     """As on the dense array without its last axis, an ellipsis included."""
     row = np.arange(4).reshape(2, 2)
     slots = 10 * row[:, :, None] + np.arange(3)
-    spikes = SparseSpikes(slots, slots + 0.5, row, row + 4, 100)
+    spikes = SparseSpikes(slots, slots + 0.5, row, row + 4, row + 8, 100)
     picked = spikes[index]
     np.testing.assert_array_equal(picked.num_spikes, row[index])
     np.testing.assert_array_equal(picked.num_listed, row[index] + 4)
+    np.testing.assert_array_equal(picked.num_dropped, row[index] + 8)
     np.testing.assert_array_equal(picked.ids, 10 * row[index][..., None] + np.arange(3))
     np.testing.assert_array_equal(picked.values, picked.ids + 0.5)
 
@@ -143,7 +146,7 @@ def test_index_of_a_neuron_is_refused() -> None:
 def test_gradient_of_to_dense_is_that_of_the_values() -> None:
     """Ids outside the range have none, duplicates have the same."""
     count = jnp.array(4)
-    spikes = SparseSpikes(jnp.array([2, 0, 2, 9]), jnp.ones(4), count, count, 3)
+    spikes = SparseSpikes(jnp.array([2, 0, 2, 9]), jnp.ones(4), count, count, 0 * count, 3)
     gradient = jax.grad(lambda s: jnp.vdot(s.to_dense(), jnp.array([1.0, 2.0, 3.0])), allow_int=True)(spikes)
     assert gradient.values.tolist() == [3.0, 1.0, 3.0, 0.0]
 
@@ -224,5 +227,5 @@ def test_to_dense_equals_a_loop_over_the_list() -> None:
     rng = np.random.default_rng(0)
     ids, values = rng.integers(-1, 6, (3, 4)), rng.integers(-2, 3, (3, 4)).astype(np.float32)
     count = np.full(3, 4, np.int32)
-    spikes = SparseSpikes(ids.astype(np.int32), values, count, count, 5)
+    spikes = SparseSpikes(ids.astype(np.int32), values, count, count, 0 * count, 5)
     np.testing.assert_array_equal(jax.tree.map(jnp.asarray, spikes).to_dense(), references.to_dense(spikes))

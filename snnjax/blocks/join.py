@@ -75,12 +75,10 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
             own_ids = own_ids // own[-1] * shape[-1] + own_ids % own[-1] + first
             first += own[-1]
         ids.append(jnp.where(there, own_ids, total).astype(id_dtype(total)))
-    spikes, listed = (
-        functools.reduce(jnp.add, counts)
-        for counts in zip(*((x.num_spikes, x.num_listed) for x in lists), strict=True)
-    )
     values = jnp.concatenate([x.values for x in lists], -1)
-    return SparseSpikes(jnp.concatenate(ids, -1), values, spikes, listed, total)
+    counts = zip(*((x.num_spikes, x.num_listed, x.num_dropped) for x in lists), strict=True)
+    sums = (functools.reduce(jnp.add, each) for each in counts)
+    return SparseSpikes(jnp.concatenate(ids, -1), values, *sums, total)
 
 
 def join(how: str = "add", *, name: str | None = None, source: tuple[str, ...] | None = None) -> Join:

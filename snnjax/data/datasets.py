@@ -166,6 +166,7 @@ class EventDataset:
             jnp.asarray((ids < self.num_neurons).astype(dtype)),
             jnp.asarray(counts),
             jnp.asarray(np.minimum(counts, self.capacity)),
+            jnp.asarray(np.maximum(counts - self.capacity, 0)),
             self.num_neurons,
         )
         return Batch(spikes, _to_int32(self.labels[indices]), None)

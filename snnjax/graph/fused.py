@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._types import upcast
 from snnjax.blocks.block import BlockResult, Context, Shape, Signal, flat, shaped
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.linear import rescaled
@@ -52,7 +52,9 @@ class _Chain(NamedTuple):
         return self.arrays.state.get(self.nodes[index].name)
 
     def linear(self, layer: FusedLayer) -> tuple[Any, Array | None]:
-        """Weights and bias of a layer, with the norm behind them."""
+        """Weights and bias of a layer, with the norm behind them; None for neurons on given currents."""
+        if layer.product is None:
+            return None, None
         weights, bias = self.operands(layer.product)
         if layer.norm is None:
             return weights, bias
@@ -108,7 +110,7 @@ def run_fused(
     """The results of the nodes of a chain whose state or signal leaves it."""
     own = _Chain(nodes, shapes, arrays, context)
     layers, second = zip(*(own.lif_layer(layer) for layer in chain.layers), strict=True)
-    readout, first_readout = _readout(own, chain, layers[-1])
+    readout, first_readout = _readout(own, chain)
     records = list(chain.taps)
     if readout is None:
         records[-1] = False  # its spikes are the output
@@ -117,8 +119,9 @@ def run_fused(
         readout=DENSE if readout is None else readout.connection,
         implementation=context.implementation,
     )
-    each = zip(chain.layers, layers, strict=True)
-    first = tuple(own.layer_state(layer, made.weights.dtype) for layer, made in each)
+    weights = [layer.weights for layer in (*layers, *(() if readout is None else (readout,)))]
+    dtype = next((each.dtype for each in weights if each is not None), x.dtype)
+    first = tuple(own.layer_state(layer, dtype) for layer in chain.layers)
     state = LIFNetworkState(first, first_readout)
     given = (flat(x), layers, readout, state, context.lengths, second, switches)
     results: Any = run_network(as_operands("network.apply", *given), switches)
@@ -151,19 +154,11 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
     return found
 
 
-def _readout(own: _Chain, chain: Fused, last: LIFLayer) -> tuple[LeakyReadout | None, Array | None]:
+def _readout(own: _Chain, chain: Fused) -> tuple[LeakyReadout | None, Array | None]:
     """The read-out that the op computes, and its first membrane."""
-    if chain.readout is not None:
-        weights, bias = own.linear(chain.readout)
-        (decay, _, gain, _), *_ = own.operands(chain.readout.neuron)
-        return LeakyReadout(weights, decay, gain, bias, chain.readout.connection), own.state(
-            chain.readout.neuron
-        ).v
-    if own.op(chain.layers[-1].neuron).capacity is None:
+    if chain.readout is None:
         return None, None
-    # None would list the last layer in full: a read-out with no neurons keeps the lists and costs nothing.
-    width, dtype = last.connection.num_outputs(last.weights.shape), last.weights.dtype
-    nothing, batch = jnp.zeros((), dtype), own.state(chain.layers[-1].neuron).neuron[0].shape[0]
-    return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), jnp.zeros(
-        (batch, 0), accumulation_dtype(dtype)
-    )
+    weights, bias = own.linear(chain.readout)
+    (decay, _, gain, _), *_ = own.operands(chain.readout.neuron)
+    state = own.state(chain.readout.neuron)
+    return LeakyReadout(weights, decay, gain, bias, chain.readout.connection), state.v

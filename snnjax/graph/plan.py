@@ -10,7 +10,7 @@ from snnjax.blocks.norm import Affine
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.spiking import Neurons
 from snnjax.graph.containers import Node
-from snnjax.ops._connection import Connection
+from snnjax.ops._connection import DENSE, Connection
 
 _PARTS = (Delayed, Pooled, Flattened, Product, Affine, Neurons)  # of a layer of the fused op, in their order
 
@@ -20,7 +20,7 @@ class FusedLayer(NamedTuple):
 
     connection: Connection
     delay: int | None
-    product: int
+    product: int | None  # None for neurons on given currents, which begin a chain
     norm: int | None
     neuron: int
     parts: tuple[int, ...]  # all of its nodes
@@ -149,7 +149,7 @@ class _Planner:
     def _fits(self, found: dict[type, int], pooling: Any, parts: tuple[int, ...]) -> FusedLayer | None:
         """The layer of these parts, None if the fused op does not take it."""
         if Product not in found:
-            return None
+            return FusedLayer(DENSE, None, None, None, parts[-1], parts) if [*found] == [Neurons] else None
         delay, norm = found.get(Delayed), found.get(Affine)
         product: Any = self.ops[found[Product]]
         neurons: Any = self.ops[found[Neurons]]
@@ -174,6 +174,7 @@ class _Planner:
         if not self.spikes(layer):
             return (layer,)
         rests = [self.longest(reader) for reader in self.consumers[layer.neuron]]
+        rests = [rest for rest in rests if rest and rest[0].product is not None]
         return (layer, *max(rests, key=len, default=()))
 
     def spikes(self, layer: FusedLayer) -> bool:
@@ -186,8 +187,9 @@ class _Planner:
         layers = self.longest(index)
         readout = layers[-1] if layers and not self.spikes(layers[-1]) else None
         layers = layers if readout is None else layers[:-1]
-        if not layers:
-            return None
+        is_bare = len(layers) == 1 and layers[0].product is None and readout is None
+        if not layers or (is_bare and not self.nodes[index].block.lists_spikes):
+            return None  # a scan of single neurons on given currents is faster
         taps = []
         for place, layer in enumerate(layers):
             is_last = place + 1 == len(layers) and readout is None

@@ -17,8 +17,7 @@ def diverged(state: Any) -> Bool[Array, " batch"]:
     state that a network returns shows what happened.
 
     Args:
-        state: a state returned by a network, ``NetworkState`` or `LIFNetworkState`, or any pytree of arrays ``[batch,
-            ...]``.
+        state: a state returned by a network or by `lif_network`, or any pytree of arrays ``[batch, ...]``.
 
     Raises:
         ValueError: if the state has no arrays.
@@ -33,9 +32,12 @@ def diverged(state: Any) -> Bool[Array, " batch"]:
         >>> bool(jnp.all(jnp.isfinite(output.output))), diverged(state)
         (True, Array([ True, False], dtype=bool))
     """
-    leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(state)]
-    if len(leaves) == 0:
+    found = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        # Spikes in transit have a row for each step before the batch axis.
+        batch_axis = 1 if path and getattr(path[-1], "name", None) == "pending" else 0
+        others = tuple(axis for axis in range(jnp.ndim(leaf)) if axis != batch_axis)
+        found.append(jnp.any(~jnp.isfinite(jnp.asarray(leaf)), axis=others))
+    if not found:
         fail("diverged: `state` must hold arrays, got none. Pass the state that `apply` returned.")
-    return functools.reduce(
-        jnp.logical_or, [jnp.any(~jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in leaves]
-    )
+    return functools.reduce(jnp.logical_or, found)

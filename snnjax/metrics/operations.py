@@ -54,8 +54,7 @@ def input_counts(
     if isinstance(inputs, SparseSpikes):
         check_outputs("input_counts", inputs, lengths)
         is_active = (inputs.values != 0).astype(jnp.float32)
-        active = SparseSpikes(inputs.ids, is_active, inputs.num_spikes, inputs.num_listed, inputs.num_neurons)
-        return class_sums(active, lengths)
+        return class_sums(dataclasses.replace(inputs, values=is_active), lengths)
     active = (jnp.asarray(inputs) != 0).astype(jnp.float32)
     active = active.reshape(*active.shape[:2], -1) if active.ndim > 3 else active
     check_outputs("input_counts", active, lengths)

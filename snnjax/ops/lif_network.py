@@ -1,5 +1,6 @@
 """`lif_network`: a whole network of LIF layers over all time steps, as one op."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -7,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from snnjax._check import as_lengths, check_size
+from snnjax._check import as_lengths, check_size, fail
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype
@@ -35,7 +36,9 @@ from snnjax.surrogates import Surrogate
 class LIFLayer(NamedTuple):
     """One layer of `lif_network`: weights and the constants of its neurons."""
 
-    weights: Float[Array, "..."] | Quantised  # [inputs, neurons], or convolution weights
+    # [inputs, neurons], or convolution weights. None in a first layer whose inputs are its currents; then bias and
+    # recurrent currents are added to these.
+    weights: Float[Array, "..."] | Quantised | None
     decay: Float[ArrayLike, "..."]  # scalar or [neurons]
     threshold: Float[ArrayLike, "..."] = 1.0  # scalar or [neurons]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [neurons]; None is 1 - decay
@@ -69,7 +72,8 @@ class LIFNetworkState(NamedTuple):
 class LIFNetworkOutput(NamedTuple):
     """The results of a network; tuples have one entry per layer."""
 
-    output: Float[Array, "time batch outputs"]  # membranes of the read-out, or spikes of the last layer
+    # The membranes of the read-out; without one the spikes of the last layer, lists if it has a capacity.
+    output: Float[Array, "time batch outputs"] | Any
     activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before capping
     dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
     # If recorded, else None; the entry of a layer that is not recorded is None as well.
@@ -113,11 +117,13 @@ def lif_network(
 
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
-            axes ``[time, batch]``. Time 0 returns the state unchanged.
-        layers: a sequence of `LIFLayer`; the dtype of their weights is the dtype of the op. Constants and membranes are
-            at least float32: only results are rounded to bfloat16. Dense weights may be `quantisation.Quantised`, whose
-            rows of int8 are then read, and which refuse a gradient.
-        readout: a `LeakyReadout`; None returns the spikes of the last layer, which is then fully listed.
+            axes ``[time, batch]``; or, in front of a first layer without weights, the currents of its neurons
+            ``[time, batch, neurons]``, floating-point. Time 0 returns the state unchanged.
+        layers: a sequence of `LIFLayer`; the dtype of their weights, and of given currents, is the dtype of the op.
+            Constants and membranes are at least float32: only results are rounded to bfloat16. Dense weights may be
+            `quantisation.Quantised`, whose rows of int8 are then read, and which refuse a gradient.
+        readout: a `LeakyReadout`; None returns the spikes of the last layer, as lists if it has a capacity (a neuron
+            that is not listed then receives no gradient).
         state: from an earlier call, to run a long sequence in pieces; None starts from 0.
         lengths: number of steps of each sequence. The state freezes after the end, and padded steps are not counted.
         capacity: slots in the list of a layer, one value or one per layer; None lists all neurons.
@@ -162,17 +168,19 @@ def lif_network(
     options = capacity, surrogate, reset, detach_reset, record_spikes, record_dtype
     switches = _switches(layers, readout, implementation, *options)
     if state is None:
-        state = lif_network_state(batch, layers, readout)
+        state = _state_of(batch, layers, readout, jnp.zeros, inputs)
     else:
-        checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct))
+        checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
     operands = as_operands("lif_network", inputs, layers, readout, state, lengths, second, switches)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
+    records = checks.switch_per_layer("record_spikes", record_spikes, len(layers))
+    spikes = (own if asked else None for own, asked in zip(results.spikes, records, strict=True))
     output = LIFNetworkOutput(
-        results.output,
+        results.spikes[-1] if readout is None else results.output,
         mean_activity(results.counts, num_steps, lengths),
         results.dropped,
-        results.spikes if any(layer.records_spikes for layer in switches.layers) else None,
+        tuple(spikes) if any(records) else None,
     )
     return output, LIFNetworkState(results.last, results.last_readout)
 
@@ -188,15 +196,19 @@ def _switches(
     record_spikes: Any,
     record_dtype: Any,
 ) -> Switches:
-    """The static switches, from values given once or per layer."""
+    """The static switches, from values given once or per layer.
+
+    Without a read-out the spikes of the last layer are recorded: they are the output.
+    """
     num_layers = len(layers)
+    records = checks.switch_per_layer("record_spikes", record_spikes, num_layers)
     each = zip(
         (layer.connection for layer in layers),
-        checks.check_capacity(capacity, num_layers, lists_last=readout is not None),
+        checks.check_capacity(capacity, num_layers),
         checks.check_surrogates(surrogate, num_layers),
         checks.check_resets(reset, num_layers),
         checks.switch_per_layer("detach_reset", detach_reset, num_layers),
-        checks.switch_per_layer("record_spikes", record_spikes, num_layers),
+        records if readout is not None else (*records[:-1], True),
         checks.check_record_dtypes(record_dtype, num_layers),
         strict=True,
     )
@@ -205,12 +217,14 @@ def _switches(
 
 
 def lif_network_state(
-    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None
+    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None, *, currents: Any = None
 ) -> LIFNetworkState:
     """Make the state before the first step: every membrane at 0, no spikes.
 
+    If the first layer has no weights, `currents` are its inputs, or anything else of their shape and dtype.
+
     Raises:
-        ValueError: if `batch` is not an integer of at least 0.
+        ValueError: if `batch` is not an integer of at least 0, or `currents` are missing.
 
     Example:
         >>> import jax.numpy as jnp
@@ -219,30 +233,40 @@ def lif_network_state(
         (2, 3)
     """
     check_size("lif_network_state", "batch", batch)
-    return _state_of(batch, layers, readout, jnp.zeros)
+    if layers and layers[0].weights is None and currents is None:
+        expected = "be given for a first layer without weights"
+        fail(f"lif_network_state: `currents` must {expected}, got None. Pass the inputs of lif_network.")
+    return _state_of(batch, layers, readout, jnp.zeros, currents)
 
 
 def _state_of(
-    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None, make: Callable[..., Any]
+    batch: int,
+    layers: Sequence[LIFLayer],
+    readout: LeakyReadout | None,
+    make: Callable[..., Any],
+    currents: Any,
 ) -> LIFNetworkState:
-    """A state of arrays that `make` makes of shapes and dtypes."""
+    """A state of arrays that `make` makes of shapes and dtypes; `currents` have those of a layer without weights."""
+
+    def source(layer: LIFLayer | LeakyReadout) -> Any:
+        return currents if layer.weights is None else layer.weights
 
     def per_output(layer: LIFLayer | LeakyReadout, dtype: Any) -> Any:
-        return make((batch, layer.connection.num_outputs(layer.weights.shape)), dtype)
+        return make((batch, layer.connection.num_outputs(source(layer).shape)), dtype)
 
     def membranes(layer: LIFLayer | LeakyReadout) -> Any:
-        return per_output(layer, accumulation_dtype(layer.weights.dtype))
+        return per_output(layer, accumulation_dtype(source(layer).dtype))
 
     def pending(layer: LIFLayer, longest: int) -> Any:
-        num_inputs = layer.connection.num_inputs(layer.weights.shape)
-        return make((longest + 1, batch, num_inputs), layer.weights.dtype)
+        num_inputs = layer.connection.num_inputs(source(layer).shape)
+        return make((longest + 1, batch, num_inputs), source(layer).dtype)
 
     def state_of(layer: LIFLayer) -> LayerState:
         longest = layer.connection.max_delay
         return LayerState(
             v=membranes(layer),
             w=None if layer.second_state is None else membranes(layer),
-            spikes=None if layer.recurrent is None else per_output(layer, layer.weights.dtype),
+            spikes=None if layer.recurrent is None else per_output(layer, source(layer).dtype),
             pending=None if longest is None else pending(layer, longest),
         )
 
@@ -282,6 +306,8 @@ def as_operands(
     if readout is not None:
         last = Readout(Linear(readout.weights, readout.bias), *leak(readout, state.readout))
     each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
+    if isinstance(inputs, SparseSpikes):
+        inputs = dataclasses.replace(inputs, num_spikes=None, num_listed=None, num_dropped=None)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
         linears=tuple(Linear(layer.weights, layer.bias, _delays(layer)) for layer in layers),
@@ -297,7 +323,7 @@ def as_operands(
 def _delays(layer: LIFLayer) -> Array | None:
     """The delays of a layer's inputs as ``[inputs]``."""
     most = layer.connection.max_delay
-    if most is None or layer.delays is None:
+    if most is None or layer.delays is None or layer.weights is None:
         return None
     inputs = layer.connection.num_inputs(layer.weights.shape)
     return bounded(jnp.asarray(layer.delays), most, inputs, accumulation_dtype(layer.weights.dtype))

@@ -1,5 +1,6 @@
 """The alternatives of the convolution of spikes: `spike_conv` of rows and of lists beside XLA's, and its gradients."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -78,8 +79,7 @@ def program(
         return jit(task_of(conv, task)), (images.reshape(of.rows, -1), weights, flat_g)
 
     def of_lists(values: jax.Array, weights: jax.Array) -> jax.Array:
-        counts = (spikes.num_spikes, spikes.num_listed, spikes.num_neurons)
-        return conv(SparseSpikes(spikes.ids, values, *counts), weights)
+        return conv(dataclasses.replace(spikes, values=values), weights)
 
     return jit(task_of(of_lists, task)), (spikes.values, weights, flat_g)
 

@@ -99,8 +99,9 @@ def through_snnjax(
         for each in spiking
     ]
     capacity = None
-    if capacity_share is not None:  # a last layer that spikes is listed in full whatever its capacity
+    if capacity_share is not None:
         capacity = [max(1, round(capacity_share * each.weights.shape[1])) for each in spiking]
+        capacity = capacity if readout else [*capacity[:-1], None]  # so that a silent class can still learn
     out, _ = lif_network(
         inputs,
         network,

@@ -1,5 +1,6 @@
 """The alternatives of W4: the product of spikes with weights, and its two backward passes."""
 
+import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Sequence
@@ -50,7 +51,7 @@ def listed_task(task: str, implementation: str | None) -> Callable[..., jax.Arra
     """The task through `spike_matmul`."""
 
     def product(spikes: SparseSpikes, values: jax.Array, weights: jax.Array) -> jax.Array:
-        lists = SparseSpikes(spikes.ids, values, spikes.num_spikes, spikes.num_listed, spikes.num_neurons)
+        lists = dataclasses.replace(spikes, values=values)
         return spike_matmul(lists, weights, implementation=implementation)
 
     def to_values(spikes: SparseSpikes, weights: jax.Array, g: jax.Array) -> jax.Array:

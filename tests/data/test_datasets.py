@@ -32,7 +32,7 @@ def test_event_dataset_takes_time_first():
 def test_event_dataset_take_equals_from_ids():
     full = EVENTS.select([0, 2])
     spikes, expected = full.take([0, 1]).inputs, SparseSpikes.from_ids(IDS[[0, 2]].swapaxes(0, 1), 3)
-    for name in ("ids", "values", "num_spikes", "num_listed"):
+    for name in ("ids", "values", "num_spikes", "num_listed", "num_dropped"):
         actual, wanted = getattr(spikes, name), getattr(expected, name)
         assert actual.dtype == wanted.dtype
         assert np.array_equal(actual, wanted)

@@ -62,9 +62,9 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
         found.append((lambda *a, o=options: select_spikes(*a, **o), (rows, threshold, 0.5)))
     for dtype, slots in ((jnp.uint16, 4), (jnp.int32, 2 * width), (jnp.int32, 0)):
         ids, counts = jnp.zeros((batch, slots), dtype), jnp.zeros(batch, jnp.int32)
-        spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, width)
+        spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 0 * counts, width)
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), (spikes, jnp.ones((width, 7)))))
-        spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 4 * width)
+        spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 0 * counts, 4 * width)
         found.append((_convolve(width), (spikes, jnp.ones((2, 2, 2, 7)))))
     for dtype in (jnp.float32, jnp.bfloat16):
         given = (jnp.ones((batch, width), dtype), jnp.ones((width, 7), dtype))

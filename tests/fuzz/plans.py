@@ -84,7 +84,7 @@ def _operations() -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
 def _own_ops() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
     counts = jnp.zeros(4, jnp.int32)
     for dtype in (jnp.uint16, jnp.int32):
-        spikes = SparseSpikes(jnp.zeros((4, 3), dtype), jnp.ones((4, 3)), counts, counts, 6)
+        spikes = SparseSpikes(jnp.zeros((4, 3), dtype), jnp.ones((4, 3)), counts, counts, 0 * counts, 6)
         yield with_gradient(lambda *given: snnjax.spike_matmul(*given)), (spikes, Y)
     for threshold in (jnp.float32(0.5), jnp.full(6, 0.5)):
         yield with_gradient(lambda v, t: snnjax.select_spikes(v, t, 0.1, capacity=3)), (X, threshold)

@@ -9,7 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import SparseSpikes, dense, layer, leaky_readout, metrics, network, neurons, spiking_readout
+from snnjax import (
+    SparseSpikes,
+    axonal,
+    dense,
+    layer,
+    leaky_readout,
+    metrics,
+    network,
+    neurons,
+    spiking_readout,
+)
 from snnjax.blocks.linear import LinearParams
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes
 from tests.ops.common import jit
@@ -87,6 +97,12 @@ def test_a_diverged_run_shows_in_the_state_alone(neuron: Any) -> None:
         jax.jit(lambda x: net.apply(params, None, x)[0])(inputs)
         with pytest.raises(FloatingPointError, match="nan"):
             jax.jit(lambda x: net.apply(params, None, x))(inputs)
+
+
+def test_a_diverged_run_shows_where_spikes_are_in_transit() -> None:
+    net = network(INPUTS, [axonal(4), layer(8)], leaky_readout(3))
+    params, inputs = initial(net), random_spikes(0.3).at[2, 1, 0].set(jnp.nan)
+    assert metrics.diverged(net.apply(params, None, inputs)[1]).tolist() == [False, True, False]
 
 
 def test_a_state_without_arrays_is_refused() -> None:

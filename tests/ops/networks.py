@@ -28,8 +28,11 @@ def make_network(
     seed: int = 0,
     dtype: Any = jnp.float32,
     second_states: Any = (),
+    currents: bool = False,
 ) -> tuple[Any, ...]:
     """Inputs, layers of `widths` (the first may be recurrent), a read-out and a state, all random.
+
+    With `currents`, these are the inputs, and the first layer has no weights.
 
     `second_states` lists the constants of each layer's second state, besides its decay, or None.
     """
@@ -61,7 +64,10 @@ def make_network(
     )
     readout = LeakyReadout(normal(widths[-1], OUTPUTS), uniform(0.5, 0.9), bias=normal(OUTPUTS))
     inputs = jnp.asarray(rng.random((STEPS, BATCH, INPUTS)) < 0.6, dtype)
-    state = jax.tree.map(lambda leaf: leaf + normal(*leaf.shape), lif_network_state(BATCH, layers, readout))
+    if currents:
+        inputs, layers = normal(STEPS, BATCH, widths[0]), (layers[0]._replace(weights=None), *layers[1:])
+    state = lif_network_state(BATCH, layers, readout, currents=inputs)
+    state = jax.tree.map(lambda leaf: leaf + normal(*leaf.shape), state)
     return inputs, layers, readout, state
 
 
@@ -98,7 +104,7 @@ def layer_step(
     """New states, true spikes (their gradient only above the second threshold) and lists of one layer."""
     surrogate, width = options["surrogate"], v.shape[-1]
     capacity, second = (width, -jnp.inf) if capacity is None else (capacity, second_threshold)
-    current = x @ layer.weights + layer.bias[None]
+    current = (x if layer.weights is None else x @ layer.weights) + layer.bias[None]
     if layer.recurrent is not None:
         current = current + before @ layer.recurrent
     if layer.second_state is None:

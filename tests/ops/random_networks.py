@@ -58,6 +58,7 @@ class Form(NamedTuple):
     rounds_record: tuple[bool, ...] = ()  # of each layer; () is False for all
     max_delays: tuple[int | None, ...] = ()  # of each layer, None without delays; () is None for all
     has_pending: bool = True  # whether spikes are in transit in the beginning
+    currents: bool = False  # the inputs are the currents of the first layer, which has no weights
 
     def max_delay(self, layer: int) -> int | None:
         return self.max_delays[layer] if self.max_delays else None
@@ -95,7 +96,7 @@ def random_form(rng: np.random.Generator) -> Form:
     # Drawn last, so that the rest of a form of a number stays what it was.
     most = [pick(None, None, None, 0, 1, 3, 12, 40, _LONG_DELAY) for _ in widths]
     entries = [form.batch * inputs for inputs in (form.inputs, *widths)]
-    return form._replace(
+    form = form._replace(
         max_delays=tuple(
             _MIDDLE_DELAY if own == _LONG_DELAY and size > _MOST_ENTRIES else own
             for own, size in zip(most, entries, strict=False)
@@ -103,6 +104,13 @@ def random_form(rng: np.random.Generator) -> Form:
         has_pending=pick(True, False),
         given="float16" if form.given == "bfloat16" and pick(True, False) else form.given,
     )
+    return of_currents(form) if pick(True, False, False) else form
+
+
+def of_currents(form: Form) -> Form:
+    """The form with currents as inputs."""
+    delays = (None, *form.max_delays[1:]) if form.max_delays else ()
+    return form._replace(currents=True, inputs=form.widths[0], given=form.dtype, max_delays=delays)
 
 
 def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
@@ -145,8 +153,9 @@ def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Gen
     if (there := form.second_state(index)) is not None:
         couplings = (_constant(form, _coupling(rng, neurons)) if is_there else None for is_there in there)
         second_state = SecondState(_constant(form, halves(rng, neurons)), *couplings)
+    weights = dyadic(rng, -16 + level, 16 + level, inputs, neurons)
     return LIFLayer(
-        weights=dyadic(rng, -16 + level, 16 + level, inputs, neurons),
+        weights=None if form.currents and index == 0 else weights,
         decay=_constant(form, halves(rng, neurons)),
         threshold=_constant(form, dyadic(rng, 4, 16, neurons)),
         gain=_constant(form, halves(rng, neurons)),
@@ -206,7 +215,7 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
         ids = jnp.asarray(rng.integers(low, form.inputs + 2, (*axes, form.slots)), dtype)
         counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
         values = _sparse(rng, ids.shape, -16, 16).astype(form.dtype)
-        return SparseSpikes(ids, values, counts, counts, form.inputs)
+        return SparseSpikes(ids, values, counts, counts, 0 * counts, form.inputs)
     dense = _sparse(rng, (*axes, form.inputs), -16, 16)
     if form.given in ("float32", "bfloat16", "float16"):
         return dense.astype(form.given)

@@ -103,7 +103,8 @@ def select_spikes(v: Any, threshold: Any, second_threshold: Any, capacity: int) 
             ids[row][slot] = neuron
             values[row][slot] = slot < len(firing)
         num_spikes[row], num_listed[row] = total, len(firing) + len(near)
-    return SparseSpikes(ids, values, num_spikes, num_listed, num_neurons)
+    num_dropped = num_spikes - np.sum(values != 0, axis=-1, dtype=np.int32)
+    return SparseSpikes(ids, values, num_spikes, num_listed, num_dropped, num_neurons)
 
 
 def spike_matmul(spikes: SparseSpikes, weights: Any) -> Any:
@@ -196,12 +197,14 @@ def lif_network(
     output = np.zeros((num_steps, *out.shape), readout.weights.dtype)
     counts = [np.zeros(membranes.shape, np.float32) for membranes in v]
     dropped = [np.zeros(batch, np.int32) for _ in layers]
-    lists = [_empty_lists(num_steps, batch, *pair) for pair in zip(layers, capacity, strict=True)]
+    lists = [
+        _empty_lists(num_steps, *each) for each in zip((own.v for own in state.layers), capacity, strict=True)
+    ]
     for t, b in np.ndindex(num_steps, batch):
         x = inputs[t, b].astype(float)
         if t < lengths[b]:
             for index, layer in enumerate(layers):
-                current = x @ layer.weights.astype(float)
+                current = x if layer.weights is None else x @ layer.weights.astype(float)
                 current = current if layer.bias is None else current + layer.bias
                 if layer.recurrent is not None:
                     current = current + carried[index][b].astype(float) @ layer.recurrent.astype(float)
@@ -230,11 +233,11 @@ def _listed(v: Any, threshold: Any, second_threshold: Any, capacity: int) -> Spa
     return select_spikes(v, threshold, second_threshold, capacity)
 
 
-def _empty_lists(num_steps: int, batch: int, layer: Any, capacity: int) -> SparseSpikes:
-    nothing = np.full((num_steps, batch, layer.weights.shape[1]), -np.inf, layer.weights.dtype)
+def _empty_lists(num_steps: int, membranes: Any, capacity: int) -> SparseSpikes:
+    nothing = np.full((num_steps, *membranes.shape), -np.inf, membranes.dtype)
     return select_spikes(nothing, 0.0, 0.0, capacity)
 
 
 def _store(lists: SparseSpikes, place: tuple[int, int], row: SparseSpikes) -> None:
-    for name in ("ids", "values", "num_spikes", "num_listed"):
+    for name in ("ids", "values", "num_spikes", "num_listed", "num_dropped"):
         getattr(lists, name)[place] = getattr(row, name)

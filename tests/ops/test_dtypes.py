@@ -34,7 +34,7 @@ EACH_DTYPE = [
 
 
 # Float results in the accumulation dtype: membranes, and the activity, which is a mean over time.
-WIDE = {"lif_step": (0,), "lif_network": (1, 3, 5)}
+WIDE = {"lif_step": (0,), "lif_network": (1, 3, 5), "lif_network of currents": (1, 3, 5)}
 
 
 def cast(tree: Any, dtype: Any) -> Any:
@@ -46,7 +46,7 @@ def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: Any, wide: Any
     narrow = list(cast(arguments, dtype))
     if case.name == "lif_step":
         narrow[0] = cast(arguments[0], wide)
-    if case.name == "lif_network":
+    if case.name.startswith("lif_network"):
         wide_state, state = cast(arguments[3], wide), narrow[3]
         each = zip(state.layers, wide_state.layers, strict=True)
         layers = tuple(layer._replace(v=wide_layer.v) for layer, wide_layer in each)
@@ -76,7 +76,7 @@ def test_many_small_terms_add_up_in_bfloat16() -> None:
     """1 + 512 / 256 = 3: a bfloat16 sum would stay at 1, as 1 + 1/256 rounds to 1."""
     values = jnp.asarray([[1.0] + [1 / 256] * 512], jnp.bfloat16)
     count = jnp.array([513])
-    spikes = SparseSpikes(jnp.arange(513, dtype=jnp.uint16)[None], values, count, count, 513)
+    spikes = SparseSpikes(jnp.arange(513, dtype=jnp.uint16)[None], values, count, count, 0 * count, 513)
     assert spike_matmul(spikes, jnp.ones((513, 1), jnp.bfloat16)).tolist() == [[3.0]]
 
 

@@ -42,6 +42,7 @@ W_CONV = jnp.zeros((3, 1, 2))
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
+GIVEN, CURRENTS = LIFLayer(None, decay=0.5), jnp.zeros((5, 2, 3))
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
@@ -69,7 +70,8 @@ def delay(spikes: Any = X, delays: Any = 0.5, pending: Any = None, **options: An
 
 def lists_with(**leaves: Any) -> SparseSpikes:
     given = {
-        name: getattr(LISTS, name) for name in ("ids", "values", "num_spikes", "num_listed", "num_neurons")
+        name: getattr(LISTS, name)
+        for name in ("ids", "values", "num_spikes", "num_listed", "num_dropped", "num_neurons")
     }
     return SparseSpikes(**{**given, **leaves})
 
@@ -205,6 +207,10 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: spike_matmul(lists_with(num_listed=jnp.ones((), int)), V.T),
         f"spike_matmul: `spikes.num_listed` must have shape [...] = [2], got []. {BUILD}",
+    ),
+    (
+        lambda: spike_matmul(lists_with(num_dropped=jnp.ones((), int)), V.T),
+        f"spike_matmul: `spikes.num_dropped` must have shape [...] = [2], got []. {BUILD}",
     ),
     (
         lambda: spike_matmul(LISTS, V.T.astype(int)),
@@ -427,12 +433,45 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         f"lif_network: `state.layers[0].pending` must be float32[3, 2, 4], got None. {OWN}",
     ),
     (
+        lambda: net(GIVEN, x=jnp.zeros((5, 2, 3), int)),
+        "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights, "
+        "got int32. Give the layer weights, or cast the currents.",
+    ),
+    (
+        lambda: net(GIVEN, x=lists_with()),
+        "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights, "
+        "got SparseSpikes. Give the layer weights, or cast the currents.",
+    ),
+    (
+        lambda: net(GIVEN._replace(delays=0.5), x=CURRENTS),
+        "lif_network: `layers[0]` must have neither a connection nor delays without weights, got delays. "
+        "Give it weights, or leave them out.",
+    ),
+    (
+        lambda: net(GIVEN._replace(connection=Connection(max_delay=2)), x=CURRENTS),
+        "lif_network: `layers[0]` must have neither a connection nor delays without weights, got "
+        "Connection(pooling=None, convolution=None, rounds_cotangents.... Give it weights, or leave them out.",
+    ),
+    (
+        lambda: lif_network(X, [LAYER, GIVEN]),
+        "lif_network: `layers[1].weights` must be an array behind the first layer, got None. Give it weights.",
+    ),
+    (
+        lambda: net(readout=READOUT._replace(weights=None)),
+        "lif_network: `readout.weights` must be an array behind the first layer, got None. Give it weights.",
+    ),
+    (
+        lambda: lif_network_state(2, [GIVEN]),
+        "lif_network_state: `currents` must be given for a first layer without weights, got None. "
+        "Pass the inputs of lif_network.",
+    ),
+    (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
         f"lif_network: `readout.weights` must have shape [inputs, neurons] = [3, any], got [4, 2]. {FIT}",
     ),
     (
         lambda: net(readout=READOUT._replace(bias=jnp.zeros(2, jnp.bfloat16))),
-        "lif_network: `readout.bias` must have the dtype of the first weights, float32, got bfloat16. "
+        "lif_network: `readout.bias` must have the dtype of the first layer, float32, got bfloat16. "
         "Cast one of them.",
     ),
     (
@@ -533,7 +572,6 @@ NOT_ARRAYS = {
     "lif_step: `current`": lambda value: lif_step(V, value, 0.5, 1.0),
     "lif_step: `decay`": lambda value: lif_step(V, V, value, 1.0),
     "lif_network: `inputs`": lambda value: net(x=value),
-    "lif_network: `layers[0].weights`": lambda value: net(LAYER._replace(weights=value)),
     "network.apply: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(
         PARAMS, None, value
     ),

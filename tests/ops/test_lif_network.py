@@ -112,15 +112,22 @@ def test_events_in_equal_dense_in(capacity: int | None) -> None:
     assert np.any(gathered)
 
 
-def test_spiking_output_is_that_of_the_last_layer_listed_in_full() -> None:
+@pytest.mark.parametrize("capacity", [None, 1])
+def test_spiking_output_is_that_of_the_last_layer(capacity: int | None) -> None:
+    """As lists if it has a capacity; and it is among the spikes that are returned if these are asked for."""
     inputs, layers, _, state = make_network()
     state = state._replace(readout=None)
-    apply = jit(functools.partial(lif_network, capacity=(3, 0), record_spikes=True))
-    out, _ = apply(inputs, layers, None, state)
-    chex.assert_trees_all_equal(out.output, out.spikes[1], strict=True)
-    assert np.any(out.output)
-    assert isinstance(out.spikes[0], SparseSpikes)
-    assert not np.any(out.dropped[1])
+    results = [
+        jit(functools.partial(lif_network, capacity=(3, capacity), record_spikes=asked))(
+            inputs, layers, None, state
+        )[0]
+        for asked in (False, True)
+    ]
+    chex.assert_trees_all_equal(results[0].output, results[1].output, results[1].spikes[1], strict=True)
+    assert results[0].spikes is None
+    assert isinstance(results[0].output, SparseSpikes) == (capacity is not None)
+    assert np.any(results[0].output.values if capacity else results[0].output)
+    assert np.any(results[0].dropped[1]) == (capacity is not None)
 
 
 def test_second_threshold_moves_without_a_second_trace() -> None:
@@ -214,7 +221,9 @@ def test_a_membrane_that_is_not_a_number_spoils_no_other_gradient(
     def loss(weights: Any, inputs: Any) -> Any:
         layers = [LIFLayer(weights[0], 0.9, recurrent=within), LIFLayer(weights[1], 0.9)]
         options: Any = {"second_threshold": -jnp.inf} if capacity else {}
-        out, _ = lif_network(inputs, layers, capacity=capacity, implementation=implementation, **options)
+        out, _ = lif_network(
+            inputs, layers, capacity=(capacity, None), implementation=implementation, **options
+        )
         return jnp.sum(out.output)
 
     g_weights, g_inputs = jit(jax.grad(loss, (0, 1)))(network, jnp.ones((4, 2, 2)))

@@ -21,8 +21,8 @@ TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
 def run(inputs: Any, layers: Any, readout: Any, state: Any, **options: Any) -> Any:
     """What `compose` yields, by `lif_network`."""
     out, state = lif_network(inputs, layers, readout, state, record_spikes=True, **options)
-    listed = [s.to_dense() if isinstance(s, SparseSpikes) else s for s in out.spikes]
-    return out.output, out.activity, listed, state
+    output, *listed = (s.to_dense() if isinstance(s, SparseSpikes) else s for s in (out.output, *out.spikes))
+    return output, out.activity, listed, state
 
 
 COMBINATIONS = [
@@ -63,6 +63,8 @@ COMBINATIONS += [
         "recurrent": False,
     },
     {"second_states": (EVERYTHING, ()), "capacity": 3, "second_threshold": 0.2, "reset": "none"},
+    {"currents": True, "capacity": 2, "second_threshold": 0.3, "detach_reset": False, "lengths": LENGTHS},
+    {"currents": True, "recurrent": False, "second_states": (EVERYTHING, None), "lengths": LENGTHS},
 ]
 
 
@@ -73,16 +75,14 @@ def name(options: dict[str, Any]) -> str:
 @pytest.mark.parametrize("options", COMBINATIONS, ids=name)
 def test_network_equals_a_scan_of_the_single_ops(options: dict[str, Any]) -> None:
     """Values, and gradients of inputs, weights, constants, state: through output, activity, spikes, state."""
-    given = {"widths": TWO_LAYERS, "recurrent": True, "second_states": (), "readout": ..., **options}
-    made = {key: given.pop(key) for key in ("widths", "recurrent", "second_states")}
+    given = {"widths": TWO_LAYERS, "recurrent": True, "second_states": (), "currents": False, **options}
+    made = {key: given.pop(key) for key in ("widths", "recurrent", "second_states", "currents")}
     inputs, layers, readout, state = make_network(**made)
-    theirs = given
-    if given.pop("readout") is None:
+    if given.pop("readout", ...) is None:
         readout, state = None, state._replace(readout=None)
-        theirs = {**given, "capacity": (2, None)}  # the output is listed in full
     arguments = inputs, layers, readout, state
     ours = jit(with_gradient(functools.partial(run, **given)))(*arguments)
-    expected = jit(with_gradient(functools.partial(compose, **theirs)))(*arguments)
+    expected = jit(with_gradient(functools.partial(compose, **given)))(*arguments)
     chex.assert_trees_all_close(ours, expected, **TOLERANCE, strict=True)
     assert any(np.any(g) for g in ours[1])
 

@@ -151,12 +151,13 @@ def test_activity_gradient_is_the_surrogate_above_the_second_threshold(
 
 
 def test_silent_output_still_learns() -> None:
-    """Spiking output is listed in full: a class far below the second threshold still has its gradient."""
+    """Without a capacity a class far below the second threshold still has its gradient; with one it has none."""
     layer = LIFLayer(jnp.full((2, 3), -1.0), decay=0.5)
 
-    def loss(weights: Any) -> Any:
-        out, _ = lif_network(jnp.ones((2, 1, 2)), [layer._replace(weights=weights)], capacity=0)
-        return jnp.sum(out.output)
+    def loss(weights: Any, capacity: int | None = None) -> Any:
+        out, _ = lif_network(jnp.ones((2, 1, 2)), [layer._replace(weights=weights)], capacity=capacity)
+        return jnp.sum(out.output if capacity is None else out.output.values)
 
     assert loss(layer.weights) == 0
     assert (jax.grad(loss)(layer.weights) > 0).all()
+    assert not np.any(jax.grad(loss)(layer.weights, 3))

@@ -65,6 +65,12 @@ FORMS = (
     Form(17, 3, 20, (65, 64), 3, second_states=(ALL, ADAPTIVE), surrogate="sigmoid", cutoff=0.75),
     Form(9, 18, 20, (130,), recurrent=True, dtype="bfloat16", surrogate="gaussian", cutoff=0.5),
     Form(9, 2, 20, (64, 20), surrogate="boxcar", second_states=(None, SYNAPSE), per_neuron=False),
+    # Currents as inputs.
+    Form(9, 17, 130, (130, 64), capacity=(9, None), currents=True),
+    Form(3, 20, 65, (65, 5), recurrent=True, capacity=12, currents=True, second_states=(RESONANCE, None)),
+    Form(5, 33, 200, (200,), None, second_states=(ALL,), given="bfloat16", dtype="bfloat16", currents=True),
+    Form(4, 3, 17, (17, 20), recurrent=True, given="bfloat16", dtype="bfloat16", currents=True),
+    Form(9, 18, 64, (64,), bias=False, surrogate="triangle", reset="zero", detach_reset=False, currents=True),
 )
 
 
@@ -140,7 +146,7 @@ def test_gradient_by_some_arguments_is_that_by_all(by: Any) -> None:
 
 @pytest.mark.parametrize("capacity", [7, 2**31 - 1])
 def test_capacity_beyond_all_numbers_lists_all(capacity: int) -> None:
-    form = Form(3, 4, 5, (6,), None, capacity=None, record_spikes=False, lengths=False)
+    form = Form(3, 4, 5, (6,), 2, capacity=None, record_spikes=False, lengths=False)
     given = arguments(form, np.random.default_rng(0))
     expected = runner(form, "cpu")(*given)
     chex.assert_trees_all_equal(

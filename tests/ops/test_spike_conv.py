@@ -1,5 +1,6 @@
 """`spike_conv`: patches of spikes, every edge and geometry, and weights that must not leak."""
 
+import dataclasses
 from typing import Any
 
 import chex
@@ -42,7 +43,7 @@ def conv(spikes: Any, weights: Any, c: Convolution, **options: Any) -> Any:
 def as_lists(ids: Any, values: Any, num_neurons: int) -> SparseSpikes:
     count = jnp.zeros(np.shape(ids)[:-1], jnp.int32)
     return SparseSpikes(
-        jnp.asarray(ids, jnp.int32), jnp.asarray(values, jnp.float32), count, count, num_neurons
+        jnp.asarray(ids, jnp.int32), jnp.asarray(values, jnp.float32), count, count, 0 * count, num_neurons
     )
 
 
@@ -104,7 +105,7 @@ def test_gradient_equals_finite_differences(geometry: Convolution, form: str) ->
         weights = jnp.asarray(rng.normal(size=geometry.weights_shape))
         lists = as_lists(ids, np.zeros(ids.shape), geometry.num_inputs)
         values = jnp.asarray(rng.normal(size=ids.shape))
-        lists = SparseSpikes(lists.ids, values, lists.num_spikes, lists.num_listed, lists.num_neurons)
+        lists = dataclasses.replace(lists, values=values)
         spikes = lists if form == "lists" else lists.to_dense()
         check_gradient(lambda spikes, weights: conv(spikes, weights, geometry), (spikes, weights))
 

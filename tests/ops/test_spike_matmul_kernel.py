@@ -77,7 +77,7 @@ def product_and_gradients(neurons: int, implementation: str) -> Any:
         count = jnp.zeros(ids.shape[:-1], jnp.int32)
 
         def function(values: Any, weights: Any) -> Any:
-            spikes = SparseSpikes(ids, values, count, count, neurons)
+            spikes = SparseSpikes(ids, values, count, count, 0 * count, neurons)
             return spike_matmul(spikes, weights, implementation=implementation)
 
         out, pull_back = jax.vjp(function, values, weights)

@@ -52,7 +52,7 @@ class Sum(NamedTuple):
 
 def lists_of(ids: jax.Array, values: jax.Array, neurons: int) -> SparseSpikes:
     counts = jnp.zeros(ids.shape[:-1], jnp.int32)
-    return SparseSpikes(ids, values, counts, counts, neurons)
+    return SparseSpikes(ids, values, counts, counts, 0 * counts, neurons)
 
 
 def dense(_: str, ids: jax.Array, values: jax.Array) -> jax.Array:

@@ -130,6 +130,7 @@ class LayerConstants {
 
 struct Layer {
   Weights weights;    // from what reaches them, pooled or not, to the neurons; read as dense ones without a convolution
+  bool has_currents;  // instead of weights: what comes in are its currents
   Weights recurrent;  // its numbers are absent in a feed-forward layer
   LayerConstants constants;
   Reset reset;
@@ -157,7 +158,8 @@ inline Index columnsOfTile(const Layer& layer, Index more = 0) {
 
 struct LayerForward {
   const Layer& layer;
-  const SpikeRows& inputs;
+  const SpikeRows* inputs;  // nullptr where currents are given
+  Numbers currents;         // * [steps, batch, neurons]
   Extent extent;
   Numbers first_v, first_w, first_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
@@ -213,6 +215,7 @@ struct LayerBackward {
   const Layer& layer;
   const SpikeLists& inputs;
   const Delays* split;  // whose shares are separate in `inputs`, for their cotangents; may be absent
+  Numbers currents;     // * of a feed-forward layer that were given, [steps, batch, neurons]
   Extent extent;
   Numbers first_v, first_w, first_spikes;
   Numbers record, listed_record;  // membranes as recorded: of all neurons, or only of those listed
@@ -222,9 +225,10 @@ struct LayerBackward {
   const GivenBits& listed;        // all listed neurons; empty: all
   Above above;
   SentBack sent;                                        // instead of `above`: what a pooling or convolution sends
-  std::vector<Numbers> g_spikes;                        // further cotangents of the spikes [steps, batch, neurons]
+  Numbers g_spikes;                                     // * further cotangents of the spikes [steps, batch, neurons]
   Numbers g_counts, g_last_v, g_last_w, g_last_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
+  WritableNumbers g_currents;                           // * of given ones [steps, batch, neurons]
   WritableNumbers g_weights;                            // * as the weights
   WritableNumbers g_recurrent;                          // * as the recurrent weights
   WritableNumbers g_bias;                               // * [neurons]
@@ -244,8 +248,8 @@ inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed cons
 
 // Whether the gain's cotangent is a sum over the weights' products.
 inline bool sumsGain(const LayerBackward& pass) {
-  return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain) &&
-         pass.layer.convolution == nullptr;
+  const bool has_products = pass.layer.convolution == nullptr && !pass.layer.has_currents;
+  return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain) && has_products;
 }
 
 void runBackward(LayerBackward& pass, const Threads& threads);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "lif_layer_cotangents.hpp"
 
@@ -169,21 +170,21 @@ class PatchBackward {
 
   // The cotangents of the spikes of a step that take any.
   Rows<const float> gather(Index step) {
-    if (isReadInPlace()) return record_.inPlace(pass_.g_spikes[0], step);
+    if (isReadInPlace()) return record_.inPlace(pass_.g_spikes, step);
     // What the next step's recurrent currents send back; initially, and past the end of a sample, the state's
     // cotangent, which `carried_` holds until the sample's last step uses it.
     const Rows<float> g_s = of_spikes_.gather(step, layer_.isRecurrent() ? asConst(rowsOf(carried_)) : kNoRows);
     for (Index r = 0; pass_.sent && r < samples(); ++r) {
       pass_.sent.addTo(record_.firstRow(step) + r, patch_.first_column, patch_.columns, g_s.row(r));
     }
-    for (const Numbers& more : pass_.g_spikes) add(more, step, g_s);
+    if (pass_.g_spikes) add(pass_.g_spikes, step, g_s);
     return asConst(g_s);
   }
 
   // Whether the cotangents can be read in place: only those of the output, in whole vectors.
   bool isReadInPlace() const {
-    return pass_.above.g_v.data == nullptr && !pass_.sent && !layer_.isRecurrent() && pass_.g_spikes.size() == 1 &&
-           !pass_.g_spikes[0].is_bfloat16 && patch_.columns == width_;
+    return pass_.above.g_v.data == nullptr && !pass_.sent && !layer_.isRecurrent() && pass_.g_spikes &&
+           !pass_.g_spikes.is_bfloat16 && patch_.columns == width_;
   }
 
   void add(const Numbers& more, Index step, Rows<float> g_s) {
@@ -225,7 +226,7 @@ class PatchBackward {
         .w_before = is_step ? record_.secondStates(step - 1) : kNoRows,
         .current = is_step ? record_.currents(step) : kNoRows,
         .next_v = record_.inPlace(pass_.record, step - 1),
-        .next_g_spikes = isReadInPlace() ? record_.inPlace(pass_.g_spikes[0], step - 1) : kNoRows,
+        .next_g_spikes = isReadInPlace() ? record_.inPlace(pass_.g_spikes, step - 1) : kNoRows,
         .g_u = rowsOf(g_u_),
         .g_w = {hasSecondState() ? g_w_.data() : nullptr, width_},
         .g_v = g_v(step),
@@ -238,12 +239,24 @@ class PatchBackward {
     kernels().stepBackward(call);
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
     addStepSums(step);
+    if (is_step && pass_.g_currents) writeCurrents(step);
     if (!is_step || !pass_.g_v || layer_.isRecurrent()) return;
     const Rows<float> to{pass_.g_v.rows().row(row) + patch_.first_column, pass_.g_v.rows().stride};
     if (pass_.extent.rows() * to.stride * 4 > kStreamedBytes) {
       return kernels().streamRows(asConst(g_v(step)), samples(), patch_.columns, nullptr, to);
     }
     for (Index r = 0; r < samples(); ++r) std::copy_n(g_v(step).row(r), patch_.columns, to.row(r));
+  }
+
+  // The cotangents of given currents.
+  void writeCurrents(Index step) {
+    const float* gain = layer_.constants.outerGain() + patch_.first_column;
+    row_.resize(static_cast<std::size_t>(patch_.columns));
+    for (Index r = 0; r < samples(); ++r) {
+      std::transform(gain, gain + patch_.columns, g_v(step).row(r), row_.begin(), std::multiplies<>());
+      const Index place = (record_.firstRow(step) + r) * neurons() + patch_.first_column;
+      pass_.g_currents.write(place, patch_.columns, row_.data());
+    }
   }
 
   void takeGain(Rows<float> g) const {
@@ -337,7 +350,7 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
                      const Threads& threads) {
   const Layer& layer = pass.layer;
   const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
-  computeWeightGradient(weightGradientOf(pass, inputs, sums), threads);
+  if (!layer.has_currents) computeWeightGradient(weightGradientOf(pass, inputs, sums), threads);
   if (!pass.g_recurrent && !sumsGain(pass)) return;
   // A step's recurrent currents come from the spikes of the previous step; the first step's from the state.
   const DenseSource::Type type =

@@ -46,7 +46,7 @@ class PatchForward {
     const auto takeInto = [&](WeightTile& tile, const Weights& weights, double uses) {
       tile.take(weights, patch_.first_column, patch_.columns, width_, uses);
     };
-    if (convolution_ == nullptr) takeInto(scratch_.weights, layer_.weights, uses_);
+    if (convolution_ == nullptr && !layer_.has_currents) takeInto(scratch_.weights, layer_.weights, uses_);
     if (layer_.isRecurrent()) takeInto(scratch_.recurrent, layer_.recurrent, 0.0);  // as often as its neurons fire
     for (Index first = 0; first < patch_.samples; first += kForwardBlock) {
       first_sample_ = patch_.first_sample + first;
@@ -90,11 +90,23 @@ class PatchForward {
     const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
     const Index row = step * pass_.extent.batch + first_sample_;
     if (convolution_ != nullptr) return convolve(row, start.data);
-    scratch_.weights.multiply(pass_.inputs, row, samples_, start, current(), scratch_.dense);
+    if (layer_.has_currents) {
+      readCurrents(row, start.data);
+    } else {
+      scratch_.weights.multiply(*pass_.inputs, row, samples_, start, current(), scratch_.dense);
+    }
     if (!layer_.isRecurrent()) return;
     const SpikeRows& before = step == 0 ? static_cast<const SpikeRows&>(state_spikes_) : *pass_.lists;
     scratch_.recurrent.multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(current()),
                                 current(), scratch_.dense);
+  }
+
+  void readCurrents(Index row, const float* bias) {
+    for (Index r = 0; r < samples_; ++r) {
+      float* out = current().row(r);
+      pass_.currents.read((row + r) * neurons() + patch_.first_column, patch_.columns, out);
+      for (Index c = 0; bias != nullptr && c < patch_.columns; ++c) out[c] += bias[c];
+    }
   }
 
   void convolve(Index row, const float* bias) {
@@ -105,7 +117,7 @@ class PatchForward {
       } else {
         std::copy_n(bias, patch_.columns, out);
       }
-      convolution_->add(pass_.inputs, row + r, out);
+      convolution_->add(*pass_.inputs, row + r, out);
     }
   }
 
@@ -215,10 +227,11 @@ std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
 // How often the inputs use each row of the weights on average; counted until tiles are packed at once, for any number
 // of samples of a patch.
 double usesOfWeights(const LayerForward& pass, Index patches) {
+  if (pass.layer.has_currents) return 0.0;
   const double inputs = static_cast<double>(std::max<Index>(pass.layer.weights.inputs, 1));
   const double enough = WeightTile::kUsesToPack * inputs * static_cast<double>(patches);
   double entries = 0.0;
-  for (Index row = 0; row < pass.extent.rows() && entries < enough; ++row) entries += pass.inputs.row(row)->count;
+  for (Index row = 0; row < pass.extent.rows() && entries < enough; ++row) entries += pass.inputs->row(row)->count;
   return entries / inputs;
 }
 

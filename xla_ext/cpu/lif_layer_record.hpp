@@ -25,7 +25,8 @@ class BlockRecord {
         width_(roundUp(patch.columns, kernels().lanes)),
         block_(std::min(kBackwardBlock, patch.samples)),
         v_(kPlaces * block_ * width_),
-        w_(hasSecondStates() ? (pass.extent.steps + 1) * block_ * width_ : 0) {
+        w_(hasSecondStates() ? (pass.extent.steps + 1) * block_ * width_ : 0),
+        current_(pass.currents ? block_ * width_ : 0) {
     if (!pass.listed_record || !pass.listed_record.is_bfloat16) return;
     const float* threshold = pass.layer.constants.from(patch.first_column).threshold;
     origins_.resize(static_cast<std::size_t>(patch.columns));
@@ -69,8 +70,17 @@ class BlockRecord {
     return hasSecondStates() ? Rows<const float>{w_.data() + (step + 1) * block_ * width_, width_} : kNoRows;
   }
 
-  // The currents of a step, where they are recorded.
-  Rows<const float> currents(Index step) const { return blockOf(pass_.record_current, step); }
+  // The currents of a step, where they are recorded or were given.
+  Rows<const float> currents(Index step) {
+    if (!pass_.currents) return blockOf(pass_.record_current, step);
+    const float* bias = pass_.layer.constants.bias();
+    for (Index r = 0; r < samples_; ++r) {
+      float* row = current_.data() + r * width_;
+      pass_.currents.read((firstRow(step) + r) * pass_.layer.neurons() + patch_.first_column, patch_.columns, row);
+      for (Index c = 0; bias != nullptr && c < patch_.columns; ++c) row[c] += bias[patch_.first_column + c];
+    }
+    return {current_.data(), width_};
+  }
 
   // The block in a step of an array [steps, batch, neurons], as it lies in memory: of float32 only.
   Rows<const float> inPlace(const Numbers& from, Index step) const {
@@ -158,6 +168,7 @@ class BlockRecord {
   Buffer<float> v_;                                     // [places, block, width]
   std::vector<float> origins_, own_origins_, widened_;  // of a listed record in bfloat16
   Borrowed<float> w_;                                   // [steps + 1, block, width], first that before the first step
+  Buffer<float> current_;                               // [block, width], of given ones
 };
 
 }  // namespace snnjax

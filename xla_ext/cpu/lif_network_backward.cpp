@@ -19,13 +19,15 @@ void checkTogether(const Network& network, const Arguments& arguments, const Cot
   };
   need(!network.hasInt8(), "weights", "be floating for a gradient", "int8");
   for (std::size_t l = 0; l < network.size(); ++l) {
-    const LayerFields& fields = network.fields().layers[l];
+    const LayerFields& fields = network.fields().of_layers[l];
     const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
     need(static_cast<bool>(record.v) != static_cast<bool>(record.listed_v), "record.layers.v",
          "be given for all neurons or for those listed", "both or none");
     // The second states cannot be recomputed without the currents that reach them.
     const bool needs_current = fields.needs_w && arguments.operands.constants[l].second_state.w_gain;
-    need(!needs_current || record.current, "record.layers.current", "be given with second states", "nothing");
+    const bool is_given = l == 0 && network.hasCurrents() && !network.isRecurrent(l);
+    need(!needs_current || is_given || record.current, "record.layers.current", "be given with second states",
+         "nothing");
     need(!arguments.g.spikes[l] || fields.capacity < 0 || arguments.results.spikes[l], "results.spikes.ids",
          "be given with cotangents of lists", "nothing");
     const Index neurons = network.sizes().neurons[l];
@@ -73,7 +75,7 @@ class BackwardPass {
       list(l, l == 0 ? inputs : sources_[l - 1]);
       runLayer(l);
     }
-    if (inputCotangents()) writeInputs();
+    if (inputCotangents() && !network_.hasCurrents()) writeInputs();
   }
 
  private:
@@ -92,6 +94,10 @@ class BackwardPass {
     const Index rows = extent_.rows(), batch = extent_.batch;
     const RowSource* source = &spiking;
     reaching_ = {};
+    if (layer.has_currents) {
+      reaching_.lists = std::make_unique<const SpikeLists>(spiking, 0, 0, batch, nullptr, threads_);
+      return;
+    }
     const auto listOf = [&](const RowSource& from, Index width, const std::int32_t* ends) {
       return std::make_unique<const SpikeLists>(from, rows, width, batch, ends, threads_);
     };
@@ -125,6 +131,7 @@ class BackwardPass {
   // Whether anything needs the cotangents of what was sent to a layer, or of what arrived there.
   bool sendsDown(std::size_t l) const {
     if (l == network_.size()) return true;
+    if (layers_[l].has_currents) return false;
     if (l > 0 || inputCotangents() || pendingRows(to_.first[l]) > 0) return true;
     return to_.linears[l].delays && !isSplit(l);
   }
@@ -161,7 +168,7 @@ class BackwardPass {
       g_above_ = std::move(g_v);
       above_ = {layer.weights, layer.constants.outerGain(), g};
       if (l < network_.size()) {
-        const LayerFields& fields = network_.fields().layers[l];
+        const LayerFields& fields = network_.fields().of_layers[l];
         // Where rounding gains nothing, numbers that are partly exact may as well be wholly so.
         above_.rounds = fields.rounds_cotangents && (fields.exact_within == 0.0F || kernels().roundingPays());
         above_.exact_within = above_.rounds ? fields.exact_within : 0.0F;
@@ -231,6 +238,7 @@ class BackwardPass {
         .layer = layers_[l],
         .inputs = *reaching_.lists,
         .split = isSplit(l) ? layers_[l].delays.get() : nullptr,
+        .currents = layers_[l].has_currents && !layers_[l].isRecurrent() ? network_.currents(group_) : Numbers(),
         .extent = extent_,
         .first_v = first.v.numbers(group_),
         .first_w = first.w.numbers(group_),
@@ -238,7 +246,7 @@ class BackwardPass {
         .record = record.v.numbers(group_),
         .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
-        .needs_w = network_.fields().layers[l].needs_w,
+        .needs_w = network_.fields().of_layers[l].needs_w,
         .spikes = spikes_[l],
         .listed = listed_[l],
         .above = above_,
@@ -248,6 +256,7 @@ class BackwardPass {
         .g_last_v = g.last[l].v.numbers(group_),
         .g_last_w = g.last[l].w.numbers(group_),
         .g_last_spikes = g.last[l].spikes.numbers(group_),
+        .g_currents = layers_[l].has_currents ? to_.inputs.array.numbers(group_) : WritableNumbers(),
         .g_weights = to.weights.array.numbers(group_),
         .g_recurrent = to_constants.recurrent.array.numbers(group_),
         .g_bias = to.bias.numbers(group_),
@@ -268,23 +277,20 @@ class BackwardPass {
     const auto couplings = couplingsOf(to_constants.second_state);
     for (std::size_t i = 0; i < kNumCouplings; ++i) giveConstant(summedOf(static_cast<Coupling>(i)), couplings[i]);
     runBackward(pass, threads_);
-    sendDown(l, std::move(pass.g_v));
+    if (!layers_[l].has_currents) sendDown(l, std::move(pass.g_v));
   }
 
-  // The cotangents that reach a layer's spikes past the layer above: of the output, and of recorded spikes.
-  std::vector<Numbers> furtherCotangents(std::size_t l) {
-    std::vector<Numbers> all;
-    if (l + 1 == network_.size() && !network_.hasReadout()) all.push_back(from_.g.output.numbers(group_));
+  // The cotangents that reach a layer's spikes past the layer above, of recorded spikes; absent without any.
+  Numbers furtherCotangents(std::size_t l) {
     const Operand& g_spikes = from_.g.spikes[l];
-    if (!g_spikes) return all;
-    all.push_back(network_.fields().layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_));
-    return all;
+    if (!g_spikes) return {};
+    return network_.fields().of_layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_);
   }
 
   // The cotangents of recorded lists, dense.
   Numbers scattered(std::size_t l) {
     const Operand& ids = from_.results.spikes[l];
-    const Index neurons = network_.sizes().neurons[l], capacity = network_.fields().layers[l].capacity;
+    const Index neurons = network_.sizes().neurons[l], capacity = network_.fields().of_layers[l].capacity;
     const ListSource source(ids.at(group_), ids.type() == ffi::U16, from_.g.spikes[l].numbers(group_), capacity,
                             neurons);
     g_recorded_ = Buffer<float>(extent_.rows() * neurons);
@@ -373,7 +379,7 @@ void refuseLeftOnTiles(const Network& network, const Arguments& arguments, Index
   for (std::size_t l = 0; l < network.size(); ++l) {
     const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
     const Operand& v = record.v ? record.v : record.listed_v;
-    const Index width = record.v ? network.sizes().neurons[l] : network.fields().layers[l].capacity;
+    const Index width = record.v ? network.sizes().neurons[l] : network.fields().of_layers[l].capacity;
     if (v.type() != ffi::F32 || rows * width == 0) continue;
     for (Index group = 0; group < groups; ++group) {
       if (std::bit_cast<std::uint32_t>(*v.at<float>(group)) != kLeftOnTiles) continue;
@@ -384,30 +390,20 @@ void refuseLeftOnTiles(const Network& network, const Arguments& arguments, Index
   }
 }
 
-ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                              ffi::Dictionary dictionary) {
-  return guarded("lif_network", [&] {
-    const Attributes attributes(dictionary);
-    const Operands from("lif_network", operands);
-    const Results to("lif_network", results);
-    auto arguments = Network::bound<Arguments>(from, attributes.names("operand_names"), attributes.layers());
-    const auto cotangents = Network::bound<Cotangents>(to, attributes.names("result_names"), attributes.layers());
-    const Network network(attributes, arguments.operands);
-    network.check(arguments, from);
-    network.checkCotangents(cotangents, to);
-    checkTogether(network, arguments, cotangents);
-    needSameGroups(from, to);
-    refuseLeftOnTiles(network, arguments, to.groups());
-    const Threads threads = threadsOf(pool);
-    for (Index group = 0; group < to.groups(); ++group) {
-      BackwardPass(network, arguments, cotangents, group, threads).run();
-    }
-  });
+void lifNetworkBackward(Call<Arguments, Cotangents, NetworkFields>& call) {
+  const Network network(call.numbers, call.from.operands);
+  network.check(call.from, call.operands);
+  network.checkBits(call.from.record);
+  network.checkCotangents(call.to, call.results);
+  checkTogether(network, call.from, call.to);
+  needSameGroups(call.operands, call.results);
+  refuseLeftOnTiles(network, call.from, call.groups());
+  for (Index group = 0; group < call.groups(); ++group) {
+    BackwardPass(network, call.from, call.to, group, call.threads).run();
+  }
 }
 
 }  // namespace
 }  // namespace snnjax
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    snnjax_lif_network_backward, snnjax::lifNetworkBackward,
-    xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets().Attrs());
+SNNJAX_TARGET(snnjax_lif_network_backward, "lif_network", snnjax::lifNetworkBackward);

@@ -36,8 +36,10 @@ class ForwardPass {
 
   void run() {
     const std::unique_ptr<RowSource> source = network_.source(group_);
-    lists_.emplace_back(*source, extent_.rows(), inputs_, extent_.batch, ends_.data(), threads_);
-    if (results_.record.input_bits) recordInputs();
+    if (!network_.hasCurrents()) {
+      lists_.emplace_back(*source, extent_.rows(), inputs_, extent_.batch, ends_.data(), threads_);
+      if (results_.record.input_bits) recordInputs();
+    }
     spiking_ = source.get();
     for (std::size_t l = 0; l < network_.size(); ++l) runLayer(l);
     if (network_.hasReadout()) runReadout();
@@ -69,7 +71,7 @@ class ForwardPass {
     const lif_network::Results<Result>& to = results_.results;
     const lif_network::LayerState<Result>& last = to.last[l];
     if (layer.delays != nullptr) delay(l, *layer.delays, last);
-    const SpikeLists& inputs = inputsOf(layer);
+    const SpikeLists* inputs = layer.has_currents ? nullptr : &inputsOf(layer);
     const lif_network::LayerRecord<Result>& record = results_.record.layers[l];
     const lif_network::LayerState<Operand>& first = network_.first(l);
     const Index rows = extent_.rows(), neurons = layer.neurons();
@@ -83,6 +85,7 @@ class ForwardPass {
     LayerForward pass{
         .layer = layer,
         .inputs = inputs,
+        .currents = layer.has_currents ? network_.currents(group_) : Numbers(),
         .extent = extent_,
         .first_v = first.v.numbers(group_),
         .first_w = first.w.numbers(group_),
@@ -147,11 +150,9 @@ class ForwardPass {
   }
 
   void write(std::size_t l, const Layer& layer, const LayerForward& pass) {
-    const lif_network::Spikes<Result>& to = results_.results.spikes[l];
+    const schema::Spikes<Result>& to = results_.results.spikes[l];
     const lif_network::LayerRecord<Result>& record = results_.record.layers[l];
     const Index rows = extent_.rows(), neurons = layer.neurons();
-    const bool is_output = l + 1 == network_.size() && !network_.hasReadout();
-    if (is_output) writeDense(pass.spikes, rows, neurons, results_.results.output.numbers(group_), threads_);
     if (to.array) writeDense(pass.spikes, rows, neurons, to.array.numbers(group_), threads_);
     if (to.ids) writeLists(pass, neurons, layer.capacity, to);
     if (record.spikes) pass.spikes.writeTo(record.spikes.at<std::uint8_t>(group_), rows, neurons);
@@ -167,7 +168,7 @@ class ForwardPass {
     listed.writeTo(bytes, rows, neurons);
   }
 
-  void writeLists(const LayerForward& pass, Index neurons, Index capacity, const lif_network::Spikes<Result>& to) {
+  void writeLists(const LayerForward& pass, Index neurons, Index capacity, const schema::Spikes<Result>& to) {
     threads_.run(extent_.rows(), [&](Index row, Index) {
       const Index listed = writeList(pass.spikes.row(row), pass.near.row(row), neurons, capacity, row,
                                      {to.ids.at(group_), neurons}, to.values.numbers(group_));
@@ -180,7 +181,8 @@ class ForwardPass {
     Bits none(extent_.rows(), layer.neurons());
     LayerForward pass{
         .layer = layer,
-        .inputs = inputsOf(layer),
+        .inputs = &inputsOf(layer),
+        .currents = {},
         .extent = extent_,
         .first_v = network_.firstReadout(group_),
         .first_w = {},
@@ -219,27 +221,16 @@ class ForwardPass {
   const RowSource* spiking_ = nullptr;  // what comes to the next layer
 };
 
-ffi::Error lifNetwork(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                      ffi::Dictionary dictionary) {
-  return guarded("lif_network", [&] {
-    const Attributes attributes(dictionary);
-    const Operands from("lif_network", operands);
-    const Results to("lif_network", results);
-    auto arrays =
-        Network::bound<lif_network::Operands<Operand>>(from, attributes.names("operand_names"), attributes.layers());
-    auto yielded = Network::bound<ForwardResults>(to, attributes.names("result_names"), attributes.layers());
-    const Network network(attributes, arrays);
-    network.check(arrays, from);
-    network.check(yielded, to);
-    needSameGroups(from, to);
-    const Threads threads = threadsOf(pool);
-    for (Index group = 0; group < to.groups(); ++group) ForwardPass(network, yielded, group, threads).run();
-  });
+void lifNetwork(Call<lif_network::Operands<Operand>, ForwardResults, NetworkFields>& call) {
+  const Network network(call.numbers, call.from);
+  network.check(call.from, call.operands);
+  network.check(call.to, call.results);
+  network.checkBits(call.to.record);
+  needSameGroups(call.operands, call.results);
+  for (Index group = 0; group < call.groups(); ++group) ForwardPass(network, call.to, group, call.threads).run();
 }
 
 }  // namespace
 }  // namespace snnjax
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    snnjax_lif_network, snnjax::lifNetwork,
-    xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets().Attrs());
+SNNJAX_TARGET(snnjax_lif_network, "lif_network", snnjax::lifNetwork);

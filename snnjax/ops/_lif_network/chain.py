@@ -35,7 +35,8 @@ from snnjax.ops._lif_network.records import (
     Record,
     Results,
 )
-from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
+from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
+from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
@@ -63,10 +64,10 @@ def forward(operands: Operands, switches: Switches) -> ForwardResults:
         spikes.append(
             _as_result(neurons, sent, true_spikes, run) if neurons.switches.records_spikes else None
         )
-    output, last_readout = layers[-1].sent, None
+    output, last_readout = None, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(
-            _apply(operands.readout.linear, output, switches.readout), valid, operands
+            _apply(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
@@ -104,7 +105,7 @@ def _neurons(operands: Operands, switches: Switches, replays: bool = False) -> l
 def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
     """The record for the backward pass."""
     x, bits = operands.inputs, (None, None)
-    if not isinstance(x, SparseSpikes):
+    if not isinstance(x, SparseSpikes) and not operands.has_currents:
         x = _inside(x.astype(operands.dtype), _valid(operands))
         bits = packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1)
     each = zip(layers, operands.first, strict=True)
@@ -158,9 +159,9 @@ def _delayed(
     """The part of `x` that arrives at a layer, in the accumulation dtype, and the spikes then in transit to it."""
     if connection.max_delay is None:
         return x, None
-    given = (x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
-    arrived, left = arrivals(given, connection.max_delay)
-    return arrived, left.astype(first.pending.dtype)
+    given = DelayOperands(x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
+    results = arrivals(given, connection.max_delay)
+    return results.delayed, results.left.astype(first.pending.dtype)
 
 
 def _ends(operands: Operands, num_steps: int) -> Array | None:
@@ -171,7 +172,8 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
 def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     multiply = product if again else Connection.current
-    rows: Any = multiply(connection, rows_of(x), linear.weights)
+    has_weights = linear.weights is not None
+    rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
     rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
@@ -198,6 +200,7 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, run: LayerRun) ->
         gather(rows_of(x), ids).reshape(*x.shape[:-1], capacity),
         jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
         jnp.sum(run.listed, axis=-1, dtype=jnp.int32),
+        cast(Any, None),  # see `run_network`
         x.shape[-1],
     )
 
@@ -228,10 +231,15 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
     """
     operands, results, record, g = arguments
-    g = g._replace(output=_known(g.output, record), counts=g.counts if static[1].counts else ())
+    g = g._replace(
+        output=_known(g.output, record),
+        spikes=(*g.spikes[:-1], _known(g.spikes[-1], record)),
+        counts=g.counts if static[1].counts else (),
+    )
     g = g._replace(last=tuple(_all_rows(*layer) for layer in zip(g.last, static[0].layers, strict=True)))
 
-    each = zip(record.layers, _neurons(operands, static[0]), operands.first, strict=True)
+    records = _with_currents(record, operands, static[0])
+    each = zip(records, _neurons(operands, static[0]), operands.first, strict=True)
     runs = [_run_of(*layer, _valid(operands)) for layer in each]
 
     def again(given: Operands) -> Cotangents:
@@ -240,6 +248,15 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
 
     found, pull_back = jax.vjp(again, differentiable(operands, operands))
     return pull_back(jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), g, found))[0]
+
+
+def _with_currents(record: Record, operands: Operands, switches: Switches) -> tuple[LayerRecord, ...]:
+    """The records of the layers, with the currents of the first one where these are given."""
+    linear, first = operands.linears[0], record.layers[0]
+    if not reads_currents(linear, operands.constants[0]):
+        return record.layers
+    current = _apply(linear, _dense_inputs(operands, switches), switches.layers[0].connection)
+    return first._replace(current=current), *record.layers[1:]
 
 
 def _is_none(leaf: Any) -> bool:
@@ -253,10 +270,10 @@ def _results_again(
     valid = _valid(operands)
 
     layers = _run_layers(operands, switches, runs)
-    output, last_readout = layers[-1].sent, None
+    output, last_readout = None, None
     if operands.readout is not None:
         readout = operands.readout
-        current = _apply(readout.linear, output, switches.readout, again=True)
+        current = _apply(readout.linear, layers[-1].sent, switches.readout, again=True)
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
@@ -289,10 +306,10 @@ def _all_rows(g: LayerState, layer: LayerSwitches) -> LayerState:
     return g._replace(pending=jnp.zeros((longest + 1, *g.pending.shape[1:]), g.pending.dtype))
 
 
-def _known(g: Array, record: Record) -> Array:
-    """The cotangent of the output, or NaN where the record stayed on the tiles of an IPU: it tells no gradient here."""
+def _known(g: Any, record: Record) -> Any:
+    """A cotangent, or NaN where the record stayed on the tiles of an IPU: it tells no gradient here."""
     v = record.layers[0].v if record.layers[0].v is not None else record.layers[0].listed_v
-    if v.dtype != jnp.float32 or v.size == 0:
+    if g is None or v.dtype != jnp.float32 or v.size == 0:
         return g
     first = jax.lax.bitcast_convert_type(v[0, 0, 0], jnp.uint32)
     return jnp.where(first == jnp.uint32(LEFT_ON_TILES), jnp.asarray(jnp.nan, g.dtype), g)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import (
@@ -19,7 +20,7 @@ from snnjax._check import (
 from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
 from snnjax._types import RESETS
-from snnjax.ops._connection import Connection
+from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 from snnjax.surrogates import Surrogate, as_surrogate
 
@@ -34,12 +35,18 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
     if chunk is not None:
         check_integer(_OP, "chunk", chunk, 1)
     width, batch = _check_inputs(inputs)
-    check_weights(_OP, "layers[0].weights", layers[0].weights)
-    dtype = layers[0].weights.dtype
+    if layers[0].weights is None:
+        _check_currents(inputs)
+    else:
+        check_weights(_OP, "layers[0].weights", layers[0].weights)
+    dtype = (inputs if layers[0].weights is None else layers[0].weights).dtype
     each: list[Any] = [*layers] if readout is None else [*layers, readout]
     for index, layer in enumerate(each):
         name = f"layers[{index}]" if index < len(layers) else "readout"
-        width = _check_connection(name, layer, width, dtype)
+        if index > 0 or layer.weights is not None:
+            width = _check_connection(name, layer, width, dtype)
+        else:
+            _check_plain(name, layer)
         if index < len(layers):
             _check_delays(name, layer)
         if layer.bias is not None:
@@ -47,6 +54,22 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
         if getattr(layer, "recurrent", None) is not None:
             _check_array(f"{name}.recurrent", layer.recurrent, (width, width), "neurons, neurons", dtype)
     return batch
+
+
+def _check_currents(inputs: Any) -> None:
+    """Check that the inputs can be the currents of a first layer without weights."""
+    if isinstance(inputs, SparseSpikes) or not jnp.issubdtype(inputs.dtype, jnp.floating):
+        expected = "be a floating-point array of currents for a first layer without weights"
+        actual = "SparseSpikes" if isinstance(inputs, SparseSpikes) else inputs.dtype.name
+        fail(f"{_OP}: `inputs` must {expected}, got {actual}. Give the layer weights, or cast the currents.")
+
+
+def _check_plain(name: str, layer: Any) -> None:
+    """Check that nothing stands between given currents and their neurons."""
+    if layer.connection != DENSE or layer.delays is not None:
+        actual = "delays" if layer.connection == DENSE else short_repr(layer.connection)
+        expected = "have neither a connection nor delays without weights"
+        fail(f"{_OP}: `{name}` must {expected}, got {actual}. Give it weights, or leave them out.")
 
 
 def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
@@ -59,16 +82,18 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
         )
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
-    argument = f"{name}.weights"
-    if connection.convolution is not None and isinstance(layer.weights, Quantised):
+    argument, weights = f"{name}.weights", layer.weights
+    if weights is None:
+        fail(f"{_OP}: `{argument}` must be an array behind the first layer, got None. Give it weights.")
+    if connection.convolution is not None and isinstance(weights, Quantised):
         hint = "Pass quantisation.dequantise(weights)"
         fail(f"{_OP}: `{argument}` must be floating-point in a convolution, got int8. {hint}.")
-    _check_array(argument, layer.weights, shape, axes, dtype)
-    width = connection.num_inputs(layer.weights.shape)
+    _check_array(argument, weights, shape, axes, dtype)
+    width = connection.num_inputs(weights.shape)
     if width != inputs:
         expected, hint = f"have {plural(inputs, 'input')}, like the layer", "Give it the shape of the inputs"
         fail(f"{_OP}: `{name}.connection` must {expected}, got {width}. {hint}.")
-    return connection.num_outputs(layer.weights.shape)
+    return connection.num_outputs(weights.shape)
 
 
 def _check_delays(name: str, layer: Any) -> None:
@@ -92,7 +117,7 @@ def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes:
     check_weights(_OP, argument, array)
     check_shape(_OP, argument, array, shape, axes, "Match its shape to the layer below and to its neurons")
     if array.dtype != dtype:
-        expected = f"have the dtype of the first weights, {dtype.name}"
+        expected = f"have the dtype of the first layer, {dtype.name}"
         fail(f"{_OP}: `{argument}` must {expected}, got {array.dtype.name}. Cast one of them.")
 
 
@@ -125,17 +150,13 @@ def one_per_layer(op: str, argument: str, value: Any, num_layers: int) -> tuple[
     return tuple(value)
 
 
-def check_capacity(capacity: Any, num_layers: int, lists_last: bool) -> tuple[int | None, ...]:
-    """One capacity per layer, each None or an integer; None for the last layer unless it `lists_last`.
-
-    Without a read-out its spikes are the output, and a silent class could not learn.
-    """
+def check_capacity(capacity: Any, num_layers: int) -> tuple[int | None, ...]:
+    """One capacity per layer, each None or an integer."""
     each = one_per_layer(_OP, "capacity", capacity, num_layers)
     for value in each:
         if value is not None:
             check_integer(_OP, "capacity", value, 0)
-    slots = tuple(None if value is None else int(value) for value in each)
-    return slots if lists_last else (*slots[:-1], None)
+    return tuple(None if value is None else int(value) for value in each)
 
 
 def switch_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:

@@ -60,7 +60,7 @@ class Neurons(NamedTuple):
     def fire(self, state: Any, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
         distance = state.v - self.threshold(state)
-        spikes = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
+        spikes: Any = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
         return spikes if where is None else jnp.where(where, spikes, 0)
 
     def _fire(self, distance: Array) -> Array:

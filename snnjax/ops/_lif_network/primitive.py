@@ -1,5 +1,6 @@
 """`lif_network` as one primitive with a derivative: the batch axes of its operands, and its record."""
 
+import dataclasses
 import functools
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ from snnjax.ops._lif_network.records import (
 )
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import Needs, Switches, as_read, differentiable, with_records
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, beyond
 
 FORWARD = Target("snnjax_lif_network", "lif_network", forward, {"cpu": KERNEL})
 BACKWARD = Target("snnjax_lif_network_backward", "lif_network", backward, {"cpu": BACKWARD_KERNEL})
@@ -90,9 +91,16 @@ def _droppable(shapes: ForwardResults, switches: Switches) -> Any:
 
 def run_network(operands: Operands, switches: Switches) -> Results:
     """All layers over all time steps."""
-    if switches.implementation == "composed":
-        return forward(operands, switches).results
-    return _network_primitive(operands, switches)
+    composed = switches.implementation == "composed"
+    results: Any = forward(operands, switches).results if composed else _network_primitive(operands, switches)
+    return results._replace(spikes=tuple(_with_dropped(own) for own in results.spikes))
+
+
+def _with_dropped(spikes: Any) -> Any:
+    """Recorded lists with the number of spikes that are in none, which targets leave out."""
+    if not isinstance(spikes, SparseSpikes):
+        return spikes
+    return dataclasses.replace(spikes, num_dropped=beyond(spikes.num_spikes, spikes.capacity))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))

@@ -1,6 +1,6 @@
 """The shapes of what `lif_network` yields."""
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,8 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
         if layer.capacity is None:
             return timed(width)
         slots, count = timed(layer.capacity), timed(dtype=jnp.int32)
-        return SparseSpikes(timed(layer.capacity, dtype=id_dtype(width)), slots, count, count, width)
+        ids, dropped = timed(layer.capacity, dtype=id_dtype(width)), cast(Any, None)  # see `run_network`
+        return SparseSpikes(ids, slots, count, count, dropped, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
@@ -53,7 +54,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
     last = tuple(_left(*layer) for layer in zip(last, switches.layers, strict=True))
     results = Results(
-        output=timed(widths[-1] if readout is None else readout.shape[-1]),
+        output=None if readout is None else timed(readout.shape[-1]),
         counts=tuple(per_sequence(width, dtype=sums) for width in widths),
         dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
         spikes=tuple(spikes(n, layer) if layer.records_spikes else None for n, _, layer in each),
@@ -63,7 +64,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     if not switches.keeps_record:
         return ForwardResults(results, None)
     of_inputs: tuple[Any, Any] = (None, None)
-    if not isinstance(operands.inputs, SparseSpikes):
+    if not isinstance(operands.inputs, SparseSpikes) and not operands.has_currents:
         of_inputs = marks(operands.inputs.shape[-1]), timed(dtype=jnp.bool_)
     return ForwardResults(results, Record(*of_inputs, tuple(record(*layer) for layer in each)))
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from snnjax.ops._connection import Connection
-from snnjax.ops._lif_network.records import LayerConstants, Operands, Record
+from snnjax.ops._lif_network.records import LayerConstants, Linear, Operands, Record
 from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
 
@@ -55,7 +55,7 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
     """`tree`, which has the structure of `operands`, without the leaves that have no cotangent."""
     inputs = tree.inputs
     if isinstance(operands.inputs, SparseSpikes):
-        inputs = dataclasses.replace(inputs, ids=None, num_spikes=None, num_listed=None)
+        inputs = dataclasses.replace(inputs, ids=None)
     elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
         inputs = None
     constants = tuple(layer._replace(second_threshold=None) for layer in tree.constants)
@@ -69,27 +69,37 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     states are needed if the threshold depends on them, or for the cotangents of the constants that multiply them. They
     are linear in membranes, spikes and currents, and are therefore recomputed instead of recorded. The currents are
     recorded if they reach both states and are needed by these or by the cotangents of the gains; otherwise the
-    cotangent of the gain follows from sums over the weights, except for a convolution. The membranes of the listed
-    neurons are recorded apart where they may be all that the backward pass reads (`_needs_listed_only`).
+    cotangent of the gain follows from sums over the weights, except for a convolution and without weights. Currents
+    that are given are read again (`reads_currents`). The membranes of the listed neurons are recorded apart where they
+    may be all that the backward pass reads (`_needs_listed_only`).
     """
 
-    def with_needs(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
+    def with_needs(
+        layer: LayerSwitches, linear: Linear, constants: LayerConstants, need: LayerConstants
+    ) -> LayerSwitches:
         second, need_second = constants.second_state, need.second_state
-        if second is None or need_second is None:
-            # Neurons with different gains may share the weights of a convolution.
-            shares = layer.connection.convolution is not None
-            return layer._replace(records_current=shares and bool(need.gain))
-        w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
-        current = second.w_gain is not None and bool(w or need.gain or need_second.w_gain)
-        current |= layer.connection.convolution is not None and bool(need.gain)
+        # Neurons with different gains may share the weights of a convolution.
+        sums_products = linear.weights is not None and layer.connection.convolution is None
+        w, current = False, bool(need.gain) and not sums_products
+        if second is not None and need_second is not None:
+            w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
+            current |= second.w_gain is not None and bool(w or need.gain or need_second.w_gain)
+        current = current and not reads_currents(linear, constants)
         return layer._replace(needs_w=bool(w), records_current=current)
 
     layers = []
-    each = zip(switches.layers, operands.constants, needed.constants, operands.first, strict=True)
-    for layer, constants, need, first in each:
+    each = zip(
+        switches.layers, operands.linears, operands.constants, needed.constants, operands.first, strict=True
+    )
+    for layer, linear, constants, need, first in each:
         lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
-        layers.append(with_needs(layer, constants, need)._replace(records_listed=lists))
+        layers.append(with_needs(layer, linear, constants, need)._replace(records_listed=lists))
     return switches._replace(layers=tuple(layers), keeps_record=True)
+
+
+def reads_currents(linear: Linear, constants: LayerConstants) -> bool:
+    """Whether the currents of a layer are its inputs, but for the bias."""
+    return linear.weights is None and constants.recurrent is None
 
 
 def _needs_listed_only(

@@ -76,7 +76,9 @@ def _with_gradients(function: Callable[[Arrays], Arrays], given: Arrays, names: 
 def _spike_matmul(given: Arrays, **options: Any) -> Arrays:
     def product(given: Arrays) -> Arrays:
         counts = jnp.zeros(given["ids"].shape[:1], jnp.int32)
-        spikes = SparseSpikes(given["ids"], given["values"], counts, counts, given["weights"].shape[0])
+        spikes = SparseSpikes(
+            given["ids"], given["values"], counts, counts, 0 * counts, given["weights"].shape[0]
+        )
         return {"out": snnjax.spike_matmul(spikes, given["weights"], **options)}
 
     return _with_gradients(product, given, ("values", "weights"))
@@ -156,7 +158,7 @@ def _inputs(given: Arrays) -> Any:
     ids = given["ids"]
     zeros = jnp.zeros(ids.shape[:2], jnp.int32)
     values = given.get("values", jnp.ones(ids.shape, given["weights0"].dtype))
-    return SparseSpikes(ids, values, zeros, zeros, given["weights0"].shape[0])
+    return SparseSpikes(ids, values, zeros, zeros, zeros, given["weights0"].shape[0])
 
 
 def _named(out: Any, last: Any) -> Arrays:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from snnjax import LIFLayer, _dispatch, _targets, lif_network
+from snnjax import LeakyReadout, LIFLayer, _dispatch, _targets, lif_network
 from tests.ipu.device.placing import cpu, ipu, put
 
 pytestmark = pytest.mark.usefixtures("ipus")
@@ -22,7 +22,7 @@ REFUSED = (
 
 
 def network(weights, x, **options):
-    out, _ = lif_network(x, [LIFLayer(weights, 0.9)], capacity=4, **options)
+    out, _ = lif_network(x, [LIFLayer(weights, 0.9)], **options)
     return out.activity[0].sum() + (out.output @ jnp.arange(6.0)).sum()
 
 
@@ -66,7 +66,8 @@ def test_reference_on_another_platform_gives_no_number(surrogate, monkeypatch):
     monkeypatch.setattr(_dispatch, "_warn_once", lambda _: None)
 
     def loss(weights, capacity):  # in another shape than elsewhere: nothing is compiled yet
-        out, _ = lif_network(put(X[:, :2]), [LIFLayer(weights, 0.9)], surrogate=surrogate, capacity=capacity)
+        network = put(X[:, :2]), [LIFLayer(weights, 0.9)], LeakyReadout(jnp.ones((6, 2)), 0.9)
+        out, _ = lif_network(*network, surrogate=surrogate, capacity=capacity)
         return out.output.sum()
 
     for capacity in (None, 4):

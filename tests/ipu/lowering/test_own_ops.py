@@ -34,7 +34,8 @@ def layer(**changes):
 
 
 def network(x, *layers, **options):
-    return snnjax.lif_network(x, layers, capacity=3, **options)[0].output
+    capacity = (*(3 for _ in layers[1:]), None)  # of all but the last layer, whose spikes are the output
+    return snnjax.lif_network(x, layers, **{"capacity": capacity, **options})[0].output
 
 
 def gradient(x, *layers, **options):
@@ -71,7 +72,9 @@ def test_narrow_currents_reach_their_codelets(dtype):
         (lambda v: snnjax.lif_step(v, v, 0.9, 1.0, implementation="reference"), V),
         (lambda x: network(x, layer(), surrogate=Surrogate("superspike", 3.0, smooth=True)), X),
         (lambda x: network(x, layer()), X[:0]),
-        (lambda x: gradient(x, layer(), record_spikes=True), X),
+        (lambda x: gradient(x, layer(), layer(weights=SQUARE), record_spikes=True), X),
+        (lambda x: network(x, layer(), capacity=3).values, X),
+        (lambda x: network(x, layer(weights=None)), X),
         (lambda x: gradient(x, layer(), record_dtype=jnp.bfloat16), X),
         (lambda x: network(x, layer(connection=CONVOLVED, weights=jnp.ones((3, 2, 2)))), X),
         (lambda x: network(x.astype(jnp.bfloat16), layer(weights=jnp.asarray(W, jnp.bfloat16))), X),
@@ -83,6 +86,8 @@ def test_narrow_currents_reach_their_codelets(dtype):
         "smooth network",
         "no time",
         "recorded",
+        "lists as output",
+        "currents",
         "rounded record",
         "convolved",
         "bfloat16 network",

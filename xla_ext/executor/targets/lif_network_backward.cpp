@@ -116,7 +116,9 @@ class BackwardPass {
       if (last.w) rows(layer, *last.w, own.g_last_w, batch());
       if (last.spikes) bring(lowering_, lowering_.get(*last.spikes)[0], own.g_last_spikes);
     }
-    if (l + 1 == plan_.layers.size()) rows(layer, *from_.output, own.g_output, steps() * batch());
+    if (l + 1 < plan_.layers.size()) return;
+    const Value& g_output = operands_.has_readout ? from_.output : from_.spikes.back();
+    rows(layer, *g_output, own.g_output, steps() * batch());
   }
 
   void rows(const LayerPlan& layer, ValueId from, const Tensor& blocks, std::size_t count) {
@@ -278,7 +280,9 @@ void checkLifNetworkBackward(const OperationCheck& op) {
   const BackwardCall call(op.instruction());
   const NetworkOperands operands = call.network();
   const auto is_given = [](const Value& value) { return value.has_value(); };
-  op.need(std::ranges::none_of(call.arguments.g.spikes, is_given), "record no spikes");
+  const std::vector<Value>& g_spikes = call.arguments.g.spikes;
+  op.need(operands.has_readout || (is_given(g_spikes.back()) && !operands.fields.back().capacity), "have an output");
+  op.need(std::ranges::count_if(g_spikes, is_given) == (operands.has_readout ? 0 : 1), "record no spikes");
   op.need(std::ranges::none_of(call.results.g_v, is_given), "overwrite no record");
   op.need(recorded(call).has_value(), "have a record of membranes");
   const NetworkCheck check(op, operands);

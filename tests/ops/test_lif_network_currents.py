@@ -1,0 +1,63 @@
+"""A first layer without weights, whose inputs are its currents."""
+
+from typing import Any
+
+import chex
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import LIFLayer, lif_network, lif_network_state
+from tests.numbers import assert_close
+from tests.ops.common import jit, with_gradient
+from tests.ops.kernel_checks import TOLERANCE, needs_kernels
+from tests.ops.random_networks import ADAPTIVE, SYNAPSE, Form, arguments, runner
+
+FORMS = (
+    Form(6, 17, 130, (130, 20), capacity=(9, None), second_states=(SYNAPSE, None)),
+    Form(3, 3, 20, (20,), None, recurrent=True, reset="zero", detach_reset=False, per_neuron=False),
+    Form(4, 5, 65, (65, 7), recurrent=True, given="bfloat16", dtype="bfloat16", bias=False),
+    Form(9, 2, 64, (64,), second_states=(ADAPTIVE,), reset="none", lengths=False),
+)
+
+
+@pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
+@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+@hypothesis.settings(max_examples=3)
+@hypothesis.given(seed=st.integers(0, 2**32 - 1))
+def test_currents_equal_a_first_layer_with_an_identity_matrix(
+    form: Form, implementation: str, seed: int
+) -> None:
+    """Results bit for bit; gradients of all arguments, but of the matrix, to rounding."""
+    inputs, (first, *others), *rest = arguments(form, np.random.default_rng(seed))
+    identity = jnp.eye(form.widths[0], dtype=form.dtype)
+
+    def run(has_weights: bool) -> Any:
+        def of(inputs: Any, bare: LIFLayer, *rest: Any) -> Any:
+            own = bare._replace(weights=identity if has_weights else None)
+            return runner(form, implementation)(inputs, (own, *others), *rest)
+
+        return jit(with_gradient(of))(inputs, first._replace(weights=None), *rest)
+
+    (ours, gradients), (theirs, expected) = run(False), run(True)
+    chex.assert_trees_all_equal(ours, theirs, strict=True)
+    assert_close(gradients, expected, of_largest=TOLERANCE[form.dtype])
+
+
+def test_state_of_currents_is_that_of_their_shape_and_dtype() -> None:
+    recurrent = jnp.zeros((3, 3), jnp.bfloat16)
+    currents = jax.ShapeDtypeStruct((5, 2, 3), jnp.bfloat16)
+    state = lif_network_state(2, [LIFLayer(None, 0.5, recurrent=recurrent)], currents=currents)
+    (layer,) = state.layers
+    assert layer.v.shape == layer.spikes.shape == (2, 3)
+    assert (layer.v.dtype, layer.spikes.dtype) == (jnp.float32, jnp.bfloat16)
+
+
+def test_currents_drive_their_own_neurons_alone() -> None:
+    currents = jnp.array([[[0.5, 2.0, 0.75]]])
+    out, state = lif_network(currents, [LIFLayer(None, 0.5, gain=1.0, bias=jnp.array([0.0, 0.0, 0.5]))])
+    chex.assert_trees_all_equal(out.output, jnp.array([[[0.0, 1.0, 1.0]]]))
+    chex.assert_trees_all_equal(state.layers[0].v, jnp.array([[0.5, 2.0, 1.25]]))
