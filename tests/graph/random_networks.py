@@ -11,7 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, axonal, dense, layer, leaky_readout, network, neurons, spiking_readout
+from snnjax import (
+    SparseSpikes,
+    axonal,
+    dense,
+    layer,
+    leaky_readout,
+    network,
+    neurons,
+    parallel,
+    residual,
+    spiking_readout,
+)
 from snnjax._types import SURROGATES
 from snnjax.blocks.delay import DelayParams, DelayState
 from snnjax.blocks.linear import LinearParams
@@ -52,7 +63,7 @@ def random_form(rng: np.random.Generator) -> Form:
         leaky_readout(3, decay=0.5), leaky_readout(3, decay=0.5, normalize=False), spiking_readout(2)
     )
     return Form(
-        net=network(pick(1, 7, 40), [_layer(pick, width) for width in widths], outputs),
+        net=network(pick(1, 7, 40), [_part(pick, width) for width in widths], outputs),
         dtype=pick("bfloat16", "bfloat16", "float16", "float32"),
         given=pick("float32", "bfloat16", "float16", "uint8", "bool", "lists"),
         steps=pick(1, 3, 6),
@@ -61,6 +72,16 @@ def random_form(rng: np.random.Generator) -> Form:
         chunk=pick(None, None, 2),
         record=pick((), ("spikes",), ("membranes", "spikes")),
     )
+
+
+def _part(pick: Any, width: int) -> list[Any]:
+    """A layer, behind which others may stand beside it."""
+    first = _layer(pick, width)
+    how = pick(None, None, None, "add", "either", "multiply", "concatenate")
+    if how is None:
+        return [first]
+    beside = residual(_layer(pick, width), join=how)
+    return [first, pick(beside, parallel(join=how, a=_layer(pick, width), b=_layer(pick, width), c=None))]
 
 
 def _layer(pick: Any, width: int) -> Any:

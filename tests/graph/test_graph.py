@@ -377,7 +377,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: SEVERAL.apply(initial(SEVERAL), None, {"a": X, "c": X}),
-        "network.apply: `inputs` must be a dict of 'a', 'b', got a, c. Rename them.",
+        "network.apply: `inputs` must be a dict of 'a', 'b', got 'a', 'c'. Rename them.",
     ),
     (
         lambda: SEVERAL.apply(initial(SEVERAL), None, {"a": X, "b": X}),

@@ -438,7 +438,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         "got int32. Give the layer weights, or cast the currents.",
     ),
     (
-        lambda: net(GIVEN, x=lists_with()),
+        lambda: net(GIVEN, x=SparseSpikes.from_dense(CURRENTS, 2)),
         "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights, "
         "got SparseSpikes. Give the layer weights, or cast the currents.",
     ),
@@ -573,7 +573,7 @@ NOT_ARRAYS = {
     "lif_step: `decay`": lambda value: lif_step(V, V, value, 1.0),
     "lif_network: `inputs`": lambda value: net(x=value),
     "network.apply: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(
-        PARAMS, None, value
+        PARAMS, None, {"input": value}
     ),
     "SparseSpikes.from_dense: `spikes`": lambda value: SparseSpikes.from_dense(value, 2),
     "SparseSpikes.from_ids: `ids`": lambda value: SparseSpikes.from_ids(value, 3),
