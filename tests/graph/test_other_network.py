@@ -132,8 +132,8 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
     "norm": {
         "norm": one(norm=blocks.batch_norm()),
         "momentum": one(norm=blocks.batch_norm(momentum=0.5)),
+        "norm of each step": one(norm=blocks.layer_norm()),
     },
-    "norm of each step": {"norm of each step": one(norm=blocks.layer_norm())},
     "residual": {
         "residual": one(before=[residual(layer(6))]),
         "either": one(before=[residual(layer(6), join="either")]),
