@@ -71,7 +71,7 @@ class Block:
         ...         return blocks.BlockResult(2 * x)
         >>> import snnjax
         >>> [node.name for node in snnjax.network(4, [Double(), snnjax.layer(3)]).nodes]
-        ['double_0', 'layer_0/connection', 'layer_0/neuron', 'output']
+        ['double_0', 'layer_0/connection', 'layer_0/neuron']
     """
 
     kind: ClassVar[str] = "block"  # names a block without a name, with its number among those of its kind
@@ -184,7 +184,15 @@ def shaped(signal: Signal, shape: Shape) -> Signal:
 
 
 def dense_signal(signal: Signal, shape: Shape) -> Array:
-    """A signal as an array ``[time, batch, *shape]``."""
+    """A signal as an array ``[time, batch, *shape]``, for blocks of one's own: lists of spikes are made dense.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import SparseSpikes, blocks
+        >>> lists = SparseSpikes.from_ids(jnp.array([[[1, 3]]]), num_neurons=4)
+        >>> blocks.dense_signal(lists, (2, 2)).tolist()
+        [[[[0.0, 1.0], [0.0, 1.0]]]]
+    """
     return shaped(signal.to_dense() if isinstance(signal, SparseSpikes) else signal, shape)
 
 

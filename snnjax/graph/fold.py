@@ -39,7 +39,7 @@ def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Param
             and isinstance(before.block, Linear)
             and readers.count(before.name) == 1
         ):
-            factor, term = node.block.operands(params.pop(node.name), stats[node.name], shapes[0])
+            factor, term = node.block.operands(params.pop(node.name, None), stats.get(node.name), shapes[0])
             params[before.name] = _times(params[before.name], factor, term)
             folded[node.name] = before.name
             place = next(i for i, own in enumerate(nodes) if own.name == before.name)

@@ -35,7 +35,7 @@ from snnjax.blocks.delay import DelayState
 from snnjax.graph.compare import check_dtypes, check_params, check_state
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fused import Arrays
-from snnjax.graph.init import Sample, draw
+from snnjax.graph.init import Sample, draw, params_like
 from snnjax.graph.plan import Fused, Mode, Segment, plan
 from snnjax.graph.run import Running, block_key, run
 from snnjax.ops.lif_network import mean_activity
@@ -130,6 +130,21 @@ class Network:
             fused = isinstance(segment, Fused)
             lines.append(f"fused: {' > '.join(names)}" if fused else f"alone: {names[0]} ({segment.why})")
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """A line for each block: its name, kind, the shape of its signal, the number of its parameters and its path."""
+        paths = {node: segment for segment in self.plan() for node in segment.nodes}
+        params = params_like(self.nodes, self.in_shapes)
+        rows = [(name, "", str(shape), "", "") for name, shape in self.inputs]
+        for place, node in enumerate(self.nodes):
+            count = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params.get(node.name)))
+            path = "fused" if isinstance(paths[place], Fused) else "alone"
+            shape = str(self.shapes[node.name])
+            rows.append((node.name, node.block.kind, shape, f"{count:,}" if count else "", path))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        pads = (str.ljust, str.ljust, str.ljust, str.rjust, str.ljust)
+        lines = (zip(row, widths, pads, strict=True) for row in rows)
+        return "\n".join("  ".join(pad(word, width) for word, width, pad in line).rstrip() for line in lines)
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         """A network is run by `apply`: it holds no parameters."""

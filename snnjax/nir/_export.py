@@ -272,10 +272,10 @@ def _add_feedback(graph: _Graph, node: Node, names: list[str], layout: Layout) -
     signal, last = layout, names[-1]
     for part, arrays in zip(block.feedback, graph.params[node.name].recurrent, strict=True):
         name = f"{node.name}/recurrent"
-        if isinstance(part, Axonal):
+        if type(part) is Axonal:
             made = delay_node(part, arrays, signal, graph.writing, {})
             name += "_delay"
-        elif isinstance(part, Convolve) or (isinstance(part, Dense) and len(signal.theirs) == 1):
+        elif type(part) is Convolve or (type(part) is Dense and len(signal.theirs) == 1):
             facts = {"bias": arrays.bias is not None}
             made = weights_node(node.name, part, arrays, signal, graph.writing, facts)
             signal = Layout.of(part.out_shape(signal.shape))

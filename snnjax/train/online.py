@@ -21,7 +21,7 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 
 
 def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., Params]:
-    """Make ``(params, batch, lengths, penalty_gradients=None) -> gradients``: of the loss of each step, averaged over them.
+    """Make ``(params, batch, lengths, penalty_gradients=None) -> gradients`` of the mean loss of all steps.
 
     The loss of a step is `loss` for a sequence of only that step. The average is over each sample's own steps, those
     before its end, or for labels of steps those that have a label: padding changes nothing. `penalty_gradients` are the

@@ -1,5 +1,6 @@
 """Norms as part of the weights before them: equal up to rounding, for float and for quantised weights."""
 
+import dataclasses
 from typing import Any
 
 import chex
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from snnjax import Network, blocks, conv2d, dense, layer, leaky_readout, network, residual
-from snnjax.blocks.norm import NormStats
+from snnjax.blocks.norm import Affine, NormStats
 from snnjax.graph import fold
 from snnjax.quantisation import quantise_network
 from tests.graph.helpers import initial, random_spikes
@@ -55,3 +56,36 @@ def test_quantised_weights_are_folded_by_their_scale(name: str) -> None:
     want = net.apply(small, None, inputs, stats=stats)[0]
     got = folded.apply(fewer, None, inputs, stats=left)[0]
     chex.assert_trees_all_close(got.output, want.output, rtol=1e-5, atol=1e-5, strict=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain(blocks.Block):
+    """A user's own factor for each channel, without stats."""
+
+    kind = "gain"
+
+    def init(self, key: Any, *shapes: Any, dtype: Any) -> Any:
+        return jnp.linspace(1, 2, shapes[0][-1], dtype=dtype)
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(signals[0] * params.reshape((1,) * (signals[0].ndim - 1) + (-1,)))
+
+    def op(self, shape: Any) -> Any:
+        return Affine()
+
+    def operands(self, params: Any, stats: Any, shape: Any) -> Any:
+        return params, jnp.zeros_like(params)
+
+
+def test_own_factor_is_part_of_the_fused_op_and_folded() -> None:
+    inputs = random_spikes(0.3, inputs=32)
+    net = network((4, 4, 2), [layer(conv2d(3, 3), norm=Gain()), layer(6)], leaky_readout(3))
+    params = initial(net, inputs, target_activity=0.2)
+    assert net.paths.startswith("fused: layer_0/connection > layer_0/norm > layer_0/neuron > ")
+    want = net.apply(params, None, inputs, implementation="composed")[0]
+    folded, fewer, left = fold(net, params, {})
+    assert left == {}
+    assert "layer_0/norm" not in fewer
+    for got in (net.apply(params, None, inputs)[0], folded.apply(fewer, None, inputs)[0]):
+        chex.assert_trees_all_equal(got.activity, want.activity, strict=True)
+        chex.assert_trees_all_close(got.output, want.output, rtol=1e-5, atol=1e-5, strict=True)

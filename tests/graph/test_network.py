@@ -232,3 +232,19 @@ def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(
         return jit(jax.grad(loss))(params)
 
     assert_close(gradient(implementation), gradient("composed"), of_largest=1e-5)
+
+
+def test_network_prints_a_line_for_each_block() -> None:
+    body = layer(snnjax.conv2d(3, 3, bias=False), neurons.izhikevich(), name="body")
+    net = network((4, 5, 2), [snnjax.residual(body, snnjax.conv2d(3, 1))], leaky_readout(1000))
+    lines = [" ".join(line.split()) for line in str(net).splitlines()]
+    neuron = len(jax.tree.leaves(net.init(jax.random.key(0))["residual_0/body/body/neuron"])) * 3
+    assert lines == [
+        "input (4, 5, 2)",
+        "residual_0/body/body/connection conv2d (4, 5, 3) 54 alone",
+        f"residual_0/body/body/neuron izhikevich (4, 5, 3) {neuron} alone",
+        "residual_0/shortcut conv2d (4, 5, 3) 9 alone",
+        "residual_0/join add (4, 5, 3) alone",
+        "readout/connection dense (1000,) 61,000 alone",
+        "readout/neuron leaky_integrator (1000,) 1,000 alone",
+    ]

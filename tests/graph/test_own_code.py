@@ -193,9 +193,9 @@ def test_own_block_joins_branches(container: Any, factor: int) -> None:
 
 
 def test_own_block_that_joins_states_its_number_of_signals() -> None:
-    branches = dict.fromkeys("xyz", Double())
+    branches = parallel(x=Double(), y=Double(), z=Double(), join=Difference())
     with pytest.raises(ValueError, match="`parallel_0/join` must receive 2 signals, got "):
-        network(INPUTS, [parallel(**branches, join=Difference())])
+        network(INPUTS, [branches])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,16 +30,10 @@ class Unknown(nir.Scale):
     """A node of a newer NIR."""
 
 
-def refused_wirings() -> dict[str, tuple[Any, str]]:
-    """Graphs whose edges networks here do not support, and their errors."""
-    chain = [identity(), lif()]
-    itself = graph_of(*chain)
+def refused_graphs() -> dict[str, tuple[Any, str]]:
+    """What is no graph, or one of other nodes, and the errors."""
+    itself = graph_of(identity(), lif())
     itself.nodes["n0"] = itself
-    pictures = graph_of(identity(), lif(), shape=(1,))
-    pictures.nodes |= {"other": nir.Input(np.array([2])), "n2": identity(2)}
-    pictures.edges += [("other", "n2"), ("n2", "n1")]
-    twice = graph_of(*chain, loops=[("a", identity(), "n1"), ("b", identity(), "n1")])
-    shared = graph_of(*chain, loops=[("a", identity(), "n1")])
     return {
         "number": (3, "be a nir.NIRGraph or a path, got 3. Read it with nir.read."),
         "empty": (nir.NIRGraph({}, []), "have an Input, got none. Add it."),
@@ -47,6 +41,19 @@ def refused_wirings() -> dict[str, tuple[Any, str]]:
             graph_of(Unknown(np.ones(1))),
             "hold nodes that networks here support, got Unknown (n0).",
         ),
+        "itself": (itself, "nest at most 16 subgraphs"),
+    }
+
+
+def refused_wirings() -> dict[str, tuple[Any, str]]:
+    """Graphs whose edges networks here do not support, and their errors."""
+    chain = [identity(), lif()]
+    pictures = graph_of(identity(), lif(), shape=(1,))
+    pictures.nodes |= {"other": nir.Input(np.array([2])), "n2": identity(2)}
+    pictures.edges += [("other", "n2"), ("n2", "n1")]
+    twice = graph_of(*chain, loops=[("a", identity(), "n1"), ("b", identity(), "n1")])
+    shared = graph_of(*chain, loops=[("a", identity(), "n1")])
+    return {
         "no node": (
             without(graph_of(*chain), add=(("n1", "x"),)),
             "connect nodes that it holds, got an edge",
@@ -67,7 +74,6 @@ def refused_wirings() -> dict[str, tuple[Any, str]]:
             without(graph_of(*chain, *chain), ("n1", "n2"), add=(("n1", "output"),)),
             "lead from Inputs to Outputs through every node, got 0 edges to n2 and 1 from it.",
         ),
-        "itself": (itself, "nest at most 16 subgraphs"),
         "sum": (pictures, "add signals of one shape at n1, got [1] and [2]."),
         "two ways back": (twice, "have one recurrent path per layer, got two from n1 to itself."),
         "shared way back": (
@@ -150,7 +156,7 @@ def refused_neurons() -> dict[str, tuple[Any, str]]:
 
 
 def refused() -> dict[str, tuple[Any, str]]:
-    return {**refused_wirings(), **refused_connections(), **refused_neurons()}
+    return {**refused_graphs(), **refused_wirings(), **refused_connections(), **refused_neurons()}
 
 
 @pytest.mark.parametrize("case", refused())
@@ -199,10 +205,7 @@ def refused_networks() -> dict[str, tuple[Any, str]]:
             snnjax.residual(snnjax.layer(snnjax.conv2d(1, 1)), join="either"),
             "hold blocks that NIR has nodes for, got either in 'residual_0/join'.",
         ),
-        "new kind": (
-            Doubled(2, name="first"),
-            "hold blocks that NIR has nodes for, got dense in 'first'.",
-        ),
+        "new kind": (Doubled(2, name="first"), "hold blocks that NIR has nodes for, got dense in 'first'."),
         "twice": (
             [snnjax.dense(2, name="same"), two],
             "add a signal once, got 'sequential_0/add_0', which adds one to itself. Put a block on one of the ways.",

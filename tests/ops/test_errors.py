@@ -438,7 +438,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         "got int32. Give the layer weights, or cast the currents.",
     ),
     (
-        lambda: net(GIVEN, x=lists_with()),
+        lambda: net(GIVEN, x=SparseSpikes.from_dense(CURRENTS, 2)),
         "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights, "
         "got SparseSpikes. Give the layer weights, or cast the currents.",
     ),

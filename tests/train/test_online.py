@@ -61,7 +61,7 @@ def test_eprop_is_exact_for_one_layer(of_steps: bool, is_penalised: bool) -> Non
     learn = online_gradients(net, loss, "eprop")
     got = jit(lambda params: learn(params, batch, batch.lengths, pulls))(params)
     chex.assert_trees_all_close(got, want, rtol=1e-3, atol=1e-6 if is_penalised else 1e-7, strict=True)
-    assert float(jnp.abs(got.layers[0].weights).max()) > (0.1 if is_penalised else 1e-4)
+    assert float(jnp.abs(got["layer_0/connection"].weights).max()) > (0.1 if is_penalised else 1e-4)
 
 
 LOSSES: Any = {
@@ -84,14 +84,15 @@ def test_padding_changes_nothing(rule: str, name: str) -> None:
     labels = jnp.tile(labels, (STEPS, 1)) if name == "steps" else labels
     net, params, batch = setting(labels)
     rows, lengths = batch.inputs.to_dense(), jnp.array([6, 2, 4])
-    learn, pulls = online_gradients(net, LOSSES[name], rule), (jnp.cos(jnp.arange(21.0)).reshape(3, 7),)
+    learn = online_gradients(net, LOSSES[name], rule)
+    pulls = {"layer_0/neuron": jnp.cos(jnp.arange(21.0)).reshape(3, 7)}
 
     @jit
     def run(rows: Any, labels: Any, lengths: Any, pulls: Any) -> Any:
         return learn(params, Batch(rows, labels, lengths), lengths, pulls)
 
     expected = run(rows, labels, lengths, pulls)
-    assert float(jnp.abs(expected.layers[0].weights).max()) > 1e-3
+    assert float(jnp.abs(expected["layer_0/connection"].weights).max()) > 1e-3
     longer = jnp.concatenate([rows, jnp.full((2, SIZE, 5), jnp.nan)])
     own = jnp.concatenate([labels, jnp.full((2, SIZE), -1)]) if name == "steps" else labels
     assert_close(run(longer, own, lengths, pulls), expected, of_largest=1e-6)
@@ -99,7 +100,8 @@ def test_padding_changes_nothing(rule: str, name: str) -> None:
     only = [run(rows, labels, jnp.where(jnp.arange(SIZE) == own, lengths, 0), pulls) for own in range(SIZE)]
     assert_close(jax.tree.map(lambda *each: sum(each), *only), expected, of_largest=1e-5)
     short = labels[:2, 1:2] if name == "steps" else labels[1:2]
-    alone = run(rows[:2, 1:2], short, lengths[1:2], (SIZE * pulls[0][1:2],))
+    own = jax.tree.map(lambda leaf: SIZE * leaf[1:2], pulls)
+    alone = run(rows[:2, 1:2], short, lengths[1:2], own)
     assert_close(jax.tree.map(lambda leaf: SIZE * leaf, only[1]), alone, of_largest=1e-5)
 
 
@@ -115,8 +117,9 @@ def test_gradients_in_bfloat16_are_summed_in_float32() -> None:
     narrow = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), params)
     own = learn(narrow)
     exact = learn(jax.tree.map(lambda leaf: leaf.astype(jnp.float32), narrow))
-    assert own.readout.bias.dtype == jnp.bfloat16
-    assert_close(own.readout, exact.readout, of_largest=0.02)
+    assert own["readout/connection"].bias.dtype == jnp.bfloat16
+    name = "readout/connection"
+    assert_close(own[name], exact[name], of_largest=0.02)
 
 
 def rates_of(rule: str, strength: float) -> Any:
@@ -128,7 +131,7 @@ def rates_of(rule: str, strength: float) -> Any:
     state = train.TrainState(params, optimiser.init(params))
     for _ in range(20):
         state, totals = step(state, batch, None)
-        rates.append(float(totals.spikes[0].sum() / totals.steps) / net.layers[0].num_neurons)
+        rates.append(float(totals.spikes[0].sum() / totals.steps) / 7)
     return np.array(rates)
 
 
@@ -139,12 +142,12 @@ def test_penalty_is_off_for_online_rules_unless_it_is_given() -> None:
 
 
 def test_penalty_lowers_activity_as_in_back_propagation() -> None:
-    """Within 2 of the 84 places for spikes in every step, where it falls by 5; without penalty it rises."""
+    """Within 2 of the 84 places for spikes in every step, where it falls by 12; without penalty by 1."""
     expected = rates_of("bptt", 1.0)
-    assert expected[-1] < expected[0] - 4 / 84
+    assert expected[-1] < expected[0] - 10 / 84
     for rule in ("eprop", "ostl", "ottt"):
         chex.assert_trees_all_close(rates_of(rule, 1.0), expected, rtol=0, atol=2.1 / 84, strict=True)
-        assert rates_of(rule, 0.0)[-1] > expected[0]
+        assert rates_of(rule, 0.0)[-1] > expected[0] - 2.1 / 84
 
 
 @pytest.mark.parametrize("rule", ["eprop", "ostl", "ottt"])

@@ -151,6 +151,9 @@ inline Index columnsOfTile(const Layer& layer, Index more = 0) {
   // After a convolution: few enough that the state of a block of samples stays in the second-level cache.
   constexpr Index kConvolved = 1024;
   if (layer.convolution != nullptr) return kConvolved;
+  // No weights take the cache: the wider, the longer the rows that are read at once; but a tile for each of two
+  // threads.
+  if (layer.has_currents && more == 0) return std::clamp(roundUp(layer.neurons() / 2, 64), Index{64}, kConvolved);
   // Four rows of int8 weights take the place of one of float32.
   const Index rows = layer.weights.isInt8() ? roundUp(layer.weights.inputs, 4) / 4 : layer.weights.inputs;
   return columnsOfTile(layer.neurons(), rows + more);
