@@ -111,11 +111,8 @@ def run_fused(
     own = _Chain(nodes, shapes, arrays, context)
     layers, second = zip(*(own.lif_layer(layer) for layer in chain.layers), strict=True)
     readout, first_readout = _readout(own, chain)
-    records = list(chain.taps)
-    if readout is None:
-        records[-1] = False  # its spikes are the output
     switches = Switches(
-        layers=tuple(own.switches(*layer) for layer in zip(chain.layers, records, strict=True)),
+        layers=tuple(own.switches(*layer) for layer in zip(chain.layers, chain.taps, strict=True)),
         readout=DENSE if readout is None else readout.connection,
         implementation=context.implementation,
     )
@@ -138,8 +135,6 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
     for place, layer in enumerate(chain.layers):
         before: SpikingState = own.state(layer.neuron)
         last, spikes = results.last[place], results.spikes[place]
-        if spikes is None and chain.taps[place]:
-            spikes = results.output
         neuron = type(before.neuron)(*((last.v,) if last.w is None else (last.v, last.w)))
         sent = None if last.spikes is None else upcast(last.spikes)
         signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])

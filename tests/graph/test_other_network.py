@@ -153,17 +153,8 @@ NETWORKS = {name: net for row in ALIKE.values() for name, net in row.items()}
 ROW = {name: row for row, own in ALIKE.items() for name in own}
 # Rows whose states are alike: membranes of as many neurons of one model, and as many sources of spikes in transit.
 ALIKE_STATES = (
-    {
-        "lif",
-        "one decay",
-        "more inputs",
-        "no bias",
-        "no readout bias",
-        "pool",
-        "strided conv",
-        "norm",
-        "norm of each step",
-    },
+    {"lif", "one decay", "more inputs", "no bias", "no readout bias", "pool", "strided conv", "norm"},
+    {"recurrent", "recurrent bias"},
     {"delays", "one delay"},
     {"conv", "grouped conv", "kernel", "per neuron"},
 )
