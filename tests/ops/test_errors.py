@@ -37,7 +37,6 @@ W_CONV = jnp.zeros((3, 1, 2))
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
-GIVEN, CURRENTS = LIFLayer(None, decay=0.5), jnp.zeros((5, 2, 3))
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
@@ -426,39 +425,6 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: net(DELAYED, state=STATE),
         f"lif_network: `state.layers[0].pending` must be float32[3, 2, 4], got None. {OWN}",
-    ),
-    (
-        lambda: net(GIVEN, x=jnp.zeros((5, 2, 3), int)),
-        "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights, "
-        "got int32. Give the layer weights, or cast the currents.",
-    ),
-    (
-        lambda: net(GIVEN, x=SparseSpikes.from_dense(CURRENTS, 2)),
-        "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights, "
-        "got SparseSpikes. Give the layer weights, or cast the currents.",
-    ),
-    (
-        lambda: net(GIVEN._replace(delays=0.5), x=CURRENTS),
-        "lif_network: `layers[0]` must have neither a connection nor delays without weights, got delays. "
-        "Give it weights, or leave them out.",
-    ),
-    (
-        lambda: net(GIVEN._replace(connection=Connection(max_delay=2)), x=CURRENTS),
-        "lif_network: `layers[0]` must have neither a connection nor delays without weights, got "
-        "Connection(pooling=None, convolution=None, rounds_cotangents.... Give it weights, or leave them out.",
-    ),
-    (
-        lambda: lif_network(X, [LAYER, GIVEN]),
-        "lif_network: `layers[1].weights` must be an array behind the first layer, got None. Give it weights.",
-    ),
-    (
-        lambda: net(readout=READOUT._replace(weights=None)),
-        "lif_network: `readout.weights` must be an array behind the first layer, got None. Give it weights.",
-    ),
-    (
-        lambda: lif_network_state(2, [GIVEN]),
-        "lif_network_state: `currents` must be given for a first layer without weights, got None. "
-        "Pass the inputs of lif_network.",
     ),
     (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
