@@ -167,7 +167,7 @@ def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) 
 def currents_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     """The same with currents as inputs of the first layer, which has no weights."""
     _, (first, *others), *rest = network_arguments(rng)
-    return dyadic(rng, -16, 32, 4, BATCH, 6), (first._replace(weights=None), *others), *rest
+    return dyadic(rng, -16, 80, 4, BATCH, 6), (first._replace(weights=None), *others), *rest
 
 
 def run_network(

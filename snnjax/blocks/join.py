@@ -77,8 +77,8 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
         ids.append(jnp.where(there, own_ids, total).astype(id_dtype(total)))
     values = jnp.concatenate([x.values for x in lists], -1)
     counts = zip(*((x.num_spikes, x.num_listed, x.num_dropped) for x in lists), strict=True)
-    sums = (functools.reduce(jnp.add, each) for each in counts)
-    return SparseSpikes(jnp.concatenate(ids, -1), values, *sums, total)
+    spikes, listed, dropped = (functools.reduce(jnp.add, each) for each in counts)
+    return SparseSpikes(jnp.concatenate(ids, -1), values, spikes, listed, dropped, total)
 
 
 def join(how: str = "add", *, name: str | None = None, source: tuple[str, ...] | None = None) -> Join:

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from snnjax import SparseSpikes, layer, leaky_readout, network, neurons
+from snnjax import SparseSpikes, layer, leaky_readout, network, neurons, spiking_readout
+from snnjax._check import type_words
 
 NET = network(4, [layer(3, capacity=2, recurrent=True)], leaky_readout(2))
 PARAMS = NET.init(jax.random.key(0))
@@ -103,3 +104,29 @@ def test_weights_of_two_dtypes_are_refused(name: str) -> None:
         with pytest.raises(ValueError) as caught:
             apply(rounded(first if found[0] == "bfloat16" else name), None, **options)
         assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("value", [None, "spikes", [[1.0, 0.0]], {}], ids=["None", "text", "list", "dict"])
+def test_inputs_that_are_no_array_are_named(value: Any) -> None:
+    with pytest.raises(ValueError) as caught:
+        apply(inputs={"input": value})
+    words = type_words(value)
+    assert str(caught.value) == (
+        f"network.apply: `inputs` must be an array, got {words}. Pass a JAX or NumPy array."
+    )
+
+
+@pytest.mark.parametrize("value", [None, (), [1.0]])
+def test_parameters_of_no_network_are_refused(value: Any) -> None:
+    with pytest.raises(ValueError) as caught:
+        apply(value)
+    text = f"network: `params` must be a dict by block, got {type_words(value)}. Make them with network.init(key)."
+    assert str(caught.value) == text
+
+
+def test_parameters_of_another_readout_are_refused() -> None:
+    net = network(4, [layer(3, capacity=2, recurrent=True)], spiking_readout(2))
+    with pytest.raises(ValueError) as caught:
+        net.apply(PARAMS, None, X)
+    text = "`params['readout/neuron']` must be a SpikingParams, got a LeakyIntegratorParams"
+    assert str(caught.value) == f"network: {text}. Make them with init of this network."

@@ -132,8 +132,8 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
     "norm": {
         "norm": one(norm=blocks.batch_norm()),
         "momentum": one(norm=blocks.batch_norm(momentum=0.5)),
+        "norm of each step": one(norm=blocks.layer_norm()),
     },
-    "norm of each step": {"norm of each step": one(norm=blocks.layer_norm())},
     "residual": {
         "residual": one(before=[residual(layer(6))]),
         "either": one(before=[residual(layer(6), join="either")]),
@@ -153,17 +153,8 @@ NETWORKS = {name: net for row in ALIKE.values() for name, net in row.items()}
 ROW = {name: row for row, own in ALIKE.items() for name in own}
 # Rows whose states are alike: membranes of as many neurons of one model, and as many sources of spikes in transit.
 ALIKE_STATES = (
-    {
-        "lif",
-        "one decay",
-        "more inputs",
-        "no bias",
-        "no readout bias",
-        "pool",
-        "strided conv",
-        "norm",
-        "norm of each step",
-    },
+    {"lif", "one decay", "more inputs", "no bias", "no readout bias", "pool", "strided conv", "norm"},
+    {"recurrent", "recurrent bias"},
     {"delays", "one delay"},
     {"conv", "grouped conv", "kernel", "per neuron"},
 )

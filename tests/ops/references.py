@@ -197,9 +197,7 @@ def lif_network(
     output = np.zeros((num_steps, *out.shape), readout.weights.dtype)
     counts = [np.zeros(membranes.shape, np.float32) for membranes in v]
     dropped = [np.zeros(batch, np.int32) for _ in layers]
-    lists = [
-        _empty_lists(num_steps, *each) for each in zip((own.v for own in state.layers), capacity, strict=True)
-    ]
+    lists = [_empty_lists(num_steps, *each) for each in zip(v, capacity, strict=True)]
     for t, b in np.ndindex(num_steps, batch):
         x = inputs[t, b].astype(float)
         if t < lengths[b]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,18 +13,14 @@ from snnjax import (
     SparseSpikes,
     Surrogate,
     delay_spikes,
-    layer,
-    leaky_readout,
     lif_network,
     lif_network_state,
     lif_step,
-    network,
     pool_spikes,
     select_spikes,
     spike,
     spike_conv,
     spike_matmul,
-    spiking_readout,
 )
 from snnjax._check import type_words
 from snnjax.ops._connection import Connection
@@ -42,7 +37,6 @@ W_CONV = jnp.zeros((3, 1, 2))
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
-GIVEN, CURRENTS = LIFLayer(None, decay=0.5), jnp.zeros((5, 2, 3))
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
@@ -433,39 +427,6 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         f"lif_network: `state.layers[0].pending` must be float32[3, 2, 4], got None. {OWN}",
     ),
     (
-        lambda: net(GIVEN, x=jnp.zeros((5, 2, 3), int)),
-        "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights, "
-        "got int32. Give the layer weights, or cast the currents.",
-    ),
-    (
-        lambda: net(GIVEN, x=SparseSpikes.from_dense(CURRENTS, 2)),
-        "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights, "
-        "got SparseSpikes. Give the layer weights, or cast the currents.",
-    ),
-    (
-        lambda: net(GIVEN._replace(delays=0.5), x=CURRENTS),
-        "lif_network: `layers[0]` must have neither a connection nor delays without weights, got delays. "
-        "Give it weights, or leave them out.",
-    ),
-    (
-        lambda: net(GIVEN._replace(connection=Connection(max_delay=2)), x=CURRENTS),
-        "lif_network: `layers[0]` must have neither a connection nor delays without weights, got "
-        "Connection(pooling=None, convolution=None, rounds_cotangents.... Give it weights, or leave them out.",
-    ),
-    (
-        lambda: lif_network(X, [LAYER, GIVEN]),
-        "lif_network: `layers[1].weights` must be an array behind the first layer, got None. Give it weights.",
-    ),
-    (
-        lambda: net(readout=READOUT._replace(weights=None)),
-        "lif_network: `readout.weights` must be an array behind the first layer, got None. Give it weights.",
-    ),
-    (
-        lambda: lif_network_state(2, [GIVEN]),
-        "lif_network_state: `currents` must be given for a first layer without weights, got None. "
-        "Pass the inputs of lif_network.",
-    ),
-    (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
         f"lif_network: `readout.weights` must have shape [inputs, neurons] = [3, any], got [4, 2]. {FIT}",
     ),
@@ -554,7 +515,6 @@ def test_wrong_argument_says_so(call: Callable[[], Any], message: str) -> None:
     assert str(caught.value) == message
 
 
-PARAMS = network(4, [layer(3)], leaky_readout(2)).init(jax.random.key(0))
 NOT_ARRAYS = {
     "spike_matmul: `spikes`": lambda value: spike_matmul(value, jnp.ones((3, 2))),
     "spike_matmul: `weights`": lambda value: spike_matmul(LISTS, value),
@@ -572,9 +532,6 @@ NOT_ARRAYS = {
     "lif_step: `current`": lambda value: lif_step(V, value, 0.5, 1.0),
     "lif_step: `decay`": lambda value: lif_step(V, V, value, 1.0),
     "lif_network: `inputs`": lambda value: net(x=value),
-    "network.apply: `inputs`": lambda value: network(4, [layer(3)], leaky_readout(2)).apply(
-        PARAMS, None, {"input": value}
-    ),
     "SparseSpikes.from_dense: `spikes`": lambda value: SparseSpikes.from_dense(value, 2),
     "SparseSpikes.from_ids: `ids`": lambda value: SparseSpikes.from_ids(value, 3),
 }
@@ -587,22 +544,6 @@ def test_what_is_not_an_array_is_named(argument: str, value: Any) -> None:
         NOT_ARRAYS[argument](value)
     words = type_words(value)
     assert str(caught.value) == f"{argument} must be an array, got {words}. Pass a JAX or NumPy array."
-
-
-@pytest.mark.parametrize("value", [None, (), [1.0]])
-def test_parameters_of_no_network_are_refused(value: Any) -> None:
-    with pytest.raises(ValueError) as caught:
-        network(4, [layer(3)], leaky_readout(2)).apply(value, None, X)
-    text = f"network: `params` must be a dict by block, got {type_words(value)}. Make them with network.init(key)."
-    assert str(caught.value) == text
-
-
-def test_parameters_of_another_readout_are_refused() -> None:
-    net = network(4, [layer(3)], spiking_readout(2))
-    with pytest.raises(ValueError) as caught:
-        net.apply(PARAMS, None, X)
-    text = "`params['readout/neuron']` must be a SpikingParams, got a LeakyIntegratorParams"
-    assert str(caught.value) == f"network: {text}. Make them with init of this network."
 
 
 COMPLEX: list[tuple[str, Callable[[], Any]]] = [

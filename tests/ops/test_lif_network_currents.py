@@ -1,5 +1,6 @@
 """A first layer without weights, whose inputs are its currents."""
 
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -10,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LIFLayer, lif_network, lif_network_state
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
+from snnjax.ops._connection import Connection
 from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
 from tests.ops.kernel_checks import TOLERANCE, needs_kernels
@@ -61,3 +63,52 @@ def test_currents_drive_their_own_neurons_alone() -> None:
     out, state = lif_network(currents, [LIFLayer(None, 0.5, gain=1.0, bias=jnp.array([0.0, 0.0, 0.5]))])
     chex.assert_trees_all_equal(out.output, jnp.array([[[0.0, 1.0, 1.0]]]))
     chex.assert_trees_all_equal(state.layers[0].v, jnp.array([[0.5, 2.0, 1.25]]))
+
+
+GIVEN, CURRENTS = LIFLayer(None, decay=0.5), jnp.zeros((5, 2, 3))
+LAYER, READOUT = LIFLayer(jnp.zeros((3, 3)), decay=0.5), LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
+CURRENTS_WANTED = (
+    "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights"
+)
+PLAIN_WANTED = "lif_network: `layers[0]` must have neither a connection nor delays without weights"
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda: lif_network(CURRENTS.astype(int), [GIVEN]),
+            f"{CURRENTS_WANTED}, got int32. Give the layer weights, or cast the currents.",
+        ),
+        (
+            lambda: lif_network(SparseSpikes.from_dense(CURRENTS, 2), [GIVEN]),
+            f"{CURRENTS_WANTED}, got SparseSpikes. Give the layer weights, or cast the currents.",
+        ),
+        (
+            lambda: lif_network(CURRENTS, [GIVEN._replace(delays=0.5)]),
+            f"{PLAIN_WANTED}, got delays. Give it weights, or leave them out.",
+        ),
+        (
+            lambda: lif_network(CURRENTS, [GIVEN._replace(connection=Connection(max_delay=2))]),
+            f"{PLAIN_WANTED}, got Connection(pooling=None, convolution=None, rounds_cotangents.... "
+            "Give it weights, or leave them out.",
+        ),
+        (
+            lambda: lif_network(CURRENTS, [LAYER, GIVEN]),
+            "lif_network: `layers[1].weights` must be an array behind the first layer, got None. Give it weights.",
+        ),
+        (
+            lambda: lif_network(CURRENTS, [LAYER], READOUT._replace(weights=None)),
+            "lif_network: `readout.weights` must be an array behind the first layer, got None. Give it weights.",
+        ),
+        (
+            lambda: lif_network_state(2, [GIVEN]),
+            "lif_network_state: `currents` must be given for a first layer without weights, got None. "
+            "Pass the inputs of lif_network.",
+        ),
+    ],
+)
+def test_what_is_no_current_is_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == message

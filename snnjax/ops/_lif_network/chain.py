@@ -35,6 +35,7 @@ from snnjax.ops._lif_network.records import (
     Record,
     Results,
 )
+from snnjax.ops._lif_network.shapes import LEFT_OUT
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops.delay_spikes import arrivals
@@ -200,7 +201,7 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, run: LayerRun) ->
         gather(rows_of(x), ids).reshape(*x.shape[:-1], capacity),
         jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
         jnp.sum(run.listed, axis=-1, dtype=jnp.int32),
-        cast(Any, None),  # see `run_network`
+        LEFT_OUT,
         x.shape[-1],
     )
 

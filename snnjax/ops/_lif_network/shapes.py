@@ -1,6 +1,6 @@
 """The shapes of what `lif_network` yields."""
 
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,9 @@ from snnjax.ops._lif_network.records import (
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
 from snnjax.sparse_spikes import SparseSpikes
+
+# The spikes that are in no list: `run_network` counts them.
+LEFT_OUT: Any = None
 
 
 def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
@@ -35,9 +38,8 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     def spikes(width: int, layer: LayerSwitches) -> Any:
         if layer.capacity is None:
             return timed(width)
-        slots, count = timed(layer.capacity), timed(dtype=jnp.int32)
-        ids, dropped = timed(layer.capacity, dtype=id_dtype(width)), cast(Any, None)  # see `run_network`
-        return SparseSpikes(ids, slots, count, count, dropped, width)
+        ids, slots = timed(layer.capacity, dtype=id_dtype(width)), timed(layer.capacity)
+        return SparseSpikes(ids, slots, *(timed(dtype=jnp.int32),) * 2, LEFT_OUT, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
