@@ -157,7 +157,7 @@ def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys)
     train.save_checkpoint(tmp_path / "checkpoint.safetensors", {}, header)
     assert cli.main(["evaluate", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "snnjax: TaskSettings: `header` must hold the settings of this version, got dropout. "
+        "snnjax: TaskSettings.from_header: `header` must hold the settings of this version, got dropout. "
         "Use the version of snnjax that trained it.\n"
     )
 

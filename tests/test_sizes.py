@@ -152,7 +152,7 @@ def test_numpy_integers_have_the_same_limit() -> None:
     ],
 )
 def test_sizes_whose_product_is_too_large_are_refused(shape: Any, layer: Any) -> None:
-    with pytest.raises(ValueError, match=r"^network: `(inputs|layers)` must (be|have) at most"):
+    with pytest.raises(ValueError, match=r"^network: `(inputs|layers)` must (be|have|make) at most"):
         snnjax.network(shape, [layer], READOUT)
 
 

@@ -230,7 +230,8 @@ def _devices(platform: str | None, wanted: int | None) -> Any:
     try:
         devices = jax.devices(platform)
     except RuntimeError as error:
-        fail(f"train: `device` must be a platform that JAX has here, got {platform!r} ({error}). Omit it.")
+        why = str(error).rstrip(".").replace(". ", "; ")
+        fail(f"train: `device` must be a platform that JAX has here, got {platform!r} ({why}). Omit it.")
     if wanted is None:
         alone = jax.process_count() == 1
         return devices[:1] if alone and platform is not None else None if alone else devices
