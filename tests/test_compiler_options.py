@@ -52,10 +52,13 @@ for options in (snnjax.compiler_options(), None):
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="measures glibc's allocator")
 def test_temporaries_keep_their_pages() -> None:
-    """Five temporaries of 8 MB: above glibc's limit of 32 MiB together, and below it in blocks. In a new process."""
+    """Five temporaries of 8 MB: above glibc's limit of 32 MiB together, and below it in blocks. In a new process.
+
+    They are 10,000 pages, which plain JAX mostly clears in every call: glibc raises its limit in some processes.
+    """
     done = subprocess.run([sys.executable, "-c", PAGES_CLEARED], check=True, capture_output=True, text=True)
     ours, plain = map(float, done.stdout.split())
-    assert ours < plain / 2
+    assert ours < 100, (ours, plain)
 
 
 def test_options_by_device() -> None:

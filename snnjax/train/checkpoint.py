@@ -161,7 +161,14 @@ def _check_same(op: str, path: Path, stored: Any, network: Network) -> None:
     found = first_difference(stored, json.loads(json.dumps(describe(network))), "network")
     if found is not None:
         where, old, new = found
-        fail(f"{op}: `{where}` must be {short_repr(old)} as in {path}, got {short_repr(new)}. {_REBUILD}.")
+        fail(f"{op}: `{where}` must be {_in_words(old)} as in {path}, got {_in_words(new)}. {_REBUILD}.")
+
+
+def _in_words(part: Any) -> str:
+    """A part of a described network: an object by its class, a list by its length."""
+    if isinstance(part, dict):
+        return str(part.get("class") or part.get("function") or "a dict")
+    return f"a list of {len(part)}" if isinstance(part, list) else short_repr(part)
 
 
 def _read(op: str, path: Path, prefixes: tuple[str, ...]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -32,6 +32,7 @@ void test(const ipu_model::CodeletLibrary& library) {
   std::set<std::string> names;
   for (const ipu_model::VertexType& type : library.vertexTypes()) {
     CHECK(names.insert(type.name).second);
+    if (type.name.starts_with("snnjax::Tables_")) continue;  // says which tables the codelets are of, and never runs
     if (type.worker_cycles == nullptr) {
       check::that(false, "has a cost", __FILE__, __LINE__, type.name);
       continue;
