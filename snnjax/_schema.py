@@ -68,10 +68,8 @@ AXES = (
 FORMS = {
     "weights": {"values": ("int8", None), "scale": ("floats", ("last",))},  # `Quantised`
     "threshold": {"rows": ("floats", ("rows", "neurons"))},  # one for each membrane
-    "events": {
-        "ids": ("given_ids", None),
-        "values": ("values", None),
-    },  # given `SparseSpikes`, without counts
+    # Given `SparseSpikes`, without counts.
+    "events": {"ids": ("given_ids", None), "values": ("values", None)},
     "spikes": {
         "ids": ("ids", ("steps", "batch", "capacity")),
         "values": ("floats", ("steps", "batch", "capacity")),

@@ -63,9 +63,7 @@ class LeakyReadout(NamedTuple):
 class LIFNetworkState(NamedTuple):
     """The state that a network carries from one piece of a sequence to the next; membranes are at least float32."""
 
-    layers: tuple[
-        LayerState, ...
-    ]  # the fields v, w, spikes and pending of each layer, None where it has no such state
+    layers: tuple[LayerState, ...]  # fields of a layer that has no such state are None
     readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
 
 

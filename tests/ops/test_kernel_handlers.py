@@ -131,6 +131,19 @@ def test_program_of_another_table_is_refused() -> None:
         assert "`make kernels`" in said
 
 
+def test_static_value_is_not_left_out() -> None:
+    """It would be taken for 0: for another surrogate, say."""
+    tried = 0
+    for call in all_calls():
+        for name in call.attributes:
+            less = call._replace(
+                attributes={own: value for own, value in call.attributes.items() if own != name}
+            )
+            assert is_house_form(refusal(less)), (call.target, name)
+            tried += 1
+    assert tried > 100
+
+
 def test_arrays_are_found_by_name() -> None:
     """Whatever their order."""
     for call in all_calls():

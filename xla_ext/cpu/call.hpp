@@ -15,7 +15,6 @@ class Attributes {
   Attributes(const char* op, ffi::Dictionary attributes);
 
   const char* op() const { return op_; }
-  bool has(const char* name) const { return attributes_.contains(name); }
   // The places in a root of arrays, named by "operand_names" or "result_names".
   template <typename Root>
   std::vector<schema::Place> places(const char* names, std::size_t layers) const {
@@ -24,10 +23,9 @@ class Attributes {
   // The number of layers that a static value is given for.
   std::size_t count(const char* name) const { return get<ffi::Span<const std::int64_t>>(name).size(); }
 
-  // The values of `all` are those of an array; where there is none, they are 0.
+  // The values of `all` are those of an array, one for each.
   template <typename Record, typename T>
   void read(const char* name, std::vector<Record>& all, T Record::* field) const {
-    if (!has(name)) return;
     const auto values = get<ffi::Span<const std::conditional_t<std::is_same_v<T, float>, float, std::int64_t>>>(name);
     if (values.size() != all.size()) {
       throw misfit(op_, name, "hold one value a layer, " + std::to_string(all.size()), std::to_string(values.size()));

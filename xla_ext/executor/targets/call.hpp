@@ -36,10 +36,9 @@ class Attributes {
   // The number of layers that a static value is given for.
   std::size_t count(const char* name) const { return numbers<std::int64_t>(name).size(); }
 
-  // The values of `all` are those of an attribute; where there is none, they are 0.
+  // The values of `all` are those of an attribute, one for each.
   template <typename Record, typename T>
   void read(const char* name, std::vector<Record>& all, T Record::* field) const {
-    if (!has(name)) return;
     using Stored = std::conditional_t<std::is_same_v<T, float>, double, std::int64_t>;
     const std::vector<Stored> stored = numbers<Stored>(name);
     if (stored.size() != all.size()) {
