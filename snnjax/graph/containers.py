@@ -328,14 +328,14 @@ def leaky_readout(
 
     Args:
         connection: the number of outputs, with dense weights from all neurons, or a connection.
-        decay: fraction of the membrane kept per step, between 0 and 1.
+        decay: fraction of the membrane kept per step, between 0 and 1; 1 with ``normalize=False`` sums up all steps.
         normalize: ``gain = 1 - decay``, else 1.
         learn_decay: whether the decay is learned.
         name: names the read-out in a network.
         source: the name of the block that it reads; None for the last one.
 
     Raises:
-        ValueError: if the width is below 1, or the decay is outside (0, 1).
+        ValueError: if the width is below 1, or the decay is outside (0, 1), but for that sum.
 
     Example:
         >>> import snnjax

@@ -40,7 +40,7 @@ def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Param
             and readers.count(before.name) == 1
         ):
             factor, term = node.block.operands(params.pop(node.name, None), stats.get(node.name), shapes[0])
-            params[before.name] = _times(params[before.name], factor, term)
+            params[before.name] = times_norm(params[before.name], factor, term)
             folded[node.name] = before.name
             place = next(i for i, own in enumerate(nodes) if own.name == before.name)
             nodes[place] = nodes[place]._replace(block=dataclasses.replace(before.block, bias=True))
@@ -54,7 +54,7 @@ def fold(network: Network, params: Params, stats: Stats) -> tuple[Network, Param
     return dataclasses.replace(network, nodes=tuple(nodes), **renamed), params, left
 
 
-def _times(params: LinearParams, factor: Any, term: Any) -> LinearParams:
+def times_norm(params: LinearParams, factor: Any, term: Any) -> LinearParams:
     """Weights and bias whose currents are ``factor * currents + term``."""
     bias = term if params.bias is None else upcast(params.bias) * factor + term
     return LinearParams(rescaled(params.weights, factor), bias.astype(params.weights.dtype))

@@ -10,6 +10,8 @@ from jaxtyping import Array, ArrayLike, Float
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype
 
+# The raw parameter of a decay of 1: its sigmoid is 1 in float32 and float64.
+_RAW_OF_1 = 40.0
 # One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
 Constant = float | tuple[float, float]
 
@@ -76,7 +78,8 @@ def draw(key: Array, value: Constant, num_neurons: int | None, dtype: Any) -> Ar
 
 def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: Any) -> Array:
     """The raw parameters of `decay`, or of draws from its range."""
-    return decay_to_raw(draw(key, decay, num_neurons, accumulation_dtype(dtype))).astype(dtype)
+    raw = decay_to_raw(draw(key, decay, num_neurons, accumulation_dtype(dtype)))
+    return jnp.minimum(raw, _RAW_OF_1).astype(dtype)
 
 
 def check_constant(op: str, argument: str, value: Any) -> None:

@@ -24,6 +24,7 @@ class Parameter(NamedTuple):
     learn: str  # the switch that lets gradients reach it
     is_decay: bool = False  # between 0 and 1, and learned as `decay_to_raw` of it; else any number
     per_neuron: bool = False  # even if the others are one per layer
+    may_be_1: bool = False  # a decay
 
 
 DECAY = Parameter("decay", "learn_decay", is_decay=True)
@@ -72,8 +73,10 @@ def initialiser(
 ) -> Callable[..., Any]:
     """`Neuron.init` of parameters with these initial values, after checking them."""
     for parameter in parameters:
+        value = arguments[parameter.argument]
         check_initial = check_decay if parameter.is_decay else check_constant
-        check_initial(op, parameter.argument, arguments[parameter.argument])
+        if not (parameter.may_be_1 and value == 1):
+            check_initial(op, parameter.argument, value)
     initial = {parameter.argument: arguments[parameter.argument] for parameter in parameters}
     per_neuron = {name: arguments[name] for name in ("per_neuron",) if name in arguments}
     return Bound(draw_params, kind=kind, parameters=parameters, **initial, **per_neuron)

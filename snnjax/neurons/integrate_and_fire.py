@@ -1,13 +1,16 @@
 """Integrate-and-fire neurons, without leak."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import fail, short_repr
+from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import THRESHOLD, Model, glif_neuron
 from snnjax.neurons._neuron import Neuron
+from snnjax.neurons._step import Bound, at_zero
 from snnjax.ops._glif_step import GLIFConstants
 from snnjax.surrogates import Surrogate
 
@@ -42,6 +45,7 @@ def integrate_and_fire(
     reset_time: str = "before_decay",
     spike_from: str = "new",
     inclusive: bool = False,
+    initial: float = 0.0,
 ) -> Neuron:
     r"""Make integrate-and-fire neurons: LIF without leak.
 
@@ -56,9 +60,11 @@ def integrate_and_fire(
     Args:
         threshold: a number, or a range (low, high) from which `init` draws one for each neuron.
         surrogate: this and the other switches are as for `lif`.
+        initial: the membrane before the first step, as a share of the threshold. With half of it, the number of spikes
+            for a constant input is rounded to the nearest one, else down.
 
     Raises:
-        ValueError: if a switch is unknown.
+        ValueError: if a switch is unknown, or `initial` is not a number from 0 to 1.
 
     Example:
         >>> from snnjax import neurons
@@ -70,6 +76,22 @@ def integrate_and_fire(
         Array([[0.75]], dtype=float32)
 
     Reference:
-        Lapicque 1907; Brunel and van Rossum 2007, doi:10.1007/s00422-007-0190-0.
+        Lapicque 1907; Brunel and van Rossum 2007, doi:10.1007/s00422-007-0190-0. Bu et al. 2022, arXiv:2202.01440
+        (half a threshold at the start).
     """
-    return glif_neuron(_MODEL, locals())
+    given = locals()
+    if not isinstance(initial, int | float) or isinstance(initial, bool) or not 0 <= initial <= 1:
+        fail(
+            f"integrate_and_fire: `initial` must be a number from 0 to 1, got {short_repr(initial)}. "
+            "Try 0.5, half a threshold."
+        )
+    neuron = glif_neuron(_MODEL, {name: value for name, value in given.items() if name != "initial"})
+    if initial == 0:
+        return neuron
+    arguments = (*neuron.arguments, ("initial", float(initial)))
+    return neuron._replace(initial_state=Bound(_charged, share=float(initial)), arguments=arguments)
+
+
+def _charged(params: Any, batch: int, *, share: float) -> IntegrateAndFireState:
+    """A state whose membranes are at a share of their thresholds."""
+    return IntegrateAndFireState(at_zero(batch, params.threshold) + share * upcast(params.threshold)[None])

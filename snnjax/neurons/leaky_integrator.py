@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import fail
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
@@ -33,7 +34,7 @@ _MODEL = Model(
     "leaky_integrator",
     LeakyIntegratorParams,
     LeakyIntegratorState,
-    (DECAY,),
+    (DECAY._replace(may_be_1=True),),
     _constants,
     ("normalize",),
     resets=("none",),
@@ -46,12 +47,13 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
     `step` returns the membrane instead of spikes.
 
     Args:
-        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which `init` draws.
+        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which `init` draws. With
+            1, ``normalize=False`` and a decay that is not learned, the membrane is the sum of the inputs.
         normalize: ``gain = 1 - decay``, else 1.
         learn_decay: whether the decay is learned.
 
     Raises:
-        ValueError: if the decay is outside (0, 1).
+        ValueError: if the decay is outside (0, 1), but for that sum.
 
     Example:
         >>> from snnjax import neurons
@@ -60,7 +62,12 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
         >>> neuron.step(params, state, jnp.array([[2.0]]))[1]
         Array([[1.5]], dtype=float32)
     """
-    neuron = glif_neuron(_MODEL, locals())
+    if decay == 1 and (normalize or learn_decay):
+        fail(
+            f"leaky_integrator: `decay` must be below 1 where it is learned or normalizes inputs, got {decay}. "
+            "For the sum of all inputs pass normalize=False and learn_decay=False."
+        )
+    neuron = glif_neuron(_MODEL, {"decay": decay, "normalize": normalize, "learn_decay": learn_decay})
     return neuron._replace(threshold=_threshold, spikes=False)
 
 

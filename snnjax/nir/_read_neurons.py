@@ -123,7 +123,8 @@ def _without_leak(fields: _Fields, threshold: np.ndarray | None) -> Cell:
     gain, convention = fields.get("r") * fields.reading.dt, fields.reading.convention
     scale = None if _is_1(gain) or convention.unit_gain or convention.unit_gain_without_leak else gain
     if fields.step.kind == "I" and threshold is None:
-        neuron = fields.switches(neurons.leaky_integrator, normalize=False, decay=1 - _DECAY_MARGIN)
+        decay = 1 - _DECAY_MARGIN if fields.argument("learn_decay", False) else 1.0
+        neuron = fields.switches(neurons.leaky_integrator, normalize=False, decay=decay)
         raw = np.broadcast_to(raw_of_leak(np.zeros(())), gain.shape)
         return Cell(neuron, neurons.LeakyIntegratorParams(_array(raw)), scale, None, fields.facts)
     if threshold is None:
