@@ -120,7 +120,7 @@ def _pool_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 def pool(spikes: Any) -> Any:
     """`pool_spikes` of an image that its windows do not fill."""
-    return snnjax.pool_spikes(spikes, (5, 4, 2), 2, mean=True)
+    return snnjax.pool_spikes(spikes, (5, 4, 2), 2, how="mean")
 
 
 def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from snnjax.blocks.norm import NormStats as NormStats
 from snnjax.blocks.norm import batch_norm as batch_norm
 from snnjax.blocks.norm import layer_norm as layer_norm
 from snnjax.blocks.pool import flatten as flatten
+from snnjax.blocks.pool import max_pool as max_pool
 from snnjax.blocks.pool import mean_pool as mean_pool
 from snnjax.blocks.pool import sum_pool as sum_pool
 from snnjax.blocks.readout import integrator as integrator

@@ -109,11 +109,13 @@ class _Planner:
             return "it needs all steps"
         if self.mode.implementation == "composed" or "membranes" in self.mode.record:
             return "this call asks for scans"
-        if block.obstacle is not None:
-            return block.obstacle
-        if isinstance(self.ops[index], Neurons):
+        op = self.ops[index]
+        obstacle = op.pooling.obstacle if isinstance(op, Pooled) else block.obstacle
+        if obstacle is not None:
+            return obstacle
+        if isinstance(op, Neurons):
             return "it does not follow a connection in a way that the fused op knows"
-        return "its neurons are scanned" if self.ops[index] is not None else "it is no part of the fused op"
+        return "its neurons are scanned" if op is not None else "it is no part of the fused op"
 
     def only(self, index: int) -> int | None:
         """The only node that receives the signal of a node, None if others read it too."""
@@ -136,9 +138,8 @@ class _Planner:
                 if (place <= stage and not again) or block.needs_all_steps(self.mode.train):
                     return None
                 if isinstance(op, Pooled):
-                    own = op.pooling
-                    pooling = own if pooling is None else pooling.then(own.window, own.mean)
-                    if pooling is None:
+                    pooling = op.pooling if pooling is None else pooling.then(op.pooling)
+                    if pooling is None or pooling.obstacle is not None:
                         return None
                 found[type(op)], stage = node, place
                 if isinstance(op, Neurons):

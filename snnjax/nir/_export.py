@@ -151,9 +151,16 @@ def _pool(graph: _Graph, node: Node, signal: _Written) -> _Written:
             f"to_nir: `network` must pool in two dimensions, as NIR does, got one in {node.name!r}. "
             "Pool only images."
         )
-    make, window = nir.AvgPool2d if pooling.mean else nir.SumPool2d, np.array(pooling.window)
+    if pooling.how == "max":
+        fail(
+            f"to_nir: `network` must pool by sum or mean, as NIR does, got max_pool in {node.name!r}. "
+            "Replace it."
+        )
+    make, window = nir.AvgPool2d if pooling.how == "mean" else nir.SumPool2d, np.array(pooling.window)
     about = written(_facts(node, signal))
-    made = make(kernel_size=window, stride=window, padding=np.zeros(2, int), metadata=about)
+    made = make(
+        kernel_size=window, stride=np.array(pooling.strides), padding=np.zeros(2, int), metadata=about
+    )
     return _Written((graph.add(node.name, made, signal.names),), Layout.of(pooling.out_shape))
 
 

@@ -163,16 +163,16 @@ def pool_of(step: Step, signal: Signal) -> tuple[Pool, Layout, np.ndarray | None
     shape = _image(step, signal, 3)
     window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
     padding = integers(step.name, step.node, "padding", 2, 0)
-    if window != strides or padding != (0, 0):
+    if padding != (0, 0):
         fail(
-            f"from_nir: `graph` must pool windows that neither overlap nor are padded in {step.name}, "
-            f"got kernel_size={window}, stride={strides}, padding={padding}. Pool adjacent windows, or "
-            "write a convolution."
+            f"from_nir: `graph` must pool windows without padding in {step.name}, got {padding}. "
+            "Write a convolution."
         )
     if any(size > length for size, length in zip(window, shape, strict=False)):
         expected = f"have windows in {step.name} of at most {shape[:2]}"
         fail(f"from_nir: `graph` must {expected}, got {window}. Pool less.")
-    block = mean_pool(window) if step.kind == "AvgPool2d" else sum_pool(window)
+    make = mean_pool if step.kind == "AvgPool2d" else sum_pool
+    block = make(window, strides=None if strides == window else strides)
     made = block.out_shape(shape)
     if signal.factor is None:
         return block, Layout.of(made), None

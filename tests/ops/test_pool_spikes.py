@@ -1,5 +1,9 @@
 """`pool_spikes`: windows in an image, of arrays and of lists."""
 
+import dataclasses
+import itertools
+from typing import Any
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -7,6 +11,39 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, pool_spikes
+from tests.numbers import dyadic
+
+# (shape, window, strides): side by side, left over at the edges, overlapping, with gaps, one dimension.
+WINDOWS = (
+    ((6, 4, 3), 2, None),
+    ((7, 5, 2), (3, 2), None),
+    ((9, 2), 4, None),
+    ((7, 6, 2), 3, 2),
+    ((5, 6, 1), (2, 3), (3, 1)),
+    ((8, 2), 3, 1),
+    ((5, 5, 1), (1, 5), 4),
+)
+each_window = pytest.mark.parametrize("shape, window, strides", WINDOWS)
+JOINS = {"sum": jnp.add, "mean": jnp.add, "max": jnp.maximum}
+
+
+def by_slices(rows: Any, shape: Any, window: Any, strides: Any, how: str) -> Any:
+    """The definition in plain JAX: every place of a window in turn, for all windows at once."""
+    axes = len(shape) - 1
+    window = window if isinstance(window, tuple) else (window,) * axes
+    strides = window if strides is None else strides if isinstance(strides, tuple) else (strides,) * axes
+    image, found = rows.reshape(-1, *shape), None
+    for place in itertools.product(*map(range, window)):
+        ends = [length - size + k + 1 for length, size, k in zip(shape, window, place, strict=False)]
+        part = image[:, *map(slice, place, ends, strides), :]
+        found = part if found is None else JOINS[how](found, part)
+    found = found / np.prod(window).astype(rows.dtype) if how == "mean" else found
+    return found.reshape(*rows.shape[:-1], -1)
+
+
+def distinct(rng: np.random.Generator, *shape: int) -> Any:
+    """Numbers without ties, which plain JAX divides a gradient among."""
+    return jnp.asarray(rng.permutation(int(np.prod(shape))).reshape(shape) / 8 - 2, jnp.float32)
 
 
 def test_sum_of_windows_drops_what_is_left_over():
@@ -16,7 +53,7 @@ def test_sum_of_windows_drops_what_is_left_over():
 
 def test_mean_of_windows_along_one_axis_keeps_channels_apart():
     sound = jnp.array([1.0, 10.0, 3.0, 30.0])  # two steps of two channels
-    assert pool_spikes(sound, (2, 2), 2, mean=True).tolist() == [2.0, 20.0]
+    assert pool_spikes(sound, (2, 2), 2, how="mean").tolist() == [2.0, 20.0]
 
 
 def test_lists_stay_lists_whose_entries_name_windows():
@@ -24,18 +61,91 @@ def test_lists_stay_lists_whose_entries_name_windows():
     pooled = pool_spikes(spikes, (3, 5, 1), 2)
     assert pooled.ids.tolist() == [[0, 0, 2, 2]]  # one window twice; left over, and no neuron at all: none
     assert pooled.num_neurons == 2 and pooled.num_spikes.tolist() == [3]
+    assert pool_spikes(spikes, (3, 5, 1), 2, how="max").ids.tolist() == [[0, 2, 2, 2]]  # a window once
 
 
-@pytest.mark.parametrize("mean", [False, True])
-@pytest.mark.parametrize("shape, window", [((6, 4, 3), 2), ((7, 5, 2), (3, 2)), ((9, 2), 4)])
-def test_lists_equal_arrays(shape: tuple[int, ...], window: int | tuple[int, ...], mean: bool):
+def test_an_entry_counts_in_each_of_its_windows():
+    spikes = SparseSpikes.from_ids(jnp.array([[2, 0, 5]]), num_neurons=5)
+    pooled = pool_spikes(spikes, (5, 1), 3, strides=1)  # windows that begin at 0, 1 and 2
+    assert pooled.ids.tolist() == [[2, 1, 0, 0, 3, 3, 3, 3, 3]]
+    assert pooled.to_dense().tolist() == [[2, 1, 1]]
+
+
+@each_window
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_arrays_equal_the_definition_with_their_gradients(shape: Any, window: Any, strides: Any, how: str):
     rng = np.random.default_rng(0)
-    ids = jnp.asarray(rng.integers(-2, np.prod(shape) + 2, (4, 10)), jnp.int32)
-    spikes = SparseSpikes.from_ids(ids, int(np.prod(shape)))
-    lists = pool_spikes(spikes, shape, window, mean=mean)
-    chex.assert_trees_all_close(
-        lists.to_dense(), pool_spikes(spikes.to_dense(), shape, window, mean=mean), rtol=1e-6, strict=True
-    )
+    rows = distinct(rng, 2, int(np.prod(shape)))
+
+    def ours(rows: Any) -> Any:
+        return pool_spikes(rows, shape, window, strides=strides, how=how)
+
+    expected, pull_back = jax.vjp(lambda rows: by_slices(rows, shape, window, strides, how), rows)
+    out, pull_ours_back = jax.vjp(ours, rows)
+    # Sums and gradients of multiples of 2^-5 are exact; a mean over 3 x 2 pixels is not.
+    chex.assert_trees_all_close(out, expected, rtol=1e-6, strict=True)
+    g = dyadic(rng, -8, 8, *out.shape)
+    chex.assert_trees_all_close(pull_ours_back(g), pull_back(g), rtol=1e-6, strict=True)
+
+
+@each_window
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_lists_equal_arrays(shape: Any, window: Any, strides: Any, how: str):
+    """Values of both signs, zeros, ids twice and ids out of range."""
+    rng, size = np.random.default_rng(0), int(np.prod(shape))
+    ids = jnp.asarray(rng.integers(-2, size + 2, (4, 25)), jnp.int32)
+    spikes = SparseSpikes.from_ids(ids, size)
+    spikes = dataclasses.replace(spikes, values=dyadic(rng, -2, 2, *ids.shape))
+
+    def pool(spikes: Any) -> Any:
+        return pool_spikes(spikes, shape, window, strides=strides, how=how)
+
+    lists = pool(spikes)
+    chex.assert_trees_all_close(lists.to_dense(), pool(spikes.to_dense()), rtol=1e-6, strict=True)
+    chex.assert_trees_all_equal(lists.num_spikes, spikes.num_spikes)
+
+
+@each_window
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_gradients_of_full_lists_are_those_of_arrays(shape: Any, window: Any, strides: Any, how: str):
+    """Spikes and zeros, in which most maxima are ties."""
+    rng, size = np.random.default_rng(0), int(np.prod(shape))
+    rows = jnp.asarray(rng.random((3, size)) < 0.2, jnp.float32)
+    spikes = SparseSpikes.from_ids(jnp.tile(jnp.arange(size, dtype=jnp.int32), (3, 1)), size)
+
+    def of_lists(values: Any) -> Any:
+        listed = dataclasses.replace(spikes, values=values)
+        return pool_spikes(listed, shape, window, strides=strides, how=how).to_dense()
+
+    def of_arrays(rows: Any) -> Any:
+        return pool_spikes(rows, shape, window, strides=strides, how=how)
+
+    g = dyadic(rng, -8, 8, *of_arrays(rows).shape)
+    gradients = [jax.vjp(pool, rows)[1](g) for pool in (of_lists, of_arrays)]
+    chex.assert_trees_all_close(*gradients, rtol=1e-6, strict=True)
+
+
+def test_the_first_of_equal_entries_is_the_maximum():
+    def gradient(values: Any, ids: list[int]) -> Any:
+        def total(values: Any) -> Any:
+            spikes = dataclasses.replace(SparseSpikes.from_ids(jnp.array(ids), 4), values=values)
+            return pool_spikes(spikes, (2, 2, 1), 2, how="max").to_dense().sum()
+
+        return jax.grad(total)(jnp.array(values)).tolist()
+
+    assert gradient([1.0, 1.0, 0.0], [2, 1, 0]) == [0, 1, 0]
+    assert gradient([0.0, 0.0], [3, 2]) == [0, 1]  # no spike: a listed neuron that is near to one
+    assert gradient([-1.0, -1.0], [3, 2]) == [0, 0]  # the neurons that are not listed are larger
+    image = jnp.array([0.0, 1.0, 1.0, 0.0])
+    largest = jax.grad(lambda image: pool_spikes(image, (2, 2, 1), 2, how="max").sum())
+    assert largest(image).tolist() == [0, 1, 0, 0] and largest(0 * image).tolist() == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", [jnp.int32, jnp.uint8, jnp.bool_, jnp.bfloat16])
+def test_dtypes_are_kept(dtype: Any):
+    image = jnp.array([0, 1, 1, 0, 0, 0], dtype)
+    assert pool_spikes(image, (6, 1), 2, strides=1, how="max").tolist() == [1, 1, 1, 0, 0]
+    assert pool_spikes(image, (6, 1), 3, strides=3).dtype == dtype
 
 
 def test_pools_behind_one_another_are_one():
@@ -45,5 +155,5 @@ def test_pools_behind_one_another_are_one():
 
 
 def test_the_gradient_reaches_every_pixel_of_a_window():
-    gradient = jax.grad(lambda image: jnp.sum(pool_spikes(image, (3, 3, 1), 2, mean=True)))(jnp.ones(9))
+    gradient = jax.grad(lambda image: jnp.sum(pool_spikes(image, (3, 3, 1), 2, how="mean")))(jnp.ones(9))
     assert gradient.tolist() == [0.25, 0.25, 0, 0.25, 0.25, 0, 0, 0, 0]
