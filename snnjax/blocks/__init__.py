@@ -21,6 +21,7 @@ from snnjax.blocks.pool import flatten as flatten
 from snnjax.blocks.pool import max_pool as max_pool
 from snnjax.blocks.pool import mean_pool as mean_pool
 from snnjax.blocks.pool import sum_pool as sum_pool
+from snnjax.blocks.rate_pool import max_rate_pool as max_rate_pool
 from snnjax.blocks.readout import integrator as integrator
 from snnjax.blocks.spiking import SpikingParams as SpikingParams
 from snnjax.blocks.spiking import SpikingState as SpikingState

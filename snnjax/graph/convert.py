@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from snnjax._check import check_float_array, check_shape, fail, plural, short_repr, type_words
+from snnjax._check import check_float_array, fail, plural, short_repr, type_words
 from snnjax.blocks.block import Block, Context, Shape, times
 from snnjax.blocks.linear import Linear, LinearParams
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
 from snnjax.blocks.pool import Flatten, Pool
-from snnjax.graph.containers import layer, leaky_readout
+from snnjax.blocks.rate_pool import RatePool
+from snnjax.graph.containers import Layer, layer, leaky_readout
 from snnjax.graph.fold import times_norm
 from snnjax.graph.network import Network, Params, network
 from snnjax.neurons import integrate_and_fire
@@ -29,8 +30,8 @@ class _Part(NamedTuple):
     """A layer of the source network."""
 
     place: int  # in the list
-    block: Any  # None for a rectifier
-    shape: Shape  # of what it receives
+    block: Any = None  # None for a rectifier
+    shape: Shape = ()  # of what it receives
     params: LinearParams | None = None  # of a connection, with the norm behind it
 
 
@@ -52,10 +53,11 @@ def convert(
 
     Args:
         layers: the source network in order: `dense`, `conv1d`, `conv2d`, `blocks.batch_norm` directly behind these,
-            `mean_pool`, `sum_pool`, `flatten` and ``jax.nn.relu``. It ends with the logits, without a softmax.
+            pools, `flatten` and ``jax.nn.relu``. It ends with the logits, without a softmax. A `max_pool` becomes a
+            `blocks.max_rate_pool`.
         weights: its arrays in the order of the layers, as from ``get_weights()`` of a Keras model: weights and bias of
             a connection; scale, bias, mean and variance of a norm. Or a dict of flax, ``{"params": ..., "batch_stats":
-            ...}``, in which a layer without a name is looked up under the name that flax gives it, as ``Conv_0``.
+            ...}``, in which a layer without a name is looked up under the one that flax gives it, as ``Conv_0``.
         samples: inputs that are typical of the source network, such as a hundred images of its training.
         percentile: of the activations; a smaller one makes neurons spike more often, and cuts off more.
 
@@ -91,101 +93,93 @@ def convert(
             f"convert: `samples` must have shape [samples, *shape], got {list(samples.shape)}. "
             "Pass a batch of inputs."
         )
+    if not isinstance(layers, list | tuple):
+        fail(f"convert: `layers` must be a list of layers, got {type_words(layers)}. Write [dense(10)].")
+    if not isinstance(weights, list | tuple | Mapping):
+        fail(
+            f"convert: `weights` must be a list of arrays or a dict of flax, got {type_words(weights)}. "
+            "Pass model.get_weights(), or {'params': ...}."
+        )
     shape = tuple(samples.shape[1:])
-    parts = _parts(layers, shape, _Arrays(weights))
+    parts = _parts(
+        layers, shape, _in_order(layers, weights) if isinstance(weights, Mapping) else list(weights)
+    )
     net = _network(shape, parts)
     return net, _params(net, _normalised(parts, jnp.asarray(samples, jnp.float32), float(percentile)))
 
 
-class _Arrays:
-    """The arrays of the source network, taken layer by layer."""
+def _in_order(layers: Sequence[Any], tree: Mapping[str, Any]) -> list[Any]:
+    """The arrays of a dict of flax in the order of the layers."""
+    found: list[Any] = []
+    numbers: dict[str, int] = {}
+    for item in layers:
+        if not isinstance(item, Linear | BatchNorm):
+            continue
+        name, own = item.name, _FLAX.get(item.kind, item.kind)
+        if name is None:
+            numbers[own] = numbers.get(own, -1) + 1
+            name = f"{own}_{numbers[own]}"
+        arrays = _NORM if isinstance(item, BatchNorm) else _WEIGHTS[: 1 + item.bias]
+        found += [_looked_up(tree, (collection, name, array)) for collection, array in arrays]
+    return found
 
-    def __init__(self, given: Any) -> None:
-        if not isinstance(given, list | tuple | Mapping):
+
+def _looked_up(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    place: Any = tree
+    for key in path:
+        if not isinstance(place, Mapping) or key not in place:
+            known = ", ".join(map(repr, place)) if isinstance(place, Mapping) else type_words(place)
+            wanted = "".join(f"[{own!r}]" for own in path)
             fail(
-                f"convert: `weights` must be a list of arrays or a dict of flax, got {type_words(given)}. "
-                "Pass model.get_weights(), or {'params': ...}."
+                f"convert: `weights` must hold {wanted}, got {known or 'nothing'} in place of {key!r}. "
+                "Name the layers as in flax, as in dense(10, name='Dense_0')."
             )
-        self.given = given
-        self.taken = 0
-        self._numbers: dict[str, int] = {}
-
-    def take(self, place: int, block: Any, wanted: Sequence[Shape], where: Any) -> list[Array]:
-        """The arrays of a layer, of these shapes."""
-        if isinstance(self.given, Mapping):
-            name = block.name or self._flax_name(block.kind)
-            found = [
-                (f"weights['{tree}']['{name}']['{own}']", self._look_up(tree, name, own))
-                for tree, own in where
-            ]
-        else:
-            first, self.taken = self.taken, self.taken + len(wanted)
-            own = self.given[first : self.taken]
-            if len(own) < len(wanted):
-                fail(
-                    f"convert: `weights` must hold {plural(len(wanted), 'array')} for layers[{place}], "
-                    f"{block.kind}, got {len(own)}. Pass bias=False for a connection without a bias."
-                )
-            found = [(f"weights[{first + index}]", array) for index, array in enumerate(own)]
-        for (name, array), shape in zip(found, wanted, strict=False):
-            hint = f"They belong to layers[{place}], {block.kind}"
-            check_shape("convert", name, array, shape, "as the layer wants", hint)
-        return [jnp.asarray(np.asarray(array, np.float32)) for _, array in found]
-
-    def _flax_name(self, kind: str) -> str:
-        own = _FLAX.get(kind, kind)
-        self._numbers[own] = self._numbers.get(own, -1) + 1
-        return f"{own}_{self._numbers[own]}"
-
-    def _look_up(self, tree: str, name: str, own: str) -> Any:
-        place = self.given
-        for key in (tree, name, own):
-            if not isinstance(place, Mapping) or key not in place:
-                known = ", ".join(map(repr, place)) if isinstance(place, Mapping) else type_words(place)
-                fail(
-                    f"convert: `weights` must hold ['{tree}']['{name}']['{own}'], got only {known} in place of "
-                    f"{key!r}. Name the layer as in flax, as in dense(10, name=...)."
-                )
-            place = place[key]
-        return place
-
-    def finish(self) -> None:
-        """Check that every array of a list was taken."""
-        if not isinstance(self.given, Mapping) and self.taken != len(self.given):
-            fail(
-                f"convert: `weights` must hold {plural(self.taken, 'array')}, got {len(self.given)}. "
-                "Does the list of layers lack one?"
-            )
+        place = place[key]
+    return place
 
 
-def _parts(layers: Any, shape: Shape, arrays: _Arrays) -> list[_Part]:
-    """The layers with their arrays, and norms in the connections before them."""
-    if not isinstance(layers, list | tuple):
-        fail(f"convert: `layers` must be a list of layers, got {type_words(layers)}. Write [dense(10)].")
+def _taken(arrays: list[Any], place: int, kind: str, shapes: Sequence[Shape]) -> list[Array]:
+    """The next arrays, which are those of a layer, and of these shapes."""
+    found = [arrays.pop(0) for _ in shapes[: len(arrays)]]
+    if [np.shape(array) for array in found] != list(shapes):
+        words = [" and ".join(str(list(shape)) for shape in own) for own in (shapes, map(np.shape, found))]
+        fail(
+            f"convert: `weights` must hold arrays of shape {words[0]} for layers[{place}], {kind}, "
+            f"got {words[1] or 'none'}. A connection without a bias has bias=False."
+        )
+    return [jnp.asarray(np.asarray(array, np.float32)) for array in found]
+
+
+def _parts(layers: Sequence[Any], shape: Shape, arrays: list[Any]) -> list[_Part]:
+    """The layers with their arrays; norms are in the connections before them, and rectifiers before maxima."""
     parts: list[_Part] = []
     for place, item in enumerate(layers):
         if isinstance(item, Block) and item.is_skipped(train=False):
             continue
         if isinstance(item, BatchNorm):
-            parts.append(_with_norm(place, item, parts, arrays))
-            continue
-        if item is jax.nn.relu:
-            parts.append(_rectifier(place, shape, parts))
-            continue
-        if not isinstance(item, Linear | Pool | Flatten) or item.source is not None:
-            names = "connections, batch_norm, mean_pool, sum_pool, flatten and jax.nn.relu in a chain"
-            got = getattr(item, "kind", None) or short_repr(item)
+            parts[-1:] = [_with_norm(place, item, parts, arrays)]
+        elif item is jax.nn.relu:
+            parts.insert(_before_maxima(parts), _rectifier(place, parts))
+        elif isinstance(item, Linear | Pool | Flatten) and item.source is None:
+            block = item.fitted(shape)
+            parts.append(_Part(place, block, shape, _linear(place, block, shape, arrays)))
+            shape = block.out_shape(shape)
+        else:
+            names = (getattr(item, own, None) for own in ("kind", "name", "__name__"))
+            got = next((name for name in names if name), None) or short_repr(item)
+            got += " with a source" if isinstance(item, Block) and item.source is not None else ""
             fail(
-                f"convert: `layers` must be {names}, got {got} in layers[{place}]. Replace it, or leave it out."
+                "convert: `layers` must be a chain of connections, batch_norm, pools, flatten and jax.nn.relu, "
+                f"got {got} in layers[{place}]. Replace it, or leave it out."
             )
-        block = item.fitted(shape)
-        parts.append(_Part(place, block, shape, _linear(place, block, shape, arrays)))
-        shape = block.out_shape(shape)
     if not _connections(parts):
+        got = "no connection behind the last rectifier" if parts else "none"
+        fail(f"convert: `layers` must end with a connection, got {got}. Leave out what follows the logits.")
+    if arrays:
         fail(
-            "convert: `layers` must end with a connection, got none behind the last rectifier. Leave it out."
+            f"convert: `weights` must be those of the layers, got {plural(len(arrays), 'array')} more. "
+            "Add the layers that they belong to."
         )
-    arrays.finish()
     return parts
 
 
@@ -195,33 +189,44 @@ def _connections(parts: list[_Part]) -> list[_Part]:
     return [part for part in parts[last + 1 :] if part.params is not None]
 
 
-def _rectifier(place: int, shape: Shape, parts: list[_Part]) -> _Part:
+def _is_maximum(block: Any) -> bool:
+    return isinstance(block, Pool) and block.how == "max"
+
+
+def _before_maxima(parts: list[_Part]) -> int:
+    """Where a rectifier stands: the maximum of rectified numbers is the rectified maximum."""
+    index = len(parts)
+    while index > 0 and _is_maximum(parts[index - 1].block):
+        index -= 1
+    return index
+
+
+def _rectifier(place: int, parts: list[_Part]) -> _Part:
     if not _connections(parts):
-        got = "none before" if len(parts) == 0 else "no connection since the last one before"
         fail(
-            f"convert: `layers` must have a connection before each rectifier, got {got} layers[{place}]. Remove it."
+            f"convert: `layers` must have a connection before each rectifier, got none before layers[{place}]. "
+            "Remove it."
         )
-    return _Part(place, None, shape)
+    return _Part(place)
 
 
-def _linear(place: int, block: Any, shape: Shape, arrays: _Arrays) -> LinearParams | None:
+def _linear(place: int, block: Any, shape: Shape, arrays: list[Any]) -> LinearParams | None:
     if not isinstance(block, Linear):
         return None
-    wanted, where = [block.weights_shape(shape), (block.out_shape(shape)[-1],)], _WEIGHTS
-    count = 2 if block.bias else 1
-    return LinearParams(*arrays.take(place, block, wanted[:count], where[:count]))
+    wanted = [block.weights_shape(shape), (block.out_shape(shape)[-1],)]
+    return LinearParams(*_taken(arrays, place, block.kind, wanted[: 1 + block.bias]))
 
 
-def _with_norm(place: int, norm: BatchNorm, parts: list[_Part], arrays: _Arrays) -> _Part:
+def _with_norm(place: int, norm: BatchNorm, parts: list[_Part], arrays: list[Any]) -> _Part:
     """The connection before a norm, with the norm in it."""
-    before = parts.pop() if parts and parts[-1].params is not None else None
-    if before is None:
+    before = parts[-1] if parts else None
+    if before is None or before.params is None:
         fail(
             f"convert: `layers` must have batch_norm directly behind a connection, got it in layers[{place}]. "
             "Train the network with the norm there."
         )
     channels = before.block.out_shape(before.shape)[-1]
-    scale, bias, mean, variance = arrays.take(place, norm, [(channels,)] * 4, _NORM)
+    scale, bias, mean, variance = _taken(arrays, place, norm.kind, [(channels,)] * len(_NORM))
     factor, term = norm.affine(NormParams(scale, bias), NormStats(mean, variance))
     block = dataclasses.replace(before.block, bias=True)
     return before._replace(block=block, params=times_norm(before.params, factor, term))
@@ -236,8 +241,16 @@ def _network(shape: Shape, parts: list[_Part]) -> Network:
             name, connection = _stacked(stack)
             items.append(layer(connection, integrate_and_fire(initial=0.5), name=name))
             stack = []
+        elif _is_maximum(part.block) and stack:
+            fail(
+                f"convert: `layers` must have max_pool beside a rectifier, got it in layers[{part.place}]. "
+                "Put them together."
+            )
+        elif stack or part.params is not None:
+            stack.append(part.block)
         else:
-            (stack if stack or part.params is not None else items).append(part.block)
+            is_of_rates = _is_maximum(part.block) and any(isinstance(item, Layer) for item in items)
+            items.append(RatePool(part.block, name=part.block.name) if is_of_rates else part.block)
     name, connection = _stacked(stack)
     return network(shape, items, leaky_readout(connection, decay=1, normalize=False, name=name))
 

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from snnjax import neurons
 from tests.neurons.models import unroll
@@ -33,3 +34,34 @@ def test_charge_is_conserved_by_subtraction() -> None:
     # The last step's spikes are not yet subtracted; 30 sums in float32.
     taken = 2.0 * jnp.sum(spikes[:-1], axis=0)
     np.testing.assert_allclose(last.v + taken, jnp.sum(inputs, axis=0), rtol=1e-5)
+
+
+def test_half_a_threshold_at_the_start_rounds_the_number_of_spikes() -> None:
+    currents = np.random.default_rng(0).uniform(0, 1, 40).astype(np.float32)
+    rounded, down = (neurons.integrate_and_fire(initial=share) for share in (0.5, 0.0))
+    inputs = jnp.broadcast_to(jnp.asarray(currents), (10, 1, 40))
+    counts = []
+    for neuron in (rounded, down):
+        params = neuron.init(KEY, 40)
+        counts.append(unroll(neuron, params, neuron.initial_state(params, 1), inputs)[1].sum(0)[0])
+    # The membrane must pass the threshold, but no sum of ten currents is a whole number of them.
+    np.testing.assert_array_equal(counts[0], np.floor(10 * currents + 0.5))
+    np.testing.assert_array_equal(counts[1], np.floor(10 * currents))
+
+
+def test_initial_membrane_is_a_share_of_each_threshold() -> None:
+    neuron = neurons.integrate_and_fire(threshold=(0.5, 2.0), initial=0.25)
+    params = neuron.init(KEY, 3, jnp.bfloat16)
+    v = neuron.initial_state(params, 2).v
+    assert v.dtype == jnp.float32
+    np.testing.assert_array_equal(v, 0.25 * np.asarray(params.threshold, np.float32)[None].repeat(2, axis=0))
+    assert neuron == neurons.integrate_and_fire(threshold=(0.5, 2.0), initial=0.25)
+    assert neuron != neurons.integrate_and_fire(threshold=(0.5, 2.0))
+
+
+def test_initial_membrane_outside_its_range_is_refused() -> None:
+    with pytest.raises(ValueError) as error:
+        neurons.integrate_and_fire(initial=1.5)
+    assert str(error.value) == (
+        "integrate_and_fire: `initial` must be a number from 0 to 1, got 1.5. Try 0.5, half a threshold."
+    )

@@ -1,11 +1,13 @@
 """Leaky integrators: a membrane and no spikes."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import neurons
+from snnjax import dense, leaky_readout, network, neurons
 
 KEY = jax.random.key(0)
 
@@ -20,6 +22,35 @@ def test_output_is_the_membrane(normalize: bool, wanted: list[float]) -> None:
         assert output[0, 0] == state.v[0, 0]
         outputs.append(float(output[0, 0]))
     assert outputs == wanted
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_decay_of_1_sums_up_inputs_in_a_step_and_in_a_network(dtype: Any) -> None:
+    neuron = neurons.leaky_integrator(decay=1, normalize=False)
+    params = neuron.init(KEY, 3, dtype)
+    inputs = jax.random.randint(KEY, (50, 2, 3), -3, 4).astype(dtype)  # whole numbers, whose sums are exact
+    state = neuron.initial_state(params, 2)
+    for x in inputs:
+        state, _ = neuron.step(params, state, x)
+    np.testing.assert_array_equal(state.v, jnp.sum(inputs.astype(jnp.float32), axis=0))
+    net = network(3, [], leaky_readout(dense(3, bias=False), decay=1, normalize=False))
+    held = net.init(KEY, dtype=dtype)
+    held["readout/connection"] = held["readout/connection"]._replace(weights=jnp.eye(3, dtype=dtype))
+    _, last = net.apply(held, None, inputs)
+    np.testing.assert_array_equal(last["readout/neuron"].v, state.v)
+    assert np.all(
+        np.isfinite(jax.tree.leaves(held)[-1].astype(np.float32))
+    )  # an optimiser may touch them all
+
+
+def test_decay_of_1_that_is_learned_or_normalizes_is_refused() -> None:
+    for options in ({}, {"normalize": False, "learn_decay": True}):
+        with pytest.raises(ValueError) as error:
+            neurons.leaky_integrator(decay=1.0, **options)
+        assert str(error.value) == (
+            "leaky_integrator: `decay` must be below 1 where it is learned or normalizes inputs, got 1.0. "
+            "For the sum of all inputs pass normalize=False and learn_decay=False."
+        )
 
 
 def test_no_membrane_reaches_the_threshold() -> None:
