@@ -76,7 +76,7 @@ def convert(
         >>> net, params = snnjax.convert(layers, weights, x, percentile=100)
         >>> output, _ = net.apply(params, None, jnp.broadcast_to(x, (32, 1, 2)))
         >>> output.output[-1] / 32
-        Array([[2.4375]], dtype=float32)
+        Array([[2.5]], dtype=float32)
 
     Reference:
         Diehl et al. 2015, doi:10.1109/IJCNN.2015.7280696 (normalised weights); Rueckauer et al. 2017,
