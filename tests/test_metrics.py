@@ -1,5 +1,6 @@
 """Metrics: numbers a reader can check by hand, lists = dense, messages."""
 
+import dataclasses
 import itertools
 import re
 from typing import Any
@@ -17,12 +18,14 @@ from snnjax import (
     dense,
     layer,
     leaky_readout,
+    max_pool,
     mean_pool,
     metrics,
     network,
     spiking_readout,
     sum_pool,
 )
+from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
@@ -207,6 +210,88 @@ def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[
     connection: Any = net.nodes[0].block
     currents = connection.currents(params["conv2d_0"], spikes.reshape(1, 1, 5, 6, 2))
     assert cost.effective_acs == cost.dense == jnp.sum(currents)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale(blocks.Linear):
+    """One weight for each neuron, of which `lif_network` knows nothing."""
+
+    kind = "scale"
+
+    def weights_shape(self, shape: Any) -> Any:
+        return 1, shape[0]
+
+    def product(self, weights: Any, x: Any, shape: Any, implementation: Any) -> Any:
+        return x * weights[None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeat(blocks.Block):
+    """Each neuron twice."""
+
+    kind = "repeat"
+
+    def out_shape(self, *shapes: Any) -> Any:
+        return (2 * shapes[0][0],)
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(signals[0].repeat(2, axis=2))
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnConvolution(Convolve):
+    """A convolution of one's own product."""
+
+    def op(self, shape: Any) -> Any:
+        return None
+
+
+def test_synaptic_operations_of_own_connections_are_those_of_their_products() -> None:
+    net = network(3, [Scale(bias=False)])
+    params = {"scale_0": LinearParams(jnp.array([[2.0, 0.0, -1.0]]))}
+    cost = counted(net, params, jnp.array([[5.0, 7.0, 1.0]]), {}, 9)
+    assert (cost.effective_acs, cost.effective_macs, cost.dense) == (5 + 1, 0, 9 * 3)
+    given = conv2d(4, (3, 2), strides=2, groups=2)
+    own = OwnConvolution(**{field.name: getattr(given, field.name) for field in dataclasses.fields(given)})
+    known, same = (network((5, 6, 2), [block]) for block in (given, own))
+    params = {"conv2d_0": known.init(jax.random.key(0))["conv2d_0"]}
+    params["conv2d_0"] = params["conv2d_0"]._replace(weights=jnp.round(params["conv2d_0"].weights))
+    counts = jax.random.randint(jax.random.key(1), (2, 60), 0, 5).astype(jnp.float32)
+    assert counted(known, params, counts, {}, 4) == counted(same, params, counts, {}, 4)
+
+
+def test_synaptic_operations_behind_a_maximum_of_rates_count_the_fastest_neuron() -> None:
+    net = network((4, 1), [blocks.max_rate_pool(2), dense(3, bias=False)])
+    cost = counted(net, ones(net), jnp.array([[1.0, 5.0, 2.0, 0.0]]), {}, 6)
+    assert (cost.effective_acs, cost.dense) == ((5 + 2) * 3, 6 * 2 * 3)
+
+
+def test_synaptic_operations_of_own_blocks_need_the_counts_of_their_signals() -> None:
+    net = network(2, [Repeat(), dense(3, bias=False)])
+    counts = {"input": jnp.array([[2.0, 1.0]])}
+    with pytest.raises(ValueError) as error:
+        counted(net, ones(net), counts, {}, 5)
+    assert str(error.value) == (
+        "synaptic_operations: `network` must hold blocks whose operations are known, got repeat in 'repeat_0'. "
+        "Derive it from blocks.Linear; or pass the counts of its signal, and count its own apart."
+    )
+    counts["repeat_0"] = jnp.array([[2.0, 2.0, 1.0, 1.0]])
+    cost = counted(net, ones(net), counts, {}, 5)
+    assert (cost.effective_macs, cost.effective_acs, cost.dense) == (6 * 3, 0, 5 * 4 * 3)
+    with pytest.raises(ValueError) as error:
+        counted(net, ones(net), counts | {"other": counts["input"]}, {}, 5)
+    assert str(error.value) == (
+        "synaptic_operations: `counts` must be of inputs and blocks, got one of 'other'. "
+        "Print [node.name for node in network.nodes]."
+    )
+
+
+def test_synaptic_operations_take_the_number_of_spikes_that_a_maximum_passed_on() -> None:
+    net = network((4, 1), [max_pool(2), dense(3, bias=False)])
+    counts = {"input": jnp.array([[2.0, 2.0, 1.0, 0.0]])}
+    assert counted(net, ones(net), counts, {}, 9).effective_acs == (4 + 1) * 3  # if none coincide
+    counts["max_pool_0"] = jnp.array([[3.0, 1.0]])
+    assert counted(net, ones(net), counts, {}, 9).effective_acs == (3 + 1) * 3
 
 
 def test_metrics_work_under_jit() -> None:

@@ -12,6 +12,7 @@ from snnjax.blocks.delay import axonal as axonal
 from snnjax.blocks.dense import dense as dense
 from snnjax.blocks.dropout import dropout as dropout
 from snnjax.blocks.join import join as join
+from snnjax.blocks.linear import Linear as Linear
 from snnjax.blocks.linear import LinearParams as LinearParams
 from snnjax.blocks.norm import NormParams as NormParams
 from snnjax.blocks.norm import NormStats as NormStats

@@ -48,7 +48,8 @@ class BlockResult(NamedTuple):
     signal: Signal
     state: Any = None
     stats: Any = None
-    counts: Array | None = None  # of neurons: the true spikes of each sequence, [batch, neurons]
+    # Of neurons: the true spikes of each sequence, [batch, neurons]; None if the spikes that it returns are all.
+    counts: Array | None = None
     dropped: Array | None = None  # of neurons: the spikes that did not fit into their lists, int32 [batch]
     membranes: Array | None = None  # of neurons, [time, batch, *shape], if the context asks for them
 
@@ -216,6 +217,23 @@ def within(signal: Signal, valid: Array | None) -> Signal:
         values = jnp.where(valid[:, :, None], signal.values, jnp.zeros_like(signal.values))
         return dataclasses.replace(signal, values=values)
     return jnp.where(aligned_mask(valid, signal.ndim), signal, jnp.zeros_like(signal))
+
+
+def overflow(spikes: Signal) -> Array:
+    """The number of spikes of each sequence that were not listed, int32 ``[batch]``."""
+    if isinstance(spikes, SparseSpikes):
+        return jnp.sum(spikes.overflow, axis=0, dtype=jnp.int32)
+    return jnp.zeros(spikes.shape[1], jnp.int32)
+
+
+def with_counts(block: Block, result: BlockResult, shape: Shape, valid: Array | None) -> BlockResult:
+    """The result of a spiking block of one's own that leaves the counting of its spikes to the network."""
+    if not block.is_spiking or result.counts is not None:
+        return result
+    spikes = upcast(flat(dense_signal(within(result.signal, valid), shape)))
+    # Not `abs`, whose gradient at 0 is 0: neurons that do not spike have one, by their surrogate.
+    counts = jnp.sum(jnp.where(spikes < 0, -spikes, spikes), axis=0)
+    return result._replace(counts=counts, dropped=overflow(result.signal))
 
 
 def aligned_mask(valid: Array, ndim: int) -> Array:

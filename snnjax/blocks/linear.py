@@ -36,7 +36,28 @@ class Product(Op):
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(Block):
-    """A connection with weights: ``currents = weights spikes + bias``."""
+    """A connection with weights: ``currents = weights spikes + bias``; one's own is a frozen dataclass derived from it.
+
+    It states the shape of its weights and its product. Metrics then count what it costs, `Network.init` scales it, and
+    weights of 8 bits are dequantised for it.
+
+    Example:
+        >>> import dataclasses, jax
+        >>> import snnjax
+        >>> from snnjax import blocks
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Scale(blocks.Linear):
+        ...     kind = "scale"
+        ...
+        ...     def weights_shape(self, shape):
+        ...         return (1, shape[-1])
+        ...
+        ...     def product(self, weights, x, shape, implementation):
+        ...         return blocks.dense_signal(x, shape) * weights[0]
+        >>> params = snnjax.network(4, [snnjax.layer(Scale())]).init(jax.random.key(0))
+        >>> params["layer_0/connection"].weights.shape
+        (1, 4)
+    """
 
     bias: bool = True
 

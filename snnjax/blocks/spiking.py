@@ -28,6 +28,7 @@ from snnjax.blocks.block import (
     dense_signal,
     flat,
     one_per_neuron,
+    overflow,
     shaped,
 )
 from snnjax.blocks.dense import Dense
@@ -221,7 +222,7 @@ class Spiking(Block):
         end, steps = _scan(self, params, state, currents, shape, context)
         counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
-        return BlockResult(shaped(steps.listed, shape), end, None, counts, _overflow(steps.listed), membranes)
+        return BlockResult(shaped(steps.listed, shape), end, None, counts, overflow(steps.listed), membranes)
 
     @property
     def obstacle(self) -> str | None:
@@ -385,13 +386,6 @@ def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
             f"{neuron.name}.fire: `state` must stay {given}, got {returned}. "
             "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32."
         )
-
-
-def _overflow(spikes: Any) -> Array:
-    """The number of spikes of each sequence that were not listed, int32 ``[batch]``."""
-    if isinstance(spikes, SparseSpikes):
-        return jnp.sum(spikes.overflow, axis=0, dtype=jnp.int32)
-    return jnp.zeros(spikes.shape[1], jnp.int32)
 
 
 def spiking(

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax.blocks.block import Context, Shape, Signal, shaped, widened, within
+from snnjax.blocks.block import Context, Shape, Signal, shaped, widened, with_counts, within
 from snnjax.blocks.pool import Pooled
 from snnjax.blocks.spiking import Spiking, SpikingParams
 from snnjax.graph.containers import Node
@@ -179,6 +179,7 @@ def _run_alone(
     block = node.block.without_capacity() if isinstance(node.block, Spiking) else node.block
     state = block.initial_state(held, own_stats, batch, *shapes)
     result = block.apply(held, state, own_stats, *received, shapes=shapes, context=context)
+    result = with_counts(block, result, block.out_shape(*shapes), valid)
     if result.counts is None:
         return result.signal, jnp.float32(0)
     if sample.lengths is None:

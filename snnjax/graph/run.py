@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, shaped, widened, within
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, shaped, widened, with_counts, within
 from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays, run_fused
 from snnjax.graph.plan import Fused, Segment
@@ -137,7 +137,8 @@ def _run_segment(
         offsets=None if context.offsets is None else context.offsets.get(node.name),
     )
     held = (arrays.params.get(node.name), arrays.state.get(node.name), arrays.stats.get(node.name))
-    return {index: node.block.apply(*held, *received, shapes=shapes, context=context)}
+    result = node.block.apply(*held, *received, shapes=shapes, context=context)
+    return {index: with_counts(node.block, result, node.block.out_shape(*shapes), valid)}
 
 
 def _flat_or_shaped(x: Signal, shape: Shape) -> Signal:

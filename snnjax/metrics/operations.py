@@ -14,10 +14,13 @@ from snnjax._check import check_shape, fail
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
-from snnjax.blocks.linear import Product
+from snnjax.blocks.linear import Linear, Product
+from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flattened, Pooled
+from snnjax.blocks.rate_pool import RatePool
+from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network
+from snnjax.graph import Network, Node
 from snnjax.graph.compare import check_params
 from snnjax.graph.network import Params
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
@@ -80,18 +83,23 @@ def synaptic_operations(
     second connection, are multiply-accumulates. Biases, norms and pools are not counted: spikes pass through pools one
     by one, and cost nothing outside all windows. The last step's spikes count for recurrent weights too, as part of the
     returned state. A delayed spike counts once; of joined spikes each one counts, and of multiplied ones those of the
-    side with fewer.
+    side with fewer, unless `counts` has the number that a join or a pool passed on.
+
+    A block of one's own is counted if it is a `blocks.Linear`. Of others nobody knows what they multiply, so they are
+    refused, unless `counts` has an entry for the signal that they pass on: then what they do inside is not counted.
 
     Args:
         network: the network.
         params: its parameters.
-        counts: non-zero inputs of each sequence, from `input_counts`; a dict of them if there are several inputs.
+        counts: non-zero inputs of each sequence, from `input_counts`; a dict of them if there are several inputs. The
+            dict may also have those of blocks by name, of the signals that ``apply(..., record=name)`` returns.
         activity: the activity that the network returned.
         lengths: number of steps of each sequence.
         binary_inputs: whether the inputs are spikes.
 
     Raises:
-        ValueError: if parameters, counts or activity are not those of the network.
+        ValueError: if parameters, counts or activity are not those of the network, or if it has a block of one's own
+            that is no `blocks.Linear` and not in `counts`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -109,18 +117,24 @@ def synaptic_operations(
     """
     op = "synaptic_operations"
     check_params(op, params, network.nodes, network.in_shapes)
-    arriving = _of_inputs(network, counts, binary_inputs)
+    given = counts if isinstance(counts, Mapping) else {network.inputs[0][0]: counts}
+    arriving = {name: _counted(given, name, shape, binary_inputs) for name, shape in network.inputs}
+    _check_names(network, given)
     check_lengths(op, lengths, None, next(iter(arriving.values())).counts.shape[0])
     steps, found = lengths.astype(jnp.float32), []
     for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
-        block, own = node.block, params.get(node.name)
+        block, own, shape = node.block, params.get(node.name), network.shapes[node.name]
+        _check_known(node, own, shapes, given)
         received = [arriving[source] for source in node.sources]
         found += _operations(block, own, received, shapes)
-        if block.is_spiking:
-            signal = _of_neurons(activity, node.name, network.shapes[node.name], steps)
-            found += _fed_back(block, own, signal, shapes[0], steps)
+        if node.name in given:
+            is_binary = block.is_spiking or _passed(block, received, shapes, steps).is_binary
+            signal = _counted(given, node.name, shape, is_binary)
+        elif block.is_spiking:
+            signal = _of_neurons(activity, node.name, shape, steps)
         else:
             signal = _passed(block, received, shapes, steps)
+        found += _fed_back(block, own, signal, shapes[0], steps)
         arriving[node.name] = signal
     accumulates, others = (
         jnp.sum(jnp.stack([jnp.zeros(()), *(each.effective for each in found if each.is_binary is kind)]))
@@ -141,19 +155,46 @@ class _Operations(NamedTuple):
     """The operations of a connection, mean over the batch."""
 
     effective: Array  # [], of a whole sequence
-    dense: float  # per step
+    dense: Any  # per step
     is_binary: bool
 
 
-def _of_inputs(network: Network, counts: Any, binary: bool) -> dict[str, _Arriving]:
-    given = counts if isinstance(counts, Mapping) else {network.inputs[0][0]: counts}
-    found = {}
-    for name, shape in network.inputs:
-        hint = "Make it with metrics.input_counts"
-        own = given.get(name, jnp.zeros(()))
-        check_shape("synaptic_operations", "counts", own, (None, math.prod(shape)), "batch, inputs", hint)
-        found[name] = _Arriving(own.astype(jnp.float32), 1.0, binary)
-    return found
+def _counted(given: Mapping[str, Array], name: str, shape: Shape, binary: bool) -> _Arriving:
+    """A signal whose values other than 0 were counted."""
+    hint = "Make it with metrics.input_counts"
+    own = given.get(name, jnp.zeros(()))
+    check_shape("synaptic_operations", "counts", own, (None, math.prod(shape)), "batch, inputs", hint)
+    return _Arriving(own.astype(jnp.float32), 1.0, binary)
+
+
+def _check_names(network: Network, given: Mapping[str, Array]) -> None:
+    wrong = [name for name in given if name not in network.shapes]
+    if wrong:
+        fail(
+            f"synaptic_operations: `counts` must be of inputs and blocks, got one of {wrong[0]!r}. "
+            "Print [node.name for node in network.nodes]."
+        )
+
+
+def _check_known(node: Node, params: Any, shapes: tuple[Shape, ...], given: Mapping[str, Array]) -> None:
+    """Refuse blocks that may multiply what they like, but for those whose signals were counted."""
+    feedback = node.block.feedback if isinstance(node.block, Spiking) else ()
+    unknown = [part for part in feedback if not _is_known(part, shapes[:1])]
+    has_no_weights = node.block.is_spiking and params is None
+    if not (_is_known(node.block, shapes) or has_no_weights or node.name in given):
+        unknown.append(node.block)
+    if unknown:
+        fail(
+            f"synaptic_operations: `network` must hold blocks whose operations are known, got {unknown[0].kind} in "
+            f"{node.name!r}. Derive it from blocks.Linear; or pass the counts of its signal, and count its own apart."
+        )
+
+
+def _is_known(block: Block, shapes: tuple[Shape, ...]) -> bool:
+    """Whether it is a connection, or known to multiply nothing by weights."""
+    kinds = Linear | Spiking | Integrator | Join | BatchNorm | LayerNorm | RatePool
+    is_known = isinstance(block, kinds) or block.is_skipped(train=False)
+    return is_known or isinstance(_op(block, shapes), Product | Pooled | Delayed | Flattened)
 
 
 def _of_neurons(activity: Mapping[str, Array], name: str, shape: Shape, steps: Array) -> _Arriving:
@@ -167,13 +208,32 @@ def _operations(
     block: Block, params: Any, received: list[_Arriving], shapes: tuple[Shape, ...]
 ) -> list[_Operations]:
     """The operations of a connection; none of other blocks."""
-    op = _op(block, shapes)
-    if not isinstance(op, Product):
+    if not isinstance(block, Linear):
         return []
-    (signal,), weights = received, block.operands(params, None, shapes[0]).weights
-    fan_out = op.connection.fan_out(weights)
+    (signal,), (shape,), weights = received, shapes, block.used(params.weights)
+    op = block.op(shape)
+    if isinstance(op, Product):
+        fan_out, pairs = op.connection.fan_out(weights), op.connection.num_pairs(weights.shape)
+    else:
+        fan_out, every = (
+            _fan_out(block, weights != 0, shape),
+            _fan_out(block, jnp.ones(weights.shape, bool), shape),
+        )
+        pairs = jnp.sum(every)
     effective = jnp.mean(jnp.sum(signal.counts * fan_out[None, :], axis=1))
-    return [_Operations(effective, signal.most * op.connection.num_pairs(weights.shape), signal.is_binary)]
+    return [_Operations(effective, signal.most * pairs, signal.is_binary)]
+
+
+def _fan_out(block: Linear, exist: Array, shape: Shape) -> Array:
+    """How many of the weights that exist each input of a connection of one's own is multiplied by.
+
+    With weights of 1 its current is the sum of its inputs as often as they count, whatever form the connection has.
+    """
+
+    def total(x: Array) -> Array:
+        return jnp.sum(block.product(exist.astype(jnp.float32), x[None, None], shape, None))
+
+    return jax.grad(total)(jnp.zeros(shape, jnp.float32)).reshape(-1)
 
 
 def _fed_back(block: Block, params: Any, signal: _Arriving, shape: Shape, steps: Array) -> list[_Operations]:
@@ -191,6 +251,8 @@ def _passed(block: Block, received: list[_Arriving], shapes: tuple[Shape, ...], 
     if isinstance(block, Join):
         return _joined(block.how, received, shapes)
     first, op = received[0], _op(block, shapes)
+    if isinstance(block, RatePool):  # the count of its fastest neuron is that of the window
+        return _Arriving(block.pool.pooling(shapes[0]).pool(first.counts), 1.0, first.is_binary)
     if isinstance(op, Pooled):
         counts = dataclasses.replace(op.pooling, how="sum").pool(first.counts)
         if op.pooling.how == "max":  # at most one in a step

@@ -14,6 +14,7 @@ from snnjax import (
     LIFLayer,
     Surrogate,
     blocks,
+    dense,
     layer,
     leaky_readout,
     lif_network,
@@ -22,6 +23,7 @@ from snnjax import (
     parallel,
     residual,
     select_spikes,
+    spike,
 )
 from snnjax.blocks.linear import Linear
 from snnjax.quantisation import quantise_network
@@ -220,3 +222,36 @@ def test_own_connection_takes_weights_of_8_bits() -> None:
     expected, _ = net.apply(params, None, inputs)
     output, _ = net.apply(quantise_network(params), None, inputs)
     np.testing.assert_array_equal(output.output, expected.output)
+
+
+@dataclasses.dataclass(frozen=True)
+class Threshold(blocks.Block):
+    """Neurons without a memory, and without a word about their activity."""
+
+    kind, is_spiking = "threshold", True
+
+    def drive(self) -> float:
+        return 1.0
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(spike(signals[0] - 1, superspike()))
+
+
+def test_own_neurons_are_counted_listed_and_scaled_without_a_word_of_theirs() -> None:
+    net = network(INPUTS, [dense(8), Threshold()], leaky_readout(3))
+    inputs, lengths = random_spikes(0.5), np.array([20, 4, 0])
+    params = net.init(jax.random.key(0), inputs, target_activity=0.25)
+
+    def run(params: Any) -> Any:
+        output, _ = net.apply(params, None, inputs, lengths=lengths, record="spikes")
+        return jnp.sum(output.activity["threshold_0"]), output
+
+    (_, output), gradients = jit(jax.value_and_grad(run, has_aux=True))(params)
+    spikes = np.asarray(output.recorded["threshold_0"])
+    valid = (np.arange(len(spikes))[:, None] < lengths[None])[..., None]
+    expected = (spikes * valid).sum(0) / np.maximum(lengths, 1)[:, None]
+    np.testing.assert_allclose(output.activity["threshold_0"], expected, rtol=1e-6)
+    np.testing.assert_array_equal(output.dropped["threshold_0"], 0)
+    assert np.all(gradients["dense_0"].bias > 0)  # more of it, more spikes, by the surrogate of all neurons
+    everything, _ = net.apply(params, None, inputs)
+    assert abs(jnp.mean(everything.activity["threshold_0"]) - 0.25) < 0.02
