@@ -12,6 +12,8 @@ from snnjax.blocks.spiking import Neurons
 from snnjax.graph.containers import Node
 from snnjax.ops._connection import DENSE, Connection
 
+# Below it, packing the weights of a fused call takes longer than its steps.
+FEWEST_STEPS = 2
 _PARTS = (Delayed, Pooled, Flattened, Product, Affine, Neurons)  # of a layer of the fused op, in their order
 
 
@@ -61,6 +63,12 @@ class Mode(NamedTuple):
     train: bool = False
     record: tuple[str, ...] = ()
     implementation: str | None = None
+    is_short: bool = False  # whether the call is of fewer steps than pay for packing the weights
+
+    @property
+    def asks_for_scans(self) -> bool:
+        """Whether the call wants what the fused op does not do."""
+        return self.implementation == "composed" or "membranes" in self.record
 
 
 @functools.lru_cache(maxsize=256)
@@ -107,13 +115,17 @@ class _Planner:
         block = self.nodes[index].block
         if block.needs_all_steps(self.mode.train):
             return "it needs all steps"
-        if self.mode.implementation == "composed" or "membranes" in self.mode.record:
+        if self.mode.asks_for_scans:
             return "this call asks for scans"
+        if self.mode.is_short:
+            return f"scans are faster below {FEWEST_STEPS} steps"
         if block.obstacle is not None:
             return block.obstacle
         if isinstance(self.ops[index], Neurons):
             return "it does not follow a connection in a way that the fused op knows"
-        return "its neurons are scanned" if self.ops[index] is not None else "it is no part of the fused op"
+        if self.ops[index] is None:
+            return "it is no part of the fused op"
+        return "no neurons follow it in a way that the fused op knows"
 
     def only(self, index: int) -> int | None:
         """The only node that receives the signal of a node, None if others read it too."""
@@ -122,7 +134,7 @@ class _Planner:
 
     def layer(self, index: int) -> FusedLayer | None:
         """The layer that begins at a node, None if none does."""
-        if self.mode.implementation == "composed" or "membranes" in self.mode.record:
+        if self.mode.asks_for_scans or self.mode.is_short:
             return None
         found: dict[type, int] = {}
         pooling, parts, stage = None, [], -1
