@@ -121,8 +121,11 @@ class _Planner:
             return f"scans are faster below {FEWEST_STEPS} steps"
         if block.obstacle is not None:
             return block.obstacle
+        layers = self.longest(index)
+        if layers and not self.spikes(layers[-1]):
+            return "a read-out is fused only at the end of a chain"
         if isinstance(self.ops[index], Neurons):
-            return "it does not follow a connection in a way that the fused op knows"
+            return "a scan of neurons alone is faster" if layers else "the fused op does not take what it receives"
         if self.ops[index] is None:
             return "it is no part of the fused op"
         return "no neurons follow it in a way that the fused op knows"
@@ -201,7 +204,7 @@ class _Planner:
         layers = layers if readout is None else layers[:-1]
         is_bare = len(layers) == 1 and layers[0].product is None and readout is None
         if not layers or (is_bare and not self.nodes[index].block.lists_spikes):
-            return None  # a scan of single neurons on given currents is faster
+            return None  # see `reason`
         taps = []
         for place, layer in enumerate(layers):
             is_last = place + 1 == len(layers) and readout is None
