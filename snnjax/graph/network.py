@@ -33,9 +33,9 @@ from snnjax.graph.check import check_dtypes, check_params, check_state
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
-from snnjax.graph.init import Sample, draw, params_like
+from snnjax.graph.init import Sample, draw, initial_stats, params_like
 from snnjax.graph.plan import FEWEST_STEPS, Fused, Mode, Segment, plan
-from snnjax.graph.run import Running, block_key, run
+from snnjax.graph.run import Running, run
 from snnjax.graph.signals import checked_signals, warn_of_bytes
 from snnjax.ops.lif_network import mean_activity
 
@@ -215,18 +215,13 @@ class Network:
             steps, batch = next(iter(signals.values())).shape[:2]
             lengths = None if lengths is None else as_lengths("network.init", lengths, steps, batch)
             sample = Sample(signals, lengths, target_activity)
-        stats = self.init_stats(key) if stats is None else self._checked_stats("network.init", stats)
+        stats = None if stats is None else self._checked_stats("network.init", stats)
         return draw(key, self.nodes, self.in_shapes, jnp.dtype(dtype), stats, sample)
 
     def init_stats(self, key: Array) -> Stats:
         """The stats before the first call: running statistics of norms, for example."""
         check_key("network.init_stats", key)
-        found = {}
-        for node, shapes in zip(self.nodes, self.in_shapes, strict=True):
-            own: Any = node.block.initial_stats(block_key(key, node.name), *shapes)  # type: ignore[arg-type]
-            if own is not None:
-                found[node.name] = own
-        return found
+        return initial_stats(key, self.nodes, self.in_shapes)
 
     def fold(self, params: Params, stats: Stats) -> tuple["Network", Params, Stats]:
         """The network without the norms directly behind a connection that nobody else reads, equal up to rounding.

@@ -125,7 +125,11 @@ class _Planner:
         if layers and not self.spikes(layers[-1]):
             return "a read-out is fused only at the end of a chain"
         if isinstance(self.ops[index], Neurons):
-            return "a scan of neurons alone is faster" if layers else "the fused op does not take what it receives"
+            return (
+                "a scan of neurons alone is faster"
+                if layers
+                else "the fused op does not take what it receives"
+            )
         if self.ops[index] is None:
             return "it is no part of the fused op"
         return "no neurons follow it in a way that the fused op knows"
