@@ -223,7 +223,7 @@ class Network:
         check_key("network.init_stats", key)
         return initial_stats(key, self.nodes, self.in_shapes)
 
-    def fold(self, params: Params, stats: Stats) -> tuple["Network", Params, Stats]:
+    def fold(self, params: Params, stats: Stats | None) -> tuple["Network", Params, Stats]:
         """The network without the norms directly behind a connection that nobody else reads, equal up to rounding.
 
         ``apply`` computes it so by itself in evaluation; a folded network is for exchange, and for networks that are
@@ -347,7 +347,9 @@ class Network:
     ) -> tuple[NetworkOutput, State]:
         """`apply` for checked arguments."""
         steps = next(iter(signals.values())).shape[0]
-        is_short = min(steps, chunk or steps) < FEWEST_STEPS
+        is_short = (
+            isinstance(steps, int) and min(steps, chunk or steps) < FEWEST_STEPS
+        )  # else it is left open
         segments = self.plan(context.train, context.record, context.implementation, is_short)
         read = self._read(context.record)
         running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))

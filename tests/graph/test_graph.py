@@ -305,7 +305,7 @@ def test_joins_of_lists_are_those_of_arrays(how: str, kinds: str) -> None:
     assert isinstance(joined, SparseSpikes) == (kinds == "lists" and how in ("add", "concatenate"))
     if isinstance(joined, SparseSpikes):
         assert joined.capacity == 12 + 3 + 8
-        assert any(np.any(own.overflow) for own in given)
+        assert any(np.any(own.num_dropped) for own in given)
         np.testing.assert_array_equal(joined.num_spikes, sum(np.asarray(own.num_spikes) for own in given))
         joined = shaped(joined.to_dense(), block.out_shape(*shapes))
     np.testing.assert_array_equal(joined, expected)
