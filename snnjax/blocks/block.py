@@ -222,7 +222,7 @@ def within(signal: Signal, valid: Array | None) -> Signal:
 def overflow(spikes: Signal) -> Array:
     """The number of spikes of each sequence that were not listed, int32 ``[batch]``."""
     if isinstance(spikes, SparseSpikes):
-        return jnp.sum(spikes.overflow, axis=0, dtype=jnp.int32)
+        return jnp.sum(spikes.num_dropped, axis=0, dtype=jnp.int32)
     return jnp.zeros(spikes.shape[1], jnp.int32)
 
 

@@ -506,6 +506,5 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
 @functools.cache
 def _lowest_threshold(neuron: Neuron) -> float:
     """The lowest initial threshold of neurons of this kind."""
-    with jax.ensure_compile_time_eval():
-        thresholds = jax.jit(lambda: neuron.threshold(neuron.init(jax.random.key(0), _DRAWN)))()
-        return float(np.min(thresholds))
+    drawn = jax.jit(lambda: neuron.threshold(neuron.init(jax.random.key(0), _DRAWN)))
+    return float(np.min(np.asarray(drawn.lower().compile()())))

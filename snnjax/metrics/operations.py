@@ -21,7 +21,7 @@ from snnjax.blocks.rate_pool import RatePool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
-from snnjax.graph.compare import check_params
+from snnjax.graph.check import check_params
 from snnjax.graph.network import Params
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
 from snnjax.sparse_spikes import SparseSpikes
