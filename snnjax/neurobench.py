@@ -13,8 +13,10 @@ from snnjax import metrics
 from snnjax._check import check_shape, fail
 from snnjax.blocks.delay import Axonal
 from snnjax.blocks.dense import Dense
-from snnjax.blocks.linear import Linear, LinearParams
+from snnjax.blocks.linear import LinearParams
+from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flatten, Pool
+from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, NetworkOutput
 from snnjax.graph.check import check_params
@@ -22,6 +24,8 @@ from snnjax.graph.network import Params, Stats, params_dtype
 from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "to_neurobench"
+# Blocks with parameters.
+_KNOWN = Dense | Axonal | Spiking | Integrator | BatchNorm | LayerNorm
 
 
 def to_neurobench(
@@ -103,9 +107,14 @@ def _check(network: Network, params: Params) -> None:
             f"{_OP}: `network` must have one input and one output, got several. Make a network of one of them."
         )
     for node in network.nodes:
-        parts = (node.block, *(node.block.feedback if isinstance(node.block, Spiking) else ()))
-        for block in parts:
-            if isinstance(block, Pool) or (isinstance(block, Linear) and not isinstance(block, Dense)):
+        arrays: Any = params.get(node.name)
+        parts, own = (node.block,), (arrays,)
+        if isinstance(node.block, Spiking) and node.block.feedback:
+            parts, own = (*parts, *node.block.feedback), (*own, *arrays.recurrent)
+        for block, held in zip(parts, own, strict=True):
+            # NeuroBench would not count the products of others.
+            is_known = held is None or isinstance(block, _KNOWN)
+            if isinstance(block, Pool) or not is_known:
                 hint = "Count its operations with metrics.synaptic_operations"
                 fail(
                     f"{_OP}: `network` must have dense weights alone, got {block.kind} in {node.name!r}. {hint}."

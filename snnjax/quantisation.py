@@ -62,11 +62,12 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
 
 
 def quantise_network(params: Params, bits: int = 8) -> Params:
-    """Quantise all weights of a network, to run it: `Network.apply` reads rows of int8.
+    """Quantise the weights of all connections of a network, to run it: `Network.apply` reads rows of int8.
 
     The result is that of ``straight_through(params, bits)`` up to rounding: rows of spikes are summed as integers,
     which is exact, and scaled once. The CPU kernels read int8, and the references elsewhere convert it; a convolution,
-    which has few weights, converts them first. Biases and neuron parameters are unchanged. Gradients raise an error.
+    which has few weights, converts them first. Biases, neuron parameters, and arrays of one's own blocks that are no
+    `blocks.LinearParams` are unchanged. Gradients raise an error.
 
     Raises:
         ValueError: if `bits` is neither 8 nor 4.
@@ -90,10 +91,10 @@ def quantise_network(params: Params, bits: int = 8) -> Params:
 
 
 def straight_through(params: Params, bits: int = 8) -> Params:
-    """Round all weights of a network, with the gradient of the identity.
+    """Round the weights of all connections of a network, with the gradient of the identity.
 
     Call it inside the loss: ``network.apply(straight_through(params), ...)`` computes with rounded weights, and the
-    gradient reaches the full-precision weights of the optimiser. Biases and neuron parameters are unchanged.
+    gradient reaches the full-precision weights of the optimiser. What `quantise_network` leaves alone is unchanged.
 
     Raises:
         ValueError: if `bits` is neither 8 nor 4.

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from snnjax._check import fail
 from snnjax.blocks.block import Shape
 from snnjax.blocks.linear import Linear
+from snnjax.blocks.readout import Integrator
+from snnjax.blocks.spiking import Spiking
 from snnjax.graph.containers import Node
 from snnjax.graph.network import Network
 
@@ -54,6 +56,9 @@ def _layer(op: str, network: Network, parts: tuple[Node, ...], expected: str) ->
         got = f"{len(places)} connections before `{parts[-1].name}`"
         fail(f"{op}: `network` must {expected}, got {got}. Put one before each layer of neurons.")
     (place,) = places
+    if not isinstance(parts[-1].block, Spiking | Integrator):
+        got = f"{parts[-1].block.kind} in `{parts[-1].name}`"
+        fail(f"{op}: `network` must {expected} of snnjax.neurons, got {got}. Write it as a Neuron.")
     shapes = network.shapes
     return ChainLayer(
         parts[:place],

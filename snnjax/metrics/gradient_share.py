@@ -122,7 +122,14 @@ def gradient_share(
 
 def spiking_nodes(network: Network) -> list[Node]:
     """The nodes whose neurons spike, in order."""
-    return [node for node in network.nodes if isinstance(node.block, Spiking)]
+    found = [node for node in network.nodes if node.block.is_spiking]
+    own = next((node for node in found if not isinstance(node.block, Spiking)), None)
+    if own is not None:
+        fail(
+            f"gradient_share: `network` must have neurons of snnjax.neurons, got {own.block.kind} in {own.name!r}. "
+            "Write it as a Neuron."
+        )
+    return found
 
 
 def spike_gradients(

@@ -9,6 +9,7 @@ from jaxtyping import Array
 from snnjax._check import check_integer, fail
 from snnjax._quantised import refuse_gradient
 from snnjax._types import upcast
+from snnjax.blocks.linear import Product
 from snnjax.blocks.spiking import Spiking, SpikingState
 from snnjax.graph import Network
 from snnjax.graph.chain import ChainLayer, layers_of
@@ -180,8 +181,11 @@ def _checked(op: str, network: Network, rate_window: int) -> tuple[ChainLayer, .
     for layer in layers:
         others = [node.block.kind for node in (*layer.before, layer.connection, *layer.between)]
         others.remove(layer.connection.block.kind)
-        if layer.connection.block.kind != "dense" or others:
-            name, got = layer.connection.name, others[0] if others else layer.connection.block.kind
+        # One's own may have a product of any form under that name.
+        is_known = isinstance(layer.connection.block.op(layer.connection_shape), Product)
+        if layer.connection.block.kind != "dense" or others or not is_known:
+            kind = layer.connection.block.kind if is_known else "a connection of one's own"
+            name, got = layer.connection.name, others[0] if others else kind
             fail(f"{op}: `{name}` must be dense, without delays, pools and norms, got {got}. {hint}.")
         block, model = layer.neuron.block, neuron_of(layer)
         is_dense = not isinstance(block, Spiking) or [own.kind for own in block.feedback] in ([], ["dense"])

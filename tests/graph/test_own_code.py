@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib.util
 from typing import Any
 
 import chex
@@ -18,14 +19,17 @@ from snnjax import (
     layer,
     leaky_readout,
     lif_network,
+    metrics,
     network,
     neurons,
+    online,
     parallel,
     residual,
     select_spikes,
     spike,
 )
-from snnjax.blocks.linear import Linear
+from snnjax.blocks.dense import Dense
+from snnjax.neurobench import to_neurobench
 from snnjax.quantisation import quantise_network
 from snnjax.surrogates import boxcar, superspike
 from tests.graph.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
@@ -201,7 +205,7 @@ def test_own_block_that_joins_states_its_number_of_signals() -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Scale(Linear):
+class Scale(blocks.Linear):
     """One weight for each neuron."""
 
     kind = "scale"
@@ -255,3 +259,64 @@ def test_own_neurons_are_counted_listed_and_scaled_without_a_word_of_theirs() ->
     assert np.all(gradients["dense_0"].bias > 0)  # more of it, more spikes, by the surrogate of all neurons
     everything, _ = net.apply(params, None, inputs)
     assert abs(jnp.mean(everything.activity["threshold_0"]) - 0.25) < 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnDense(Dense):
+    """Dense weights with a product of one's own."""
+
+    def op(self, shape: Any) -> Any:
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain(Double):
+    """A number for each neuron."""
+
+    kind = "gain"
+
+    def init(self, key: Any, *shapes: Any, dtype: Any) -> Any:
+        return jnp.ones(shapes[0], dtype)
+
+
+def loss(output: Any, *targets: Any, lengths: Any = None) -> Any:
+    return jnp.sum(output)
+
+
+OWN_NEURONS = network(INPUTS, [dense(8), Threshold()], leaky_readout(3))
+OWN_GAIN = network(INPUTS, [Gain()], leaky_readout(3))
+REFUSED = {
+    "online": (
+        lambda: online.eprop(OWN_NEURONS, loss),
+        "online.eprop: `network` must be a chain of layers, each a connection and neurons of snnjax.neurons, "
+        "got threshold in `threshold_0`. Write it as a Neuron.",
+    ),
+    "online, connection": (
+        lambda: online.ottt(network(INPUTS, [layer(OwnDense(8))], leaky_readout(3)), loss),
+        "online.ottt: `layer_0/connection` must be dense, without delays, pools and norms, "
+        "got a connection of one's own. Use online.truncated for this network.",
+    ),
+    "gradient share": (
+        lambda: metrics.gradient_share(
+            OWN_NEURONS, initial(OWN_NEURONS), random_spikes(0.5), jnp.zeros(BATCH, jnp.int32), loss=loss
+        ),
+        "gradient_share: `network` must have neurons of snnjax.neurons, got threshold in 'threshold_0'. "
+        "Write it as a Neuron.",
+    ),
+    "neurobench": (
+        lambda: to_neurobench(OWN_GAIN, OWN_GAIN.init(jax.random.key(0))),
+        "to_neurobench: `network` must have dense weights alone, got gain in 'gain_0'. "
+        "Count its operations with metrics.synaptic_operations.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_look_into_own_blocks_refuses_them_by_name(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)  # NeuroBench comes after the check
+    call, text = REFUSED[case]
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value) == text
