@@ -14,6 +14,8 @@ from snnjax.blocks.dropout import dropout as dropout
 from snnjax.blocks.join import join as join
 from snnjax.blocks.linear import Linear as Linear
 from snnjax.blocks.linear import LinearParams as LinearParams
+from snnjax.blocks.linear import reparametrized as reparametrized
+from snnjax.blocks.linear import standardized as standardized
 from snnjax.blocks.norm import NormParams as NormParams
 from snnjax.blocks.norm import NormStats as NormStats
 from snnjax.blocks.norm import batch_norm as batch_norm

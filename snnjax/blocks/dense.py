@@ -65,12 +65,12 @@ class Dense(Linear):
             return math.prod(shape)
         return float(np.count_nonzero(self.mask.entries)) / self.num_neurons
 
-    def used(self, weights: Any) -> Any:
+    def held(self, weights: Any) -> Any:
         """The weights with masked entries set to 0, which also makes their gradients 0."""
         if self.mask is None:
             return weights
         if isinstance(weights, Quantised):
-            return weights._replace(values=self.used(weights.values))
+            return weights._replace(values=self.held(weights.values))
         return jnp.where(jnp.asarray(self.mask.entries), weights, jnp.zeros_like(weights))
 
     def product(self, weights: Any, x: Signal, shape: Shape, implementation: str | None) -> Array:

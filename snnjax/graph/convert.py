@@ -161,8 +161,11 @@ def _parts(layers: Sequence[Any], shape: Shape, arrays: list[Any]) -> list[_Part
         elif item is jax.nn.relu:
             parts.insert(_before_maxima(parts), _rectifier(place, parts))
         elif isinstance(item, Linear | Pool | Flatten) and item.source is None:
-            block = item.fitted(shape)
-            parts.append(_Part(place, block, shape, _linear(place, block, shape, arrays)))
+            block: Any = item.fitted(shape)
+            params = _linear(place, block, shape, arrays)
+            if params is not None:
+                block, params = block.plain(params)
+            parts.append(_Part(place, block, shape, params))
             shape = block.out_shape(shape)
         else:
             names = (getattr(item, own, None) for own in ("kind", "name", "__name__"))

@@ -33,10 +33,11 @@ def without_norms(
             kept.append(node._replace(sources=tuple(taken.get(source, source) for source in node.sources)))
             continue
         factor, term = node.block.operands(params.pop(node.name, None), stats.get(node.name), own[0])
-        params[before.name] = times_norm(params[before.name], factor, term)
+        block, plain = before.block.plain(params[before.name])
+        params[before.name] = times_norm(plain, factor, term)
         taken[node.name] = before.name
         place = next(i for i, other in enumerate(kept) if other.name == before.name)
-        kept[place] = kept[place]._replace(block=dataclasses.replace(before.block, bias=True))
+        kept[place] = kept[place]._replace(block=dataclasses.replace(block, bias=True))
     return tuple(kept), taken, params, {name: own for name, own in stats.items() if name not in taken}
 
 
