@@ -22,6 +22,7 @@ from snnjax import (
     max_pool,
     mean_pool,
     neurons,
+    nir,
     sum_pool,
 )
 from tests.golden import make_rectifiers
@@ -179,6 +180,17 @@ def test_dict_of_flax_and_list_of_arrays_are_the_same() -> None:
     assert network == same
     assert [node.name for node in network.nodes if node.name.startswith("hidden/")]
     jax.tree.map(np.testing.assert_array_equal, params, others)
+
+
+def test_converted_network_survives_its_way_through_nir() -> None:
+    layers = [conv2d(3, 3), RELU, mean_pool(2), dense(3)]
+    x = jax.random.uniform(jax.random.key(0), (2, 4, 4, 2))
+    network, params = convert(layers, drawn(layers, (4, 4, 2)), x)
+    same, others = nir.from_nir(nir.to_nir(network, params, dt=1.0))
+    jax.tree.map(np.testing.assert_array_equal, params, others)
+    found = [{node.name: node.block for node in net.nodes} for net in (network, same)]
+    for name in ("layer_0/neuron", "readout/neuron"):  # half a threshold at the start, a decay of 1
+        assert found[0][name] == found[1][name]
 
 
 def test_smaller_percentile_makes_neurons_spike_more_often() -> None:
