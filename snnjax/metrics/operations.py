@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +20,7 @@ from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network, Node
+from snnjax.graph import Network
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Params
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
@@ -119,12 +119,11 @@ def synaptic_operations(
     check_params(op, params, network.nodes, network.in_shapes)
     given = counts if isinstance(counts, Mapping) else {network.inputs[0][0]: counts}
     arriving = {name: _counted(given, name, shape, binary_inputs) for name, shape in network.inputs}
-    _check_names(network, given)
+    _check_blocks(network, params, given)
     check_lengths(op, lengths, None, next(iter(arriving.values())).counts.shape[0])
     steps, found = lengths.astype(jnp.float32), []
     for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
         block, own, shape = node.block, params.get(node.name), network.shapes[node.name]
-        _check_known(node, own, shapes, given)
         received = [arriving[source] for source in node.sources]
         found += _operations(block, own, received, shapes)
         if node.name in given:
@@ -167,27 +166,33 @@ def _counted(given: Mapping[str, Array], name: str, shape: Shape, binary: bool) 
     return _Arriving(own.astype(jnp.float32), 1.0, binary)
 
 
-def _check_names(network: Network, given: Mapping[str, Array]) -> None:
+def _check_blocks(network: Network, params: Params, given: Mapping[str, Array]) -> None:
     wrong = [name for name in given if name not in network.shapes]
     if wrong:
         fail(
             f"synaptic_operations: `counts` must be of inputs and blocks, got one of {wrong[0]!r}. "
             "Print [node.name for node in network.nodes]."
         )
-
-
-def _check_known(node: Node, params: Any, shapes: tuple[Shape, ...], given: Mapping[str, Array]) -> None:
-    """Refuse blocks that may multiply what they like, but for those whose signals were counted."""
-    feedback = node.block.feedback if isinstance(node.block, Spiking) else ()
-    unknown = [part for part in feedback if not _is_known(part, shapes[:1])]
-    has_no_weights = node.block.is_spiking and params is None
-    if not (_is_known(node.block, shapes) or has_no_weights or node.name in given):
-        unknown.append(node.block)
-    if unknown:
+    unknown = unknown_block(network, params, given)
+    if unknown is not None:
+        name, block = unknown
         fail(
-            f"synaptic_operations: `network` must hold blocks whose operations are known, got {unknown[0].kind} in "
-            f"{node.name!r}. Derive it from blocks.Linear; or pass the counts of its signal, and count its own apart."
+            f"synaptic_operations: `network` must hold blocks whose operations are known, got {block.kind} in "
+            f"{name!r}. Derive it from blocks.Linear; or pass the counts of its signal, and count its own apart."
         )
+
+
+def unknown_block(network: Network, params: Params, counted: Container[str] = ()) -> tuple[str, Block] | None:
+    """The first block that may multiply what it likes, and the name of its node; none whose signal is `counted`."""
+    for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
+        feedback = node.block.feedback if isinstance(node.block, Spiking) else ()
+        unknown = [part for part in feedback if not _is_known(part, shapes[:1])]
+        has_no_weights = node.block.is_spiking and params.get(node.name) is None
+        if not (_is_known(node.block, shapes) or has_no_weights or node.name in counted):
+            unknown.append(node.block)
+        if unknown:
+            return node.name, unknown[0]
+    return None
 
 
 def _is_known(block: Block, shapes: tuple[Shape, ...]) -> bool:

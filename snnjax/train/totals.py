@@ -11,6 +11,7 @@ from jaxtyping import Array
 from snnjax import metrics
 from snnjax.graph import Network, NetworkOutput
 from snnjax.graph.network import Params
+from snnjax.metrics.operations import unknown_block
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -54,9 +55,11 @@ def count(
         is_leaf=lambda x: isinstance(x, SparseSpikes),
     )
     events = _are_events(batch.inputs)
-    cost = metrics.synaptic_operations(
-        network, params, counts, output.activity, lengths, binary_inputs=events
-    )
+    if unknown_block(network, params) is None:
+        given = (network, params, counts, output.activity, lengths)
+        cost = metrics.synaptic_operations(*given, binary_inputs=events)
+    else:
+        cost = metrics.SynapticOperations(*(jnp.float32(jnp.nan),) * 3)
     right, asked = (jnp.sum(each.astype(jnp.float32) * real) for each in answers)
     return Totals(
         jnp.sum(real),
@@ -78,7 +81,7 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
     of each layer), ``dropped_share`` (of each layer's spikes), ``silent_share`` (of each layer's neurons), ``samples``,
     ``seconds``; per sample: ``input_events``, ``effective_macs``, ``effective_acs``, ``dense_operations``;
     ``events_per_second`` (inputs and spikes of all layers), ``synaptic_operations_per_second`` (effective operations of
-    the forward pass).
+    the forward pass). Operations are NaN if `metrics.synaptic_operations` does not know those of a block.
 
     Example:
         >>> import numpy as np

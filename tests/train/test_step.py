@@ -1,5 +1,6 @@
 """Steps of training and evaluation: what they count of every connection, and what norms and dropout do in them."""
 
+import dataclasses
 from typing import Any
 
 import chex
@@ -159,6 +160,31 @@ def test_dropout_drops_by_the_key_in_training_alone() -> None:
     np.testing.assert_allclose(tested["loss"], expected, rtol=1e-6)
     with pytest.raises(ValueError, match=r"^dropout: `key` must be a PRNG key in training, got None"):
         step(train.TrainState(params, optimiser.init(params)), batch, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixing(blocks.Block):
+    """Neurons of one's own, with weights that nobody else knows."""
+
+    kind, is_spiking = "mixing", True
+
+    def init(self, key: Any, *shapes: Any, dtype: Any) -> Any:
+        return jnp.eye(shapes[0][0], dtype=dtype)
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(snnjax.spike(signals[0] @ params - 0.5))
+
+
+def test_networks_with_blocks_of_ones_own_are_trained_without_a_count_of_operations() -> None:
+    net, params, _, batch = setting([snnjax.dense(8), Mixing(), snnjax.layer(5)])
+    optimiser = optax.sgd(0.1)
+    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
+    _, totals = step(train.TrainState(jax.tree.map(jnp.copy, params), optimiser.init(params)), batch, None)
+    spikes, _ = totals.spikes
+    assert jnp.sum(spikes) > 0
+    found = train.summarise([totals], 1.0)
+    assert all(np.isnan(found[name]) for name in ("effective_macs", "effective_acs", "dense_operations"))
+    assert np.isfinite(found["events_per_second"])
 
 
 def test_several_inputs_and_readouts_are_trained() -> None:
