@@ -14,6 +14,7 @@ from snnjax import (
     Network,
     SparseSpikes,
     axonal,
+    blocks,
     conv1d,
     conv2d,
     layer,
@@ -98,6 +99,20 @@ CASES = {
             (20, 20, 2), [layer(conv2d(8, 3), capacity=500), layer(conv2d(4, 2), LEARNED)], leaky_readout(3)
         ),
         rate=0.7,
+    ),
+    "dilated and transposed, of lists and of many spikes": Given(
+        network(
+            (9, 7, 2),
+            [
+                layer(conv2d(4, 3, dilation=(2, 1)), LEARNED, capacity=0.5),
+                layer(conv2d(6, 3, strides=2, dilation=2), LEARNED),
+                layer(blocks.conv2d_transpose(4, (3, 2), strides=2), LEARNED, capacity=0.3),
+                sum_pool(2),
+            ],
+            leaky_readout(3),
+        ),
+        rate=0.4,
+        lists=True,
     ),
     "delays of values, of lists and of spikes, shared and fixed": Given(
         network(
