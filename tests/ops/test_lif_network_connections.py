@@ -1,10 +1,10 @@
 """`lif_network` with delays, convolutions and pooling: the kernels against the reference, forward and backward."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -26,6 +26,10 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
+from snnjax.blocks import DelayState
+from snnjax.ops._connection import Connection
+from snnjax.ops._convolution import Convolution
+from snnjax.ops.pool_spikes import Pooling
 from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -118,9 +122,12 @@ CASES = {
         network(
             70,
             [
-                layer(70, LEARNED, delays=axonal(4)),
-                layer(20, EAGER, delays=axonal(3, per="layer"), capacity=0.5),
-                layer(9, EAGER, delays=axonal(12, initial=(0, 2), learn=False)),
+                axonal(4),
+                layer(70, LEARNED),
+                axonal(3, per="layer"),
+                layer(20, EAGER, capacity=0.5),
+                axonal(12, initial=(0, 2), learn=False),
+                layer(9, EAGER),
             ],
             leaky_readout(3),
         ),
@@ -131,10 +138,13 @@ CASES = {
         network(
             (8, 8, 2),
             [
-                layer(conv2d(4, 3), LEARNED, delays=axonal(3, per="channel")),
+                axonal(3, per="channel"),
+                layer(conv2d(4, 3), LEARNED),
                 sum_pool(2),
-                layer(conv2d(4, 3), delays=axonal(2)),
-                layer(8, LEARNED, delays=axonal(2)),
+                axonal(2),
+                layer(conv2d(4, 3)),
+                axonal(2),
+                layer(8, LEARNED),
             ],
             leaky_readout(3),
         ),
@@ -142,7 +152,7 @@ CASES = {
         lists=True,
     ),
     "delays in bfloat16": Given(
-        network(30, [layer(40, LEARNED, delays=axonal(3)), layer(8, delays=axonal(2))], leaky_readout(3)),
+        network(30, [axonal(3), layer(40, LEARNED), axonal(2), layer(8)], leaky_readout(3)),
         options={"lengths": LENGTHS, "chunk": 4},
         dtype=jnp.bfloat16,
     ),
@@ -165,9 +175,13 @@ def inputs_of(given: Given) -> Any:
 def under_way(state: Any) -> Any:
     """A state in which something was sent to the layers behind delays."""
     rng = np.random.default_rng(1)
-    return state._replace(
-        pending=jax.tree.map(lambda a: jnp.asarray(rng.random(a.shape) < 0.3, a.dtype), state.pending)
-    )
+
+    def sent(own: Any) -> Any:
+        if not isinstance(own, DelayState):
+            return own
+        return DelayState(jnp.asarray(rng.random(own.pending.shape) < 0.3, own.pending.dtype))
+
+    return {name: sent(own) for name, own in state.items()}
 
 
 @needs_kernels
@@ -183,7 +197,7 @@ def test_kernels_equal_the_reference(name: str) -> None:
         return jit(with_gradients(apply))(params, under_way(given.net.initial_state(params, BATCH)), inputs)
 
     (ours, ours_gradients), (theirs, theirs_gradients) = run("cpu"), run("reference")
-    assert all(float(jnp.sum(each)) > 0 for each in ours[0].activity)
+    assert all(float(jnp.sum(each)) > 0 for each in ours[0].activity.values())
     # Sums in another order. In bfloat16 results are rounded at last, and the reference rounds cotangents layer by
     # layer, to 8 bits each.
     is_rounded = given.dtype == jnp.bfloat16
@@ -195,26 +209,39 @@ def test_kernels_equal_the_reference(name: str) -> None:
 def test_inputs_that_are_not_finite_reach_the_patches_of_their_own_alone() -> None:
     net = network((6, 6, 1), [layer(conv2d(2, 3))], leaky_readout(3))
     params = initial(net)
-    weights = params.layers[0].weights.at[0, 0].set(jnp.inf)
-    params = params._replace(layers=(params.layers[0]._replace(weights=weights),))
+    linear = params["layer_0/connection"]
+    params["layer_0/connection"] = linear._replace(weights=linear.weights.at[0, 0].set(jnp.inf))
     spikes = jnp.zeros((1, 1, 36)).at[0, 0, 35].set(1.0)  # the last pixel, whose patch has this tap outside
     for implementation in ("cpu", "reference"):
         out, state = net.apply(params, None, spikes, implementation=implementation)
-        finite = jnp.isfinite(state.neurons[0].v).reshape(6, 6, 2)
-        assert bool(jnp.all(finite)) and bool(jnp.all(out.activity[0] <= 1))
+        finite = jnp.isfinite(state["layer_0/neuron"].neuron.v).reshape(6, 6, 2)
+        assert bool(jnp.all(finite)) and bool(jnp.all(out.activity["layer_0/neuron"] <= 1))
         middle = jnp.zeros((1, 1, 36)).at[0, 0, 14].set(1.0)
         _, state = net.apply(params, None, middle, implementation=implementation)
-        reached = ~jnp.isfinite(state.neurons[0].v).reshape(6, 6, 2)
+        reached = ~jnp.isfinite(state["layer_0/neuron"].neuron.v).reshape(6, 6, 2)
         assert np.argwhere(np.asarray(reached[..., 0])).tolist() == [[3, 3]]
 
 
 @needs_kernels
 def test_the_kernels_say_what_they_cannot_take() -> None:
-    net = network((4, 4, 1), [layer(conv2d(2, 3))], leaky_readout(3))
-    fitted = net.layers[0].fitted
-    weights, back = jnp.zeros(fitted.weights_shape), jnp.zeros((fitted.num_neurons, fitted.num_neurons))
-    own = LIFLayer(weights, 0.5, recurrent=back, connection=fitted.connection)
+    connection = Connection(convolution=Convolution.of("test", (4, 4, 1), (3, 3), 2))
+    own = LIFLayer(jnp.zeros((3, 3, 1, 2)), 0.5, recurrent=jnp.zeros((32, 32)), connection=connection)
     with pytest.raises(ValueError, match="got 'cpu'") as caught:
         lif_network(jnp.zeros((2, 1, 16)), [own], implementation="cpu")
     expected = "be None or 'reference' for recurrent layers after a convolution"
     assert expected in str(caught.value)
+
+
+def test_only_sums_and_means_of_adjacent_windows_are_pooled() -> None:
+    for strides, how, words in (
+        ((1, 1), "sum", "sums over 2x2 every 1x1"),
+        ((2, 2), "max", "maxima over 2x2"),
+    ):
+        connection = Connection(Pooling((4, 4, 1), (2, 2), strides, how))
+        own = LIFLayer(jnp.zeros((connection.pooling.num_outputs, 3)), 0.5, connection=connection)
+        text = (
+            "lif_network: `layers[0].connection` must pool adjacent windows by sum or mean, "
+            f"got {words}. Call pool_spikes before."
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            lif_network(jnp.zeros((2, 1, 16)), [own])
