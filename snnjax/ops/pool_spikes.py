@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Num
+from jaxtyping import Array, Shaped
 
 from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
 from snnjax._sharding import gathered
@@ -154,13 +154,13 @@ def _least(dtype: Any) -> Any:
 
 
 def pool_spikes(
-    spikes: SparseSpikes | Num[Array, "*axes neurons"],
+    spikes: SparseSpikes | Shaped[Array, "*axes neurons"],
     shape: Sequence[int],
     window: int | Sequence[int],
     *,
     strides: int | Sequence[int] | None = None,
     how: str = "sum",
-) -> SparseSpikes | Num[Array, "*axes outputs"]:
+) -> SparseSpikes | Shaped[Array, "*axes outputs"]:
     """Sum or average spikes over the windows of an image, or take their maximum.
 
     ``out[y, x, c] = sum of in[s y : s y + h, t x : t x + w, c]`` with strides ``s, t``, divided by ``h w`` for "mean",

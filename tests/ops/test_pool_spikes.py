@@ -80,8 +80,8 @@ def test_arrays_equal_the_definition_with_their_gradients(shape: Any, window: An
     def ours(rows: Any) -> Any:
         return pool_spikes(rows, shape, window, strides=strides, how=how)
 
-    expected, pull_back = jax.vjp(lambda rows: by_slices(rows, shape, window, strides, how), rows)
-    out, pull_ours_back = jax.vjp(ours, rows)
+    expected, pull_back = jax.vjp(jax.jit(lambda rows: by_slices(rows, shape, window, strides, how)), rows)
+    out, pull_ours_back = jax.vjp(jax.jit(ours), rows)
     # Sums and gradients of multiples of 2^-5 are exact; a mean over 3 x 2 pixels is not.
     chex.assert_trees_all_close(out, expected, rtol=1e-6, strict=True)
     g = dyadic(rng, -8, 8, *out.shape)
@@ -97,6 +97,7 @@ def test_lists_equal_arrays(shape: Any, window: Any, strides: Any, how: str):
     spikes = SparseSpikes.from_ids(ids, size)
     spikes = dataclasses.replace(spikes, values=dyadic(rng, -2, 2, *ids.shape))
 
+    @jax.jit
     def pool(spikes: Any) -> Any:
         return pool_spikes(spikes, shape, window, strides=strides, how=how)
 
@@ -113,10 +114,12 @@ def test_gradients_of_full_lists_are_those_of_arrays(shape: Any, window: Any, st
     rows = jnp.asarray(rng.random((3, size)) < 0.2, jnp.float32)
     spikes = SparseSpikes.from_ids(jnp.tile(jnp.arange(size, dtype=jnp.int32), (3, 1)), size)
 
+    @jax.jit
     def of_lists(values: Any) -> Any:
         listed = dataclasses.replace(spikes, values=values)
         return pool_spikes(listed, shape, window, strides=strides, how=how).to_dense()
 
+    @jax.jit
     def of_arrays(rows: Any) -> Any:
         return pool_spikes(rows, shape, window, strides=strides, how=how)
 
@@ -126,16 +129,18 @@ def test_gradients_of_full_lists_are_those_of_arrays(shape: Any, window: Any, st
 
 
 def test_the_first_of_equal_entries_is_the_maximum():
-    def gradient(values: Any, ids: list[int]) -> Any:
-        def total(values: Any) -> Any:
-            spikes = dataclasses.replace(SparseSpikes.from_ids(jnp.array(ids), 4), values=values)
-            return pool_spikes(spikes, (2, 2, 1), 2, how="max").to_dense().sum()
+    @jax.jit
+    @jax.grad
+    def gradient(values: Any, ids: Any) -> Any:
+        spikes = dataclasses.replace(SparseSpikes.from_ids(ids, 4), values=values)
+        return pool_spikes(spikes, (2, 2, 1), 2, how="max").to_dense().sum()
 
-        return jax.grad(total)(jnp.array(values)).tolist()
+    def of(values: list[float], ids: list[int]) -> list[float]:
+        return gradient(jnp.array(values), jnp.array(ids)).tolist()
 
-    assert gradient([1.0, 1.0, 0.0], [2, 1, 0]) == [0, 1, 0]
-    assert gradient([0.0, 0.0], [3, 2]) == [0, 1]  # no spike: a listed neuron that is near to one
-    assert gradient([-1.0, -1.0], [3, 2]) == [0, 0]  # the neurons that are not listed are larger
+    assert of([1.0, 1.0, 0.0], [2, 1, 0]) == [0, 1, 0]
+    assert of([0.0, 0.0, 5.0], [3, 2, 4]) == [0, 1, 0]  # no spike: a listed neuron that is near to one
+    assert of([-1.0, -1.0, 5.0], [3, 2, 4]) == [0, 0, 0]  # the neurons that are not listed are larger
     image = jnp.array([0.0, 1.0, 1.0, 0.0])
     largest = jax.grad(lambda image: pool_spikes(image, (2, 2, 1), 2, how="max").sum())
     assert largest(image).tolist() == [0, 1, 0, 0] and largest(0 * image).tolist() == [1, 0, 0, 0]
