@@ -12,6 +12,8 @@ from snnjax.blocks.spiking import Neurons
 from snnjax.graph.containers import Node
 from snnjax.ops._connection import DENSE, Connection
 
+# Below it, packing the weights of a fused call takes longer than its steps.
+FEWEST_STEPS = 2
 _PARTS = (Delayed, Pooled, Flattened, Product, Affine, Neurons)  # of a layer of the fused op, in their order
 
 
@@ -61,6 +63,12 @@ class Mode(NamedTuple):
     train: bool = False
     record: tuple[str, ...] = ()
     implementation: str | None = None
+    is_short: bool = False  # whether the call is of fewer steps than pay for packing the weights
+
+    @property
+    def asks_for_scans(self) -> bool:
+        """Whether the call wants what the fused op does not do."""
+        return self.implementation == "composed" or "membranes" in self.record
 
 
 @functools.lru_cache(maxsize=256)
@@ -107,15 +115,26 @@ class _Planner:
         block = self.nodes[index].block
         if block.needs_all_steps(self.mode.train):
             return "it needs all steps"
-        if self.mode.implementation == "composed" or "membranes" in self.mode.record:
+        if self.mode.asks_for_scans:
             return "this call asks for scans"
+        if self.mode.is_short:
+            return f"scans are faster below {FEWEST_STEPS} steps"
         op = self.ops[index]
         obstacle = op.pooling.obstacle if isinstance(op, Pooled) else block.obstacle
         if obstacle is not None:
             return obstacle
+        layers = self.longest(index)
+        if layers and not self.spikes(layers[-1]):
+            return "a read-out is fused only at the end of a chain"
         if isinstance(op, Neurons):
-            return "it does not follow a connection in a way that the fused op knows"
-        return "its neurons are scanned" if op is not None else "it is no part of the fused op"
+            return (
+                "a scan of neurons alone is faster"
+                if layers
+                else "the fused op does not take what it receives"
+            )
+        if op is None:
+            return "it is no part of the fused op"
+        return "no neurons follow it in a way that the fused op knows"
 
     def only(self, index: int) -> int | None:
         """The only node that receives the signal of a node, None if others read it too."""
@@ -124,7 +143,7 @@ class _Planner:
 
     def layer(self, index: int) -> FusedLayer | None:
         """The layer that begins at a node, None if none does."""
-        if self.mode.implementation == "composed" or "membranes" in self.mode.record:
+        if self.mode.asks_for_scans or self.mode.is_short:
             return None
         found: dict[type, int] = {}
         pooling, parts, stage = None, [], -1
@@ -190,7 +209,7 @@ class _Planner:
         layers = layers if readout is None else layers[:-1]
         is_bare = len(layers) == 1 and layers[0].product is None and readout is None
         if not layers or (is_bare and not self.nodes[index].block.lists_spikes):
-            return None  # a scan of single neurons on given currents is faster
+            return None  # see `reason`
         taps = []
         for place, layer in enumerate(layers):
             is_last = place + 1 == len(layers) and readout is None

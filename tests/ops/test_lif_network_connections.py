@@ -17,6 +17,7 @@ from snnjax import (
     blocks,
     conv1d,
     conv2d,
+    dense,
     layer,
     leaky_readout,
     lif_network,
@@ -26,9 +27,8 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
-from snnjax.blocks import DelayState
+from snnjax.blocks.delay import DelayState
 from snnjax.ops._connection import Connection
-from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling
 from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close
@@ -122,12 +122,9 @@ CASES = {
         network(
             70,
             [
-                axonal(4),
-                layer(70, LEARNED),
-                axonal(3, per="layer"),
-                layer(20, EAGER, capacity=0.5),
-                axonal(12, initial=(0, 2), learn=False),
-                layer(9, EAGER),
+                layer([axonal(4), dense(70)], LEARNED),
+                layer([axonal(3, per="layer"), dense(20)], EAGER, capacity=0.5),
+                layer([axonal(12, initial=(0, 2), learn=False), dense(9)], EAGER),
             ],
             leaky_readout(3),
         ),
@@ -138,13 +135,10 @@ CASES = {
         network(
             (8, 8, 2),
             [
-                axonal(3, per="channel"),
-                layer(conv2d(4, 3), LEARNED),
+                layer([axonal(3, per="channel"), conv2d(4, 3)], LEARNED),
                 sum_pool(2),
-                axonal(2),
-                layer(conv2d(4, 3)),
-                axonal(2),
-                layer(8, LEARNED),
+                layer([axonal(2), conv2d(4, 3)]),
+                layer([axonal(2), dense(8)], LEARNED),
             ],
             leaky_readout(3),
         ),
@@ -152,7 +146,7 @@ CASES = {
         lists=True,
     ),
     "delays in bfloat16": Given(
-        network(30, [axonal(3), layer(40, LEARNED), axonal(2), layer(8)], leaky_readout(3)),
+        network(30, [layer([axonal(3), dense(40)], LEARNED), layer([axonal(2), dense(8)])], leaky_readout(3)),
         options={"lengths": LENGTHS, "chunk": 4},
         dtype=jnp.bfloat16,
     ),
@@ -175,13 +169,12 @@ def inputs_of(given: Given) -> Any:
 def under_way(state: Any) -> Any:
     """A state in which something was sent to the layers behind delays."""
     rng = np.random.default_rng(1)
-
-    def sent(own: Any) -> Any:
-        if not isinstance(own, DelayState):
-            return own
-        return DelayState(jnp.asarray(rng.random(own.pending.shape) < 0.3, own.pending.dtype))
-
-    return {name: sent(own) for name, own in state.items()}
+    return {
+        name: DelayState(jnp.asarray(rng.random(own.pending.shape) < 0.3, own.pending.dtype))
+        if isinstance(own, DelayState)
+        else own
+        for name, own in state.items()
+    }
 
 
 @needs_kernels
@@ -209,23 +202,23 @@ def test_kernels_equal_the_reference(name: str) -> None:
 def test_inputs_that_are_not_finite_reach_the_patches_of_their_own_alone() -> None:
     net = network((6, 6, 1), [layer(conv2d(2, 3))], leaky_readout(3))
     params = initial(net)
-    linear = params["layer_0/connection"]
-    params["layer_0/connection"] = linear._replace(weights=linear.weights.at[0, 0].set(jnp.inf))
+    name, neuron = "layer_0/connection", "layer_0/neuron"
+    params |= {name: params[name]._replace(weights=params[name].weights.at[0, 0].set(jnp.inf))}
     spikes = jnp.zeros((1, 1, 36)).at[0, 0, 35].set(1.0)  # the last pixel, whose patch has this tap outside
     for implementation in ("cpu", "reference"):
         out, state = net.apply(params, None, spikes, implementation=implementation)
-        finite = jnp.isfinite(state["layer_0/neuron"].neuron.v).reshape(6, 6, 2)
-        assert bool(jnp.all(finite)) and bool(jnp.all(out.activity["layer_0/neuron"] <= 1))
+        finite = jnp.isfinite(state[neuron].neuron.v).reshape(6, 6, 2)
+        assert bool(jnp.all(finite)) and bool(jnp.all(out.activity[neuron] <= 1))
         middle = jnp.zeros((1, 1, 36)).at[0, 0, 14].set(1.0)
         _, state = net.apply(params, None, middle, implementation=implementation)
-        reached = ~jnp.isfinite(state["layer_0/neuron"].neuron.v).reshape(6, 6, 2)
+        reached = ~jnp.isfinite(state[neuron].neuron.v).reshape(6, 6, 2)
         assert np.argwhere(np.asarray(reached[..., 0])).tolist() == [[3, 3]]
 
 
 @needs_kernels
 def test_the_kernels_say_what_they_cannot_take() -> None:
-    connection = Connection(convolution=Convolution.of("test", (4, 4, 1), (3, 3), 2))
-    own = LIFLayer(jnp.zeros((3, 3, 1, 2)), 0.5, recurrent=jnp.zeros((32, 32)), connection=connection)
+    product = conv2d(2, 3).op((4, 4, 1))
+    own = LIFLayer(jnp.zeros((3, 3, 1, 2)), 0.5, recurrent=jnp.zeros((32, 32)), connection=product.connection)
     with pytest.raises(ValueError, match="got 'cpu'") as caught:
         lif_network(jnp.zeros((2, 1, 16)), [own], implementation="cpu")
     expected = "be None or 'reference' for recurrent layers after a convolution"
@@ -233,12 +226,11 @@ def test_the_kernels_say_what_they_cannot_take() -> None:
 
 
 def test_only_sums_and_means_of_adjacent_windows_are_pooled() -> None:
-    for strides, how, words in (
-        ((1, 1), "sum", "sums over 2x2 every 1x1"),
-        ((2, 2), "max", "maxima over 2x2"),
-    ):
-        connection = Connection(Pooling((4, 4, 1), (2, 2), strides, how))
-        own = LIFLayer(jnp.zeros((connection.pooling.num_outputs, 3)), 0.5, connection=connection)
+    refused = ((1, 1), "sum", "sums over 2x2 every 1x1"), ((2, 2), "max", "maxima over 2x2")
+    for strides, how, words in refused:
+        pooling = Pooling((4, 4, 1), (2, 2), strides, how)
+        connection = Connection(pooling)
+        own = LIFLayer(jnp.zeros((pooling.num_outputs, 3)), 0.5, connection=connection)
         text = (
             "lif_network: `layers[0].connection` must pool adjacent windows by sum or mean, "
             f"got {words}. Call pool_spikes before."

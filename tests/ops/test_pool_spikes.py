@@ -61,6 +61,7 @@ def test_lists_stay_lists_whose_entries_name_windows():
     pooled = pool_spikes(spikes, (3, 5, 1), 2)
     assert pooled.ids.tolist() == [[0, 0, 2, 2]]  # one window twice; left over, and no neuron at all: none
     assert pooled.num_neurons == 2 and pooled.num_spikes.tolist() == [3]
+    assert pooled.num_listed.tolist() == [2]
     assert pool_spikes(spikes, (3, 5, 1), 2, how="max").ids.tolist() == [[0, 2, 2, 2]]  # a window once
 
 
@@ -68,7 +69,7 @@ def test_an_entry_counts_in_each_of_its_windows():
     spikes = SparseSpikes.from_ids(jnp.array([[2, 0, 5]]), num_neurons=5)
     pooled = pool_spikes(spikes, (5, 1), 3, strides=1)  # windows that begin at 0, 1 and 2
     assert pooled.ids.tolist() == [[2, 1, 0, 0, 3, 3, 3, 3, 3]]
-    assert pooled.to_dense().tolist() == [[2, 1, 1]]
+    assert pooled.num_listed.tolist() == [4] and pooled.to_dense().tolist() == [[2, 1, 1]]
 
 
 @each_window
