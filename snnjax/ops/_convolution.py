@@ -54,8 +54,9 @@ class Convolution:
         shape = _lengths(op, "shape", shape, (2, 3), "(height, width, channels) or (length, channels)")
         space = len(shape) - 1
         kernel = _lengths(op, "kernel", kernel, (space,), tuple_words(space))
-        steps = {"strides": strides, "dilation": dilation, "input_dilation": input_dilation}
-        strides, dilation, input_dilation = (_steps(op, name, value, space) for name, value in steps.items())
+        strides = _steps(op, "strides", strides, space)
+        dilation = _between(_steps(op, "dilation", dilation, space), kernel)
+        input_dilation = _between(_steps(op, "input_dilation", input_dilation, space), shape)
         check_integer(op, "groups", groups, 1)
         for name, channels in (("channels of `shape`", shape[-1]), ("output channels", channels_out)):
             if channels % groups != 0:
@@ -108,7 +109,7 @@ class Convolution:
         if any(length > room for length, room in zip(self.spans, padded, strict=True)):
             actual, hint = list(self.spans), "Pad more, or choose a smaller kernel"
             fail(f"{op}: `kernel` must fit into the padded image, {padded}, got {actual}. {hint}.")
-        for name, count in (("shape", self.num_inputs), ("padding", self.num_outputs)):
+        for name, count in (("shape", self.num_inputs), ("padding", max(*padded, self.num_outputs))):
             if count > MAX_SIZE:
                 fail(f"{op}: `{name}` must make at most {MAX_SIZE} neurons, got {count}. Split the image.")
 
@@ -215,6 +216,11 @@ def tuple_words(space: int) -> str:
 def dilated(lengths: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
     """Lengths with gaps: their places are `dilation` from each other."""
     return tuple((length - 1) * apart + 1 for length, apart in zip(lengths, dilation, strict=True))
+
+
+def _between(dilation: tuple[int, ...], lengths: Sequence[int]) -> tuple[int, ...]:
+    """The dilation, 1 along axes of one place, where it has no effect."""
+    return tuple(1 if length == 1 else apart for apart, length in zip(dilation, lengths, strict=False))
 
 
 def _transposed_pair(padding: str, span: int, stride: int) -> tuple[int, int]:

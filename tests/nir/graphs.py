@@ -44,7 +44,7 @@ NETWORKS = {
     "line": lambda: snnjax.network(
         (9, 2),
         [
-            snnjax.layer(snnjax.conv1d(4, 4, groups=2)),
+            snnjax.layer(snnjax.conv1d(4, 4, groups=2, dilation=2)),
             snnjax.flatten(),
             snnjax.axonal(4, learn=False, per="layer"),
             snnjax.layer(

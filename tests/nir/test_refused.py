@@ -260,6 +260,16 @@ def test_maximum_pools_are_refused() -> None:
         to_nir(network, params_of(network), dt=DT)
 
 
+def test_transposed_convolutions_are_refused() -> None:
+    network = snnjax.network((4, 4, 2), [snnjax.layer(blocks.conv2d_transpose(2, 3, strides=2))])
+    text = (
+        "to_nir: `network` must have no transposed convolutions, as NIR has none, got one in "
+        "'layer_0/connection'. Replace it."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        to_nir(network, params_of(network), dt=DT)
+
+
 def test_statistics_are_asked_for() -> None:
     network = snnjax.network(3, [snnjax.layer(3, norm=blocks.batch_norm())])
     text = "to_nir: `stats` must hold those of layer_0/norm, got none. Pass stats= those of the training."

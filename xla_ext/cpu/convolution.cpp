@@ -50,8 +50,7 @@ bool ConvolutionShape::isValid() const {
                   dilation_y, dilation_x, input_dilation_y, input_dilation_x},
                  1) &&
          inRange({top, bottom, left, right}, 0) && channels % groups == 0 && channels_out % groups == 0 &&
-         fits({kernel_height, dilation_y}) && fits({kernel_width, dilation_x}) && fits({height, input_dilation_y}) &&
-         fits({width, input_dilation_x}) && spanY() <= roomY() && spanX() <= roomX() &&
+         inRange({roomY(), roomX()}, 1) && spanY() <= roomY() && spanX() <= roomX() &&
          fits({height, width, channels}) && fits({outHeight(), outWidth(), channels_out}) &&
          fits({kernel_height, kernel_width, groupInputs(), channels_out});
 }

@@ -52,7 +52,9 @@ struct ConvolutionShape {
   Index spanX() const { return (kernel_width - 1) * dilation_x + 1; }
   Index roomY() const { return (height - 1) * input_dilation_y + 1 + top + bottom; }
   Index roomX() const { return (width - 1) * input_dilation_x + 1 + left + right; }
-  bool isDilated() const { return dilation_y != 1 || dilation_x != 1 || input_dilation_y != 1 || input_dilation_x != 1; }
+  bool isDilated() const {
+    return dilation_y != 1 || dilation_x != 1 || input_dilation_y != 1 || input_dilation_x != 1;
+  }
   Index outHeight() const { return (roomY() - spanY()) / stride_y + 1; }
   Index outWidth() const { return (roomX() - spanX()) / stride_x + 1; }
   Index numInputs() const { return height * width * channels; }
@@ -64,8 +66,8 @@ struct ConvolutionShape {
   bool isValid() const;
 };
 
-// One axis of the patch of a pixel. It meets every `apart`-th place of the kernel from right to left, beginning with its
-// phase, and these outputs are `step` from each other: side by side unless the kernel is dilated.
+// One axis of the patch of a pixel. It meets every `apart`-th place of the kernel from right to left, beginning with
+// its phase, and these outputs are `step` from each other: side by side unless the kernel is dilated.
 struct PatchAxis {
   Index length, stride, dilation;  // of the kernel
   Index apart, step;
