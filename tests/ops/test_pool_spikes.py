@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 from typing import Any
 
 import chex
@@ -145,3 +146,20 @@ def test_pools_behind_one_another_are_one():
 def test_the_gradient_reaches_every_pixel_of_a_window():
     gradient = jax.grad(lambda image: jnp.sum(pool_spikes(image, (3, 3, 1), 2, how="mean")))(jnp.ones(9))
     assert gradient.tolist() == [0.25, 0.25, 0, 0.25, 0.25, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"how": "largest"}, "`how` must be 'sum', 'mean' or 'max', got 'largest'. Choose one of these."),
+        (
+            {"strides": (1, 2, 3)},
+            "`strides` must be an integer or a tuple of a height and a width, got (1, 2, 3). "
+            "Pass one length per axis, or one for all.",
+        ),
+        ({"strides": 0}, "`strides` must be an integer of at least 1, got 0. Pass 1 or more."),
+    ],
+)
+def test_what_is_no_pool_is_refused(options: Any, text: str):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'pool_spikes: {text}')}$"):
+        pool_spikes(jnp.zeros(16), (4, 4, 1), 2, **options)

@@ -1,6 +1,7 @@
 """`spike_conv`: patches of spikes, every edge and geometry, and weights that must not leak."""
 
 import dataclasses
+import re
 from typing import Any
 
 import chex
@@ -99,6 +100,28 @@ def test_transposed_convolution_is_that_of_jax(
         for f in (ours, expected)
     ]
     chex.assert_trees_all_equal(*results, strict=True)
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (
+            {"dilation": (2, 2)},
+            "`dilation` must be an integer or a tuple of one length, got (2, 2). Pass one integer per axis.",
+        ),
+        (
+            {"input_dilation": 0},
+            "`input_dilation` must be an integer of at least 1, got 0. Pass 1 or more.",
+        ),
+        (
+            {"dilation": 2, "padding": "valid"},
+            "`kernel` must fit into the padded image, [4], got [5]. Pad more, or choose a smaller kernel.",
+        ),
+    ],
+)
+def test_dilations_that_do_not_fit_are_refused(options: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(f'spike_conv: {text}')}$"):
+        spike_conv(jnp.zeros(4), jnp.zeros((3, 1, 1)), shape=(4, 1), **options)
 
 
 def test_groups_keep_to_their_channels() -> None:
