@@ -116,10 +116,10 @@ class Network:
         train: bool = False,
         record: tuple[str, ...] = (),
         implementation: str | None = None,
-        is_short: bool = False,
+        steps: int = FEWEST_STEPS,
     ) -> tuple[Segment, ...]:
         """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone."""
-        mode = Mode(train, record, implementation, is_short)
+        mode = Mode(train, record, implementation, steps)
         return plan(self.nodes, self.in_shapes, self._read(record), mode)
 
     @property
@@ -347,10 +347,10 @@ class Network:
     ) -> tuple[NetworkOutput, State]:
         """`apply` for checked arguments."""
         steps = next(iter(signals.values())).shape[0]
-        is_short = (
-            isinstance(steps, int) and min(steps, chunk or steps) < FEWEST_STEPS
-        )  # else it is left open
-        segments = self.plan(context.train, context.record, context.implementation, is_short)
+        most = FEWEST_STEPS if chunk is None else chunk
+        # A number of steps that is left open counts as many.
+        few = min(steps, most, FEWEST_STEPS) if isinstance(steps, int) else FEWEST_STEPS
+        segments = self.plan(context.train, context.record, context.implementation, few)
         read = self._read(context.record)
         running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))
         results = run(running, arrays, signals, context, chunk)

@@ -176,6 +176,20 @@ def test_a_network_says_which_path_each_block_takes() -> None:
     ]
 
 
+def test_few_steps_are_scanned_with_equal_results() -> None:
+    for recurrent, fewest in ((False, 4), (True, 2)):
+        net = network(INPUTS, [layer(8, recurrent=recurrent), layer(6, capacity=3)], leaky_readout(3))
+        paths = [len(net.plan(steps=steps)) for steps in range(1, 5)]
+        assert paths == [6] * (fewest - 1) + [1] * (5 - fewest)
+        params, inputs = louder(initial(net)), random_spikes(0.3, steps=8)
+        whole, end = jit(net.apply)(params, None, inputs)
+        step, state = jit(net.apply), net.initial_state(params, BATCH)
+        for index in range(len(inputs)):
+            out, state = step(params, state, inputs[index : index + 1])
+            chex.assert_trees_all_close(out.output[0], whole.output[index], **TOLERANCE)
+        chex.assert_trees_all_close(state, end, **TOLERANCE)
+
+
 @pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])
 def test_a_path_names_the_conventions_of_other_libraries(make: Any) -> None:
     neuron = make(reset_time="after_decay", spike_from="old", inclusive=True)
