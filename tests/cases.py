@@ -105,13 +105,7 @@ def _conv_rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 def convolve(spikes: Any, weights: Any, **options: Any) -> Any:
     """`spike_conv` with the geometry `CONVOLUTION`."""
     c = CONVOLUTION
-    geometry: dict[str, Any] = {
-        "shape": c.shape,
-        "strides": c.strides,
-        "padding": c.padding,
-        "groups": c.groups,
-    }
-    return snnjax.spike_conv(spikes, weights, **geometry, **options)
+    return snnjax.spike_conv(spikes, weights, **c.options, **options)
 
 
 def _pool_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:

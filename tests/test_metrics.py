@@ -201,7 +201,12 @@ def test_synaptic_operations_of_values_that_are_no_spikes_are_products() -> None
 
 @pytest.mark.parametrize(
     "options",
-    [{"strides": 2}, {"padding": "valid", "groups": 2}, {"padding": ((2, 0), (0, 3)), "strides": (1, 2)}],
+    [
+        {"strides": 2},
+        {"padding": "valid", "groups": 2},
+        {"padding": ((2, 0), (0, 3)), "strides": (1, 2)},
+        {"dilation": (1, 3), "strides": 2},
+    ],
 )
 def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[str, Any]) -> None:
     net = network((5, 6, 2), [conv2d(4, (3, 2), bias=False, **options)])
@@ -292,6 +297,15 @@ def test_synaptic_operations_take_the_number_of_spikes_that_a_maximum_passed_on(
     assert counted(net, ones(net), counts, {}, 9).effective_acs == (4 + 1) * 3  # if none coincide
     counts["max_pool_0"] = jnp.array([[3.0, 1.0]])
     assert counted(net, ones(net), counts, {}, 9).effective_acs == (3 + 1) * 3
+
+
+def test_synaptic_operations_of_transposed_convolutions_and_overlapping_pools() -> None:
+    """A spike adds a whole patch; in a maximum, no more than one spike a step."""
+    net = network((4, 1), [blocks.conv1d_transpose(2, 3, strides=2, padding="valid", bias=False)])
+    assert counted(net, ones(net), jnp.ones((1, 4)), {}).dense == 4 * 3 * 2
+    net = network((4, 1), [max_pool(2, strides=1), dense(3, bias=False)])
+    cost = counted(net, ones(net), jnp.array([[1.0, 1.0, 0.0, 0.0]]), {}, 1)
+    assert (cost.effective_acs, cost.dense) == (2 * 3, 3 * 3)  # in windows 0 and 1
 
 
 def test_metrics_work_under_jit() -> None:

@@ -5,7 +5,9 @@ from snnjax.blocks.block import BlockResult as BlockResult
 from snnjax.blocks.block import Context as Context
 from snnjax.blocks.block import dense_signal as dense_signal
 from snnjax.blocks.conv import conv1d as conv1d
+from snnjax.blocks.conv import conv1d_transpose as conv1d_transpose
 from snnjax.blocks.conv import conv2d as conv2d
+from snnjax.blocks.conv import conv2d_transpose as conv2d_transpose
 from snnjax.blocks.delay import DelayParams as DelayParams
 from snnjax.blocks.delay import DelayState as DelayState
 from snnjax.blocks.delay import axonal as axonal

@@ -18,6 +18,7 @@ from snnjax.nir._layout import Layout, Shape, per_channel
 from snnjax.nir._metadata import array_of, facts_of
 from snnjax.nir._time import raw_of_leak
 from snnjax.nir._wiring import Step
+from snnjax.ops._convolution import dilated
 
 # Neurons that are scaled without weights before them get those of the identity, whose number is quadratic.
 _MAX_IDENTITY = 2**14
@@ -117,17 +118,15 @@ def _convolution(step: Step, signal: Signal) -> Weights:
         )
     strides = integers(step.name, step.node, "stride", space, 1)
     dilation = integers(step.name, step.node, "dilation", space, 1)
-    if any(number != 1 for number in dilation):
-        hint = "Write zeros between the weights"
-        fail(f"from_nir: `graph` must have a dilation of 1 in {step.name}, got {dilation}. {hint}.")
     padding = _padding(step, space, strides)
     kernel, channels = weights.shape[2:], weights.shape[0]
-    _check_kernel(step, kernel, shape, padding)
+    _check_kernel(step, dilated(kernel, dilation), shape, padding)
     options: Any = {"padding": padding, "groups": groups}
     if space == 1:
-        block = conv1d(channels, kernel[0], strides=strides[0], **options)
+        block = conv1d(channels, kernel[0], strides=strides[0], dilation=dilation[0], **options)
     else:
-        block = conv2d(channels, (kernel[0], kernel[1]), strides=(strides[0], strides[1]), **options)
+        steps: Any = {"strides": strides, "dilation": dilation}
+        block = conv2d(channels, (kernel[0], kernel[1]), **steps, **options)
     made = block.out_shape(shape)
     if math.prod(made) > MAX_NEURONS:
         fail(f"from_nir: `graph` must make at most {MAX_NEURONS} neurons, got {math.prod(made)}. Pad less.")

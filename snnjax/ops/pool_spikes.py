@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Num
+from jaxtyping import Array, Shaped
 
 from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
 from snnjax._sharding import gathered
@@ -129,9 +129,11 @@ class Pooling:
             is_largest = self._is_largest(spikes, windows)
             windows = jnp.where(is_largest, windows, self.num_outputs)
             values = jnp.where(is_largest, values, jnp.zeros_like(values))
+        num_listed = jnp.sum(in_range(windows, self.num_outputs), axis=(-2, -1), dtype=jnp.int32)
         ids = windows.astype(id_dtype(self.num_outputs))
         ids, values = (each.reshape(*spikes.ids.shape[:-1], -1) for each in (ids, values))
-        return dataclasses.replace(spikes, ids=ids, values=values, num_neurons=self.num_outputs)
+        own = {"ids": ids, "values": values, "num_listed": num_listed, "num_neurons": self.num_outputs}
+        return dataclasses.replace(spikes, **own)
 
     def _is_largest(self, spikes: SparseSpikes, windows: Array) -> Array:
         """Whether each entry has the largest value of its windows, the first of those with the same one."""
@@ -154,13 +156,13 @@ def _least(dtype: Any) -> Any:
 
 
 def pool_spikes(
-    spikes: SparseSpikes | Num[Array, "*axes neurons"],
+    spikes: SparseSpikes | Shaped[Array, "*axes neurons"],
     shape: Sequence[int],
     window: int | Sequence[int],
     *,
     strides: int | Sequence[int] | None = None,
     how: str = "sum",
-) -> SparseSpikes | Num[Array, "*axes outputs"]:
+) -> SparseSpikes | Shaped[Array, "*axes outputs"]:
     """Sum or average spikes over the windows of an image, or take their maximum.
 
     ``out[y, x, c] = sum of in[s y : s y + h, t x : t x + w, c]`` with strides ``s, t``, divided by ``h w`` for "mean",
@@ -170,7 +172,7 @@ def pool_spikes(
     Lists stay lists: ids are mapped to their windows. Where windows overlap, an entry becomes one for each of the ``m``
     windows that a pixel can be in, and so a list has ``m`` times as many slots. For "sum" and "mean", two spikes in one
     window are two entries; for "max", a window keeps the entry that is its maximum. Other slots get an id out of range.
-    The spike counts are unchanged.
+    The counts of spikes and of those dropped are unchanged.
 
     The derivative is exact. That of a maximum reaches the first of the largest entries: in an array as in
     `jax.lax.reduce_window`; in a list the first of those listed, so a window without spikes passes its gradient to a
