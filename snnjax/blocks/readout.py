@@ -21,6 +21,7 @@ from snnjax.blocks.block import (
     flat,
     one_per_neuron,
     shaped,
+    within,
 )
 from snnjax.blocks.spiking import NeuronOperands, Neurons
 from snnjax.neurons import Neuron, leaky_integrator
@@ -101,6 +102,9 @@ def _has_second_state(neuron: Neuron) -> bool:
 @functools.partial(jax.jit, static_argnames=("block",), inline=True)
 def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: Context) -> tuple[Any, Array]:
     valid, own = context.valid(currents.shape[0]), jax.tree.map(upcast, params)
+    if block.neuron.sequence is not None:
+        outputs, _, end = block.neuron.sequence(own, state, within(currents, valid), valid)
+        return end, outputs
 
     def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
         (before, last), (current, inside) = carry, xs

@@ -29,12 +29,14 @@ from snnjax.blocks.block import (
     flat,
     one_per_neuron,
     shaped,
+    within,
 )
 from snnjax.blocks.dense import Dense
 from snnjax.neurons import GLIF, Neuron, lif
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import check_spiking
 from snnjax.ops import select_spikes, spike
+from snnjax.ops._glif_step import align
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
@@ -167,7 +169,9 @@ class Spiking(Block):
         """The neuron's parameters, one set per neuron."""
         if not self.per_channel or len(shape) == 1:
             return params.neuron
-        return jax.tree.map(lambda leaf: one_per_neuron(leaf, shape) if leaf.ndim else leaf, params.neuron)
+        own = jax.tree.map(lambda leaf: one_per_neuron(leaf, shape) if leaf.ndim else leaf, params.neuron)
+        shared = {name: getattr(params.neuron, name) for name in self.neuron.shared}
+        return own._replace(**shared) if shared else own
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SpikingState:
         """Neurons at rest that have not spiked."""
@@ -214,19 +218,27 @@ class Spiking(Block):
         shapes: tuple[Shape, ...],
         context: Context,
     ) -> BlockResult:
-        """A scan of the neuron's step."""
+        """A scan of the neuron's step, or all steps at once."""
         del stats
         (x,), (shape,) = signals, shapes
         currents = upcast(flat(dense_signal(x, shape)))
-        end, steps = _scan(self, params, state, currents, shape, context)
+        run = _scan if self.neuron.sequence is None else _sequence
+        end, steps = run(self, params, state, currents, shape, context)
         counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, _overflow(steps.listed), membranes)
+
+    def needs_all_steps(self, train: bool) -> bool:
+        """Of neurons that mix all steps."""
+        del train
+        return self.neuron.num_steps is not None
 
     @property
     def obstacle(self) -> str | None:
         """What the fused op does not compute of these neurons, None if it does."""
         own, form = self.neuron, self.neuron.glif
+        if own.sequence is not None:
+            return f"{own.name} computes all steps at once"
         if own.fused is None:
             if form is None or own.integrate is not None or not form.conventions:
                 return f"{own.name} is not a generalised LIF neuron"
@@ -292,26 +304,75 @@ def _scan(
         membrane, threshold, after = model.advance(own, carry.neuron, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
-        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
-        threshold = threshold if offset is None else threshold - offset
-        spikes = spike(membrane - threshold, model.surrogate)
-        after = model.finish(after, spikes)
+        spikes, steps = _fired(block, own, slots, (membrane, threshold), second, (inside, offset), context)
+        after, listed = model.finish(after, spikes), steps.listed
         _check_kept(model, carry.neuron, after)
         after = choose(inside, after, carry.neuron)
-        listed, counted = fire(block, own, slots, (membrane, threshold, spikes), second, inside, context)
         sent = carry.spikes
         if sent is not None:
             sent = choose(inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, sent)
-        shown = None
-        if "membranes" in context.record:
-            shown = membrane if offset is None else membrane - threshold
-            shown = choose(inside, shown, jnp.zeros_like(shown))
-        return SpikingState(after, sent, recurrent), _Steps(listed, counted, shown)
+        return SpikingState(after, sent, recurrent), steps
 
     leaves, form = jax.tree.flatten(state)
     others = jax.tree.leaves((params, currents, second, valid, context.offsets))
     state = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
     return jax.lax.scan(step, state, (currents, valid, context.offsets))
+
+
+@functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
+def _sequence(
+    block: Spiking,
+    params: SpikingParams,
+    state: SpikingState,
+    currents: Array,
+    shape: Shape,
+    context: Context,
+) -> tuple[SpikingState, _Steps]:
+    """`_scan` of neurons that compute all steps at once."""
+    model, steps = block.neuron, currents.shape[0]
+    assert model.sequence is not None
+    if model.num_steps not in (None, steps):
+        fail(
+            f"{model.name}: `currents` must have {model.num_steps} steps, got {steps}. "
+            f"Make the neurons for {steps} steps, or pad the sequences and pass their lengths."
+        )
+    own = block.neuron_params(jax.tree.map(_wide_floats, params), shape)
+    valid = context.valid(steps)
+    found = model.sequence(own, state.neuron, within(currents, valid), valid)
+    membranes, thresholds, after = found
+    hint = "Give the membranes the shape of the currents"
+    check_shape(
+        f"{model.name}.sequence", "membranes", membranes, currents.shape, "time, batch, neurons", hint
+    )
+    _check_kept(model, state.neuron, after)
+    second = block.second(own) if context.second_threshold is None else context.second_threshold
+    fired, given = (membranes, thresholds), (valid, context.offsets)
+    return SpikingState(after), _fired(block, own, block.slots(shape), fired, second, given, context)[1]
+
+
+def _fired(
+    block: Spiking,
+    own: Any,
+    slots: int | None,
+    fired: tuple[Array, Array],
+    second: Any,
+    given: tuple[Array | None, Array | None],
+    context: Context,
+) -> tuple[Array, _Steps]:
+    """The true spikes of membranes and thresholds, and the results; `given` are where a sequence lasts, and offsets.
+
+    All are ``[..., batch, neurons]``.
+    """
+    (membrane, threshold), (inside, offset) = fired, given
+    threshold = jnp.broadcast_to(align(upcast(threshold), membrane), membrane.shape)
+    threshold = threshold if offset is None else threshold - offset
+    spikes = spike(membrane - threshold, block.neuron.surrogate)
+    listed, counted = fire(block, own, slots, (membrane, threshold, spikes), second, inside, context)
+    shown = None
+    if "membranes" in context.record:
+        shown = membrane if offset is None else membrane - threshold
+        shown = choose(inside, shown, jnp.zeros_like(shown))
+    return spikes, _Steps(listed, counted, shown)
 
 
 def fire(
@@ -333,8 +394,9 @@ def fire(
         spikes = choose(inside, spikes, jnp.zeros_like(spikes))
         return spikes, spikes
     # The second threshold keeps its distance from an adaptive one.
-    resting = jnp.broadcast_to(upcast(block.neuron.threshold(own)), threshold.shape)
-    second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
+    resting = jnp.broadcast_to(align(upcast(block.neuron.threshold(own)), threshold), threshold.shape)
+    second = align(jnp.asarray(second, threshold.dtype), threshold)
+    second = jnp.broadcast_to(second, threshold.shape)
     second = jax.lax.stop_gradient(second + (threshold - resting))
     counted = jnp.where(membrane > second, spikes, jax.lax.stop_gradient(spikes))
     shown = choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))  # nothing is listed after the end
@@ -452,6 +514,11 @@ def spiking_of(
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking(op, neuron)
     check_switches(op, per_channel=per_channel)
+    if neuron.sequence is not None and recurrent is not False:
+        fail(
+            f"{op}: `recurrent` must be False for neurons that compute all steps at once, {neuron.name}, "
+            f"got {short_repr(recurrent)}. Choose neurons with a step, such as lif()."
+        )
     share = _checked_capacity(op, capacity)
     if share is not None and second_threshold is not None:
         warn_unless_below(op, second_threshold, neuron)

@@ -41,7 +41,7 @@ class Fused(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """A node that runs alone: its neurons are scanned, its products run in the event kernels."""
+    """A node that runs alone: neurons are scanned or compute all steps at once; products run in event kernels."""
 
     node: int
     why: str
@@ -113,7 +113,7 @@ class _Planner:
             return block.obstacle
         if isinstance(self.ops[index], Neurons):
             return "it does not follow a connection in a way that the fused op knows"
-        return "its neurons are scanned" if self.ops[index] is not None else "it is no part of the fused op"
+        return "its neurons run alone" if self.ops[index] is not None else "it is no part of the fused op"
 
     def only(self, index: int) -> int | None:
         """The only node that receives the signal of a node, None if others read it too."""

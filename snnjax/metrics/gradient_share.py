@@ -17,6 +17,7 @@ from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.fused import Arrays
 from snnjax.graph.network import Params, State, Stats, params_dtype
+from snnjax.ops._glif_step import align
 from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "gradient_share"
@@ -207,7 +208,7 @@ def _of_layer(
     squares = (gradients / jnp.where(largest == 0, 1, largest)) ** 2  # those of tiny gradients would be 0
     dtype, num_neurons = squares.dtype, squares.shape[-1]
     num_steps = jnp.maximum(jnp.sum(valid, dtype=jnp.int32), 1).astype(dtype)
-    resting = jnp.broadcast_to(upcast(block.neuron.threshold(constants)), (1, 1, num_neurons))
+    resting = align(upcast(block.neuron.threshold(constants)), distances)
 
     def shares(near: Array) -> tuple[Array, Array, Array]:
         near = near & valid[:, :, None]

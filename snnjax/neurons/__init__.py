@@ -26,6 +26,14 @@ from snnjax.neurons.leaky_integrator import leaky_integrator as leaky_integrator
 from snnjax.neurons.lif import LIFParams as LIFParams
 from snnjax.neurons.lif import LIFState as LIFState
 from snnjax.neurons.lif import lif as lif
+from snnjax.neurons.parallel_in_time import parallel_in_time as parallel_in_time
+from snnjax.neurons.psn import PSNParams as PSNParams
+from snnjax.neurons.psn import PSNState as PSNState
+from snnjax.neurons.psn import SlidingPSNParams as SlidingPSNParams
+from snnjax.neurons.psn import SlidingPSNState as SlidingPSNState
+from snnjax.neurons.psn import masked_psn as masked_psn
+from snnjax.neurons.psn import psn as psn
+from snnjax.neurons.psn import sliding_psn as sliding_psn
 from snnjax.neurons.refractory import RefractoryParams as RefractoryParams
 from snnjax.neurons.refractory import RefractoryState as RefractoryState
 from snnjax.neurons.refractory import refractory as refractory

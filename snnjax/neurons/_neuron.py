@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check_choice, fail, plural, short_repr
+from snnjax._check import check_array, check_choice, check_shape, fail, plural, short_repr
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
 from snnjax.neurons._glif import GLIF, advance
 from snnjax.ops._glif_step import align
@@ -24,7 +24,8 @@ class Neuron(NamedTuple):
 
     A model states its equation as `glif`, which is fast on every device, or as `integrate`. `step` is ``advance``, then
     ``spikes = [membrane > threshold]`` with the surrogate derivative, then ``finish``. A network that passes spikes on
-    as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes the place of `glif` in it too.
+    as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes the place of `glif` in it too. A
+    model without reset may state `sequence`, which networks then call in place of its steps.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -53,16 +54,23 @@ class Neuron(NamedTuple):
     glif: GLIF | None = None
     # The arguments of the function of this name that made the neuron, by name; none for one's own.
     arguments: tuple[tuple[str, Any], ...] = ()
+    # All steps at once: (params, state, currents[time, batch, neurons], valid[time, batch] or None)
+    # -> (membranes[time, batch, neurons], thresholds, state after the last valid step). Other currents are 0.
+    sequence: Callable[..., tuple[Array, Array, Any]] | None = None
+    num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
+    shared: tuple[str, ...] = ()  # the fields of `params` that have no value per neuron
 
     @property
     def fused(self) -> GLIF | None:
         """The equation by which `snnjax.lif_network` computes this neuron, None if it does not."""
-        is_replaced = self.integrate is not None or self.fire is not None
+        is_replaced = any(own is not None for own in (self.integrate, self.fire, self.sequence))
         return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""
         if self.integrate is None:
+            if self.glif is None and self.sequence is not None:
+                return self._one_of_sequence(params, state, inputs)
             if self.glif is None:
                 hint = "Pass integrate=... or glif=... to Neuron"
                 fail(f"Neuron: `integrate` must be a function unless `glif` is given, got None. {hint}.")
@@ -73,6 +81,19 @@ class Neuron(NamedTuple):
             hint = "Return all three, such as (v, params.threshold, state._replace(v=v))"
             fail(f"Neuron: `integrate` must return membrane, threshold and state, got {actual}. {hint}.")
         return found
+
+    def _one_of_sequence(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
+        """`advance` as a sequence of one step."""
+        assert self.sequence is not None
+        if self.num_steps is not None:
+            fail(
+                f"{self.name}.step: `neuron` must have a step of its own, got one that needs all {self.num_steps} "
+                "steps. Call neuron.sequence, or run it in a network."
+            )
+        check_array(f"{self.name}.step", "inputs", inputs)
+        check_shape(f"{self.name}.step", "inputs", inputs, (None, None), "batch, neurons", "Add a batch axis")
+        membranes, thresholds, after = self.sequence(params, state, upcast(inputs)[None], None)
+        return membranes[0], thresholds, after
 
     def finish(self, state: Any, spikes: Array) -> Any:
         """The state after the step and its spikes, from that of `advance`."""

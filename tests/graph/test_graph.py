@@ -271,7 +271,7 @@ def test_a_chain_goes_on_into_the_longest_consumer() -> None:
     assert net.paths.splitlines() == [
         f"fused: {chain}",
         "alone: add_0 (it is no part of the fused op)",
-        "alone: early/connection (its neurons are scanned)",
+        "alone: early/connection (its neurons run alone)",
         "alone: early/neuron (it does not follow a connection in a way that the fused op knows)",
         "fused: late/connection > late/neuron",
     ]

@@ -167,10 +167,10 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
 def test_a_network_says_which_path_each_block_takes() -> None:
     assert MIXED.paths.splitlines() == [
         "fused: layer_0/connection > layer_0/neuron",
-        "alone: layer_1/connection (its neurons are scanned)",
+        "alone: layer_1/connection (its neurons run alone)",
         "alone: layer_1/neuron (lif with reset_time='after_decay', a convention of other libraries)",
         "fused: layer_2/connection > layer_2/neuron",
-        "alone: layer_3/connection (its neurons are scanned)",
+        "alone: layer_3/connection (its neurons run alone)",
         "alone: layer_3/neuron (refractory lif is not a generalised LIF neuron)",
         "fused: layer_4/connection > layer_4/neuron > readout/connection > readout/neuron",
     ]
