@@ -181,6 +181,11 @@ def in_full(node: Node) -> Node:
     if not isinstance(block, Spiking):
         return node
     neuron, surrogate = block.neuron, block.neuron.surrogate
+    if neuron.is_graded:
+        fail(
+            f"gradient_share: `{node.name}` must have one threshold, got graded spikes of {neuron.name}. "
+            "Choose the second threshold by the activity."
+        )
     if surrogate.cutoff > 0:
         has_own = neuron.inner_surrogate is not None
         if neuron.integrate is not None and has_own:

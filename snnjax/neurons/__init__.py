@@ -14,6 +14,10 @@ from snnjax.neurons.adlif import adlif as adlif
 from snnjax.neurons.current_lif import CurrentLIFParams as CurrentLIFParams
 from snnjax.neurons.current_lif import CurrentLIFState as CurrentLIFState
 from snnjax.neurons.current_lif import current_lif as current_lif
+from snnjax.neurons.graded_lif import GradedLIFParams as GradedLIFParams
+from snnjax.neurons.graded_lif import GradedLIFState as GradedLIFState
+from snnjax.neurons.graded_lif import integer_lif as integer_lif
+from snnjax.neurons.graded_lif import ternary_lif as ternary_lif
 from snnjax.neurons.integrate_and_fire import IntegrateAndFireParams as IntegrateAndFireParams
 from snnjax.neurons.integrate_and_fire import IntegrateAndFireState as IntegrateAndFireState
 from snnjax.neurons.integrate_and_fire import integrate_and_fire as integrate_and_fire

@@ -1,5 +1,6 @@
 """`Neuron`: a neuron model as pure functions, split so that a network can list the spikes in between."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ class Neuron(NamedTuple):
     """A neuron model: pure functions of its `params` and `state`, both NamedTuples of arrays.
 
     A model states its equation as `glif`, which is fast on every device, or as `integrate`. `step` is ``advance``, then
-    ``spikes = [membrane > threshold]`` with the surrogate derivative, then ``finish``. A network that passes spikes on
+    ``spikes = [membrane > threshold]`` with the surrogate derivative (see `levels` for graded ones), then ``finish``. A network that passes spikes on
     as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes the place of `glif` in it too. A
     model without reset may state `sequence`, which networks then call in place of its steps.
 
@@ -59,11 +60,25 @@ class Neuron(NamedTuple):
     sequence: Callable[..., tuple[Array, Array, Any]] | None = None
     num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
     shared: tuple[str, ...] = ()  # the fields of `params` that have no value per neuron
+    # The least and the largest value of a spike. A graded spike is the membrane in units of twice the threshold,
+    # rounded and clipped to these values, so that it is not 0 where the membrane is above the threshold.
+    levels: tuple[int, int] = (0, 1)
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether spikes have other values than 0 and 1."""
+        return self.levels != (0, 1)
+
+    def graded(self, membrane: Array, threshold: Array) -> tuple[Array, Array]:
+        """The values of the spikes, and their magnitudes, which count them; each level has the surrogate derivative."""
+        return graded_spikes(membrane, threshold, self.levels, self.surrogate)
 
     @property
     def fused(self) -> GLIF | None:
         """The equation by which `snnjax.lif_network` computes this neuron, None if it does not."""
-        is_replaced = any(own is not None for own in (self.integrate, self.fire, self.sequence))
+        is_replaced = (
+            any(own is not None for own in (self.integrate, self.fire, self.sequence)) or self.is_graded
+        )
         return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
@@ -105,9 +120,26 @@ class Neuron(NamedTuple):
         membrane, threshold, after = self.advance(params, state, inputs)
         if not self.spikes:
             return self.finish(after, jnp.zeros_like(membrane)), membrane.astype(inputs.dtype)
-        distance = upcast(membrane) - align(upcast(threshold), membrane)
-        spikes = spike(distance, self.surrogate).astype(inputs.dtype)
+        aligned = align(upcast(threshold), membrane)
+        spikes = self.graded(upcast(membrane), aligned)[0].astype(inputs.dtype)
         return self.finish(after, spikes), spikes
+
+
+def graded_spikes(
+    membrane: Array, threshold: Array, levels: tuple[int, int], surrogate: Surrogate
+) -> tuple[Array, Array]:
+    """The values of spikes as in `Neuron.levels`, and their magnitudes: sums of a spike for each level."""
+    least, most = levels
+
+    def reached(membrane: Array, highest: int) -> Array:
+        each = (spike(membrane - (2 * level - 1) * threshold, surrogate) for level in range(1, highest + 1))
+        return functools.reduce(jnp.add, each)
+
+    if least == 0:
+        values = reached(membrane, most)
+        return values, values
+    positive, negative = reached(membrane, most), reached(-membrane, -least)
+    return positive - negative, positive + negative
 
 
 def check_spiking(op: str, neuron: Any) -> None:

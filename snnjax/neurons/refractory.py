@@ -64,6 +64,7 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         neuron.surrogate,
         neuron.rest,
         inner_surrogate=_inner_surrogate(neuron),
+        levels=neuron.levels,
     )
 
 
@@ -114,5 +115,5 @@ def _fire(state: _UnfinishedState, spikes: Array, *, neuron: Neuron, steps: int)
     free = before.remaining == 0
     after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, before.neuron)
     # A smooth spike counts if it is above one half, its value at the threshold.
-    spiked = spikes > 0.5
+    spiked = jnp.abs(spikes) > 0.5
     return RefractoryState(after, jnp.where(spiked, steps, jnp.maximum(before.remaining - 1, 0)))

@@ -11,7 +11,6 @@ from snnjax.blocks.block import Context
 from snnjax.blocks.spiking import Spiking, fire
 from snnjax.graph.chain import ChainLayer
 from snnjax.neurons import Neuron
-from snnjax.ops import spike
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -166,8 +165,8 @@ def _fired(layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Arra
         return Fired(membrane, unit, membrane, unit)
 
     def both(membrane: Array) -> tuple[Array, Array]:
-        spikes = spike(membrane - threshold, block.neuron.surrogate)
-        fired, context = (membrane, threshold, spikes), Context(implementation="composed")
+        fired = (membrane, threshold, *block.neuron.graded(membrane, threshold))
+        context = Context(implementation="composed")
         listed, true_spikes = fire(
             block, own.neuron, block.slots(layer.out_shape), fired, second, None, context
         )
