@@ -24,9 +24,10 @@ class Neuron(NamedTuple):
     """A neuron model: pure functions of its `params` and `state`, both NamedTuples of arrays.
 
     A model states its equation as `glif`, which is fast on every device, or as `integrate`. `step` is ``advance``, then
-    ``spikes = [membrane > threshold]`` with the surrogate derivative (see `levels` for graded ones), then ``finish``. A network that passes spikes on
-    as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes the place of `glif` in it too. A
-    model without reset may state `sequence`, which networks then call in place of its steps.
+    ``spikes = [membrane > threshold]`` with the surrogate derivative, or graded ones (`levels`), then ``finish``. A
+    network that passes spikes on as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes
+    the place of `glif` in it too. A model without reset may state `sequence`, which networks call in place of its
+    steps.
 
     Example:
         >>> import jax, jax.numpy as jnp
