@@ -33,6 +33,7 @@ from snnjax.blocks.block import (
 )
 from snnjax.blocks.dense import Dense
 from snnjax.neurons import GLIF, Neuron, lif
+from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import check_spiking
 from snnjax.ops import select_spikes
@@ -74,6 +75,9 @@ class Neurons(Op):
     rounds_record: bool
     spikes: bool  # else it is the read-out
     feedback: Any  # the dense block of the recurrent connection, None if there is none
+    is_immediate: bool = (
+        False  # whether the op holds the membrane before a reset that the state of the block is after
+    )
 
 
 class NeuronOperands(NamedTuple):
@@ -82,6 +86,7 @@ class NeuronOperands(NamedTuple):
     constants: Any
     second_threshold: Any
     recurrent: Array | None
+    moved: Array | None = None  # by how much the threshold is not the one of the block
 
 
 @dataclass(frozen=True)
@@ -241,12 +246,12 @@ class Spiking(Block):
             return f"{own.name} computes all steps at once"
         if own.is_graded:
             return f"the spikes of {own.name} are graded"
-        if own.fused is None:
+        found = converted(own)
+        if isinstance(found, str):
             if form is None or own.integrate is not None or not form.conventions:
                 return f"{own.name} is not a generalised LIF neuron"
             switches = " and ".join(f"{name}={value!r}" for name, value in form.conventions.items())
-            what = "a convention" if len(form.conventions) == 1 else "conventions"
-            return f"{own.name} with {switches}, {what} of other libraries"
+            return f"{own.name} with {switches}: {found}"
         if own.surrogate.obstacle is not None:
             return own.surrogate.obstacle
         is_dense = [block.kind == "dense" and not getattr(block, "bias", True) for block in self.feedback]
@@ -254,22 +259,26 @@ class Spiking(Block):
 
     def op(self, shape: Shape) -> Neurons | None:
         """Neurons of the fused op, if nothing stands against it."""
-        form = self.neuron.fused
-        if form is None or self.obstacle is not None:
+        found = converted(self.neuron)
+        if isinstance(found, str) or self.obstacle is not None:
             return None
         feedback = self.feedback[0] if self.feedback else None
-        return Neurons(form, self.slots(shape), self.neuron.surrogate, self.rounds_record, True, feedback)
+        surrogate, slots = self.neuron.surrogate, self.slots(shape)
+        return Neurons(found.form, slots, surrogate, self.rounds_record, True, feedback, found.is_immediate)
 
     def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
         """The constants of the equation, one per neuron."""
         del stats
-        neuron, form = self.neuron_params(params, shape), self.neuron.fused
-        assert form is not None
+        neuron, found = self.neuron_params(params, shape), converted(self.neuron)
+        assert isinstance(found, Converted)
         feedback = None
         if params.recurrent is not None:
             (block,), (own,) = self.feedback, params.recurrent
             feedback = block.operands(own, None, shape).weights
-        return NeuronOperands(form.constants(neuron), self.second(neuron), feedback)
+        constants, moved = found.form.constants(neuron), None
+        if self.neuron.glif is not None and self.neuron.glif.inclusive:
+            moved = jax.lax.stop_gradient(constants.threshold - upcast(self.neuron.threshold(neuron)))
+        return NeuronOperands(constants, self.second(neuron), feedback, moved)
 
 
 class _Steps(NamedTuple):

@@ -116,10 +116,19 @@ class Network:
         return math.prod(self.out_shape)
 
     def plan(
-        self, train: bool = False, record: tuple[str, ...] = (), implementation: str | None = None
+        self,
+        train: bool = False,
+        record: tuple[str, ...] = (),
+        implementation: str | None = None,
+        from_rest: bool = True,
     ) -> tuple[Segment, ...]:
-        """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone."""
-        return plan(self.nodes, self.in_shapes, self._read(record), Mode(train, record, implementation))
+        """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone.
+
+        `from_rest` is whether it is called without a state and without `chunk`: only then neurons with an immediate
+        reset are part of a chain.
+        """
+        mode = Mode(train, record, implementation, from_rest)
+        return plan(self.nodes, self.in_shapes, self._read(record), mode)
 
     @property
     def paths(self) -> str:
@@ -296,7 +305,7 @@ class Network:
         arrays, signals, lengths = self.checked(params, state, stats, inputs, lengths, is_whole=chunk is None)
         second = self._second_thresholds(params, second_threshold)
         context = Context(lengths, key, second, None, bool(train), record, implementation)
-        return self.run(arrays, signals, context, chunk)
+        return self.run(arrays, signals, context, chunk, state is None and chunk is None)
 
     def checked(
         self,
@@ -319,10 +328,15 @@ class Network:
         return Arrays(params, state, stats), signals, lengths
 
     def run(
-        self, arrays: Arrays, signals: Mapping[str, Signal], context: Context, chunk: int | None = None
+        self,
+        arrays: Arrays,
+        signals: Mapping[str, Signal],
+        context: Context,
+        chunk: int | None = None,
+        from_rest: bool = False,
     ) -> tuple[NetworkOutput, State]:
         """`apply` for checked arguments."""
-        segments = self.plan(context.train, context.record, context.implementation)
+        segments = self.plan(context.train, context.record, context.implementation, from_rest)
         read = self._read(context.record)
         running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))
         results = run(running, arrays, signals, context, chunk)

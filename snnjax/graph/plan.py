@@ -61,6 +61,7 @@ class Mode(NamedTuple):
     train: bool = False
     record: tuple[str, ...] = ()
     implementation: str | None = None
+    from_rest: bool = True  # whether the run begins without a state, and is not cut into pieces
 
 
 @functools.lru_cache(maxsize=256)
@@ -111,9 +112,16 @@ class _Planner:
             return "this call asks for scans"
         if block.obstacle is not None:
             return block.obstacle
+        if not self.begins(index):
+            return "its immediate reset is that of the fused op from rest alone, without a state and chunks"
         if isinstance(self.ops[index], Neurons):
             return "it does not follow a connection in a way that the fused op knows"
         return "its neurons run alone" if self.ops[index] is not None else "it is no part of the fused op"
+
+    def begins(self, index: int) -> bool:
+        """Whether the fused op may begin with the state of a node."""
+        op = self.ops[index]
+        return self.mode.from_rest or not (isinstance(op, Neurons) and op.is_immediate)
 
     def only(self, index: int) -> int | None:
         """The only node that receives the signal of a node, None if others read it too."""
@@ -133,7 +141,8 @@ class _Planner:
             if not block.is_skipped(self.mode.train):
                 place = next((i for i, kind in enumerate(_PARTS) if isinstance(op, kind)), -1)
                 again = isinstance(op, Pooled) and place == stage
-                if (place <= stage and not again) or block.needs_all_steps(self.mode.train):
+                is_next = (place > stage or again) and self.begins(node)
+                if not is_next or block.needs_all_steps(self.mode.train):
                     return None
                 if isinstance(op, Pooled):
                     own = op.pooling

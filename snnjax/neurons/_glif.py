@@ -21,8 +21,8 @@ class GLIF(NamedTuple):
     A reset subtracts the raised threshold. `detach_reset` stops only the gradient through the spikes in the reset; the
     gradient through the spikes that add to ``w`` always flows.
 
-    The last three are conventions of other libraries, as in `snnjax.lif_step`. The fused op does not support them: a
-    layer with one of them is scanned.
+    The last three are conventions of other libraries, as in `snnjax.lif_step`. Those that equal this equation with
+    other constants are part of the fused op; layers with others are scanned.
 
     Example:
         >>> import jax.numpy as jnp

@@ -168,7 +168,7 @@ def test_a_network_says_which_path_each_block_takes() -> None:
     assert MIXED.paths.splitlines() == [
         "fused: layer_0/connection > layer_0/neuron",
         "alone: layer_1/connection (its neurons run alone)",
-        "alone: layer_1/neuron (lif with reset_time='after_decay', a convention of other libraries)",
+        "alone: layer_1/neuron (lif with reset_time='after_decay': its reset follows the decay)",
         "fused: layer_2/connection > layer_2/neuron",
         "alone: layer_3/connection (its neurons run alone)",
         "alone: layer_3/neuron (refractory lif is not a generalised LIF neuron)",
@@ -182,7 +182,8 @@ def test_a_path_names_the_conventions_of_other_libraries(make: Any) -> None:
     paths = network(INPUTS, [layer(2, neuron)], leaky_readout(1)).paths.splitlines()
     switches = "reset_time='after_decay' and spike_from='old' and inclusive=True"
     assert (
-        paths[1] == f"alone: layer_0/neuron ({neuron.name} with {switches}, conventions of other libraries)"
+        paths[1]
+        == f"alone: layer_0/neuron ({neuron.name} with {switches}: it spikes from the membrane of the step before)"
     )
 
 
