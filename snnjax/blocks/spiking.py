@@ -17,6 +17,7 @@ from snnjax._check import check_integer, check_rounding, check_shape, check_swit
 from snnjax._jax_compat import Tracer
 from snnjax._sharding import vary_alike
 from snnjax._types import upcast
+from snnjax.blocks._fire import fire
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -36,10 +37,9 @@ from snnjax.neurons import GLIF, Neuron, lif
 from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import check_spiking
-from snnjax.ops import select_spikes
 from snnjax.ops._glif_step import align
 from snnjax.ops.select_spikes import usual_second_threshold
-from snnjax.sparse_spikes import SparseSpikes, gather
+from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
 
 # Number of neurons whose thresholds are drawn for a check when those of the parameters are not known yet.
@@ -378,58 +378,14 @@ def _fired(
     threshold = jnp.broadcast_to(align(upcast(threshold), membrane), membrane.shape)
     threshold = threshold if offset is None else threshold - offset
     spikes, counts = block.neuron.graded(membrane, threshold)
-    listed, counted = fire(block, own, slots, (membrane, threshold, spikes, counts), second, inside, context)
+    listed, counted = fire(
+        block.neuron, own, slots, (membrane, threshold, spikes, counts), second, inside, context
+    )
     shown = None
     if "membranes" in context.record:
         shown = membrane if offset is None else membrane - threshold
         shown = choose(inside, shown, jnp.zeros_like(shown))
     return spikes, _Steps(listed, counted, shown)
-
-
-def fire(
-    block: Spiking,
-    own: Any,
-    slots: int | None,
-    fired: tuple[Array, Array, Array, Array],
-    second: Any,
-    inside: Array | None,
-    context: Context,
-) -> tuple[Any, Array]:
-    """The spikes of a step that reach other neurons, and the true ones as the activity counts them.
-
-    `own` are the neuron's parameters, `fired` the membrane, the threshold, the true spikes and their magnitudes, all
-    ``[..., batch, neurons]`` in the accumulation dtype. Counted spikes have a gradient only above the second threshold.
-    """
-    membrane, threshold, spikes, counts = fired
-    if slots is None:
-        spikes, counts = (choose(inside, own, jnp.zeros_like(own)) for own in (spikes, counts))
-        return spikes, counts
-    if block.neuron.levels[0] < 0:  # neurons are listed by the size of their membrane
-        membrane = jnp.abs(membrane)
-    # The second threshold keeps its distance from an adaptive one.
-    resting = jnp.broadcast_to(align(upcast(block.neuron.threshold(own)), threshold), threshold.shape)
-    second = align(jnp.asarray(second, threshold.dtype), threshold)
-    second = jnp.broadcast_to(second, threshold.shape)
-    second = jax.lax.stop_gradient(second + (threshold - resting))
-    counted = jnp.where(membrane > second, counts, jax.lax.stop_gradient(counts))
-    shown = choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))  # nothing is listed after the end
-    options: Any = {"surrogate": block.neuron.surrogate, "implementation": context.implementation}
-    listed = select_spikes(shown, threshold, second, capacity=slots, **options)
-    if block.neuron.is_graded:
-        listed = _with_values(listed, spikes, choose(inside, counts, jnp.zeros_like(counts)))
-    return listed, choose(inside, counted, jnp.zeros_like(counted))
-
-
-def _with_values(listed: SparseSpikes, spikes: Array, counts: Array) -> SparseSpikes:
-    """Lists with the values of graded spikes ``[..., neurons]``; their counts are sums of magnitudes."""
-    rows = spikes.reshape(-1, spikes.shape[-1])
-    values = gather(rows, listed.ids.reshape(-1, listed.capacity)).reshape(listed.ids.shape)
-
-    def total(magnitudes: Array) -> Array:
-        return jnp.sum(jax.lax.stop_gradient(magnitudes), axis=-1).astype(jnp.int32)
-
-    count, kept = total(counts), total(jnp.abs(values))
-    return dataclasses.replace(listed, values=values, num_spikes=count, num_dropped=count - kept)
 
 
 def _fed_back(

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import upcast
+from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context
-from snnjax.blocks.spiking import Spiking, fire
+from snnjax.blocks.spiking import Spiking
 from snnjax.graph.chain import ChainLayer
 from snnjax.neurons import Neuron
 from snnjax.sparse_spikes import SparseSpikes
@@ -167,9 +168,8 @@ def _fired(layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Arra
     def both(membrane: Array) -> tuple[Array, Array]:
         fired = (membrane, threshold, *block.neuron.graded(membrane, threshold))
         context = Context(implementation="composed")
-        listed, true_spikes = fire(
-            block, own.neuron, block.slots(layer.out_shape), fired, second, None, context
-        )
+        slots = block.slots(layer.out_shape)
+        listed, true_spikes = fire(block.neuron, own.neuron, slots, fired, second, None, context)
         return upcast(listed.to_dense() if isinstance(listed, SparseSpikes) else listed), upcast(true_spikes)
 
     (listed, true_spikes), pull_back = jax.vjp(both, membrane)

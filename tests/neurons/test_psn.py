@@ -54,6 +54,7 @@ def test_a_mask_of_half_a_share_halves_the_weights_outside() -> None:
 def test_a_sliding_psn_may_be_cut_anywhere(order: int, cut: int) -> None:
     neuron = neurons.sliding_psn(order)
     valid = VALID
+    assert neuron.sequence is not None
     run: Any = jit(neuron.sequence)
     params = neurons.SlidingPSNParams(jnp.linspace(-1, 1, order), jnp.ones(4))
     start, currents = neuron.initial_state(params, BATCH), jnp.where(valid[:, :, None], CURRENTS, 0)
