@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import upcast
-from snnjax.neurons._neuron import Neuron
+from snnjax.neurons._neuron import Neuron, drawn
 
 # The spikes per step and input that weights are scaled for, and at which neurons should then spike: the activity that
 # sparse training aims for, kept alive in deep layers.
@@ -35,8 +35,8 @@ def drive(neuron: Neuron) -> float:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _drive(neuron: Neuron) -> Array:
-    params = neuron.init(jax.random.key(0), _NEURONS, jnp.float32)
-    start = neuron.initial_state(params, 1)
+    params = drawn(neuron, jax.random.key(0), _NEURONS)
+    start = neuron.initial_state(params, 1, _NEURONS)
 
     def step(state: Any, current: Array) -> tuple[Any, Array]:
         membrane, _, after = neuron.advance(params, state, jnp.broadcast_to(current, (1, _NEURONS)))
