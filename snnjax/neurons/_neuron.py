@@ -148,11 +148,13 @@ def for_each(neuron: Neuron, params: Any, stats: Any, shape: tuple[int, ...]) ->
     repeats = math.prod(shape) // max(num_owners(neuron, shape), 1)
     if repeats <= 1:
         return own
-    (leaves, form), axes = jax.tree.flatten(own), _axes(neuron)
-    return form.unflatten(
-        leaf if axis is None else jnp.tile(leaf, (*(1,) * axis, repeats, *(1,) * (leaf.ndim - axis - 1)))
-        for leaf, axis in zip(leaves, axes, strict=True)
-    )
+
+    def spread(leaf: Array | None, axis: int | None) -> Array | None:
+        if leaf is None or axis is None:
+            return leaf
+        return jnp.tile(leaf, (*(1,) * axis, repeats, *(1,) * (leaf.ndim - axis - 1)))
+
+    return jax.tree.map(spread, own, _axes(neuron), is_leaf=lambda leaf: leaf is None)
 
 
 # How many neurons the functions of a neuron are asked for, to see which axes of its constants are theirs.
@@ -166,14 +168,12 @@ def _few(neuron: Neuron) -> Any:
 
 
 @functools.cache
-def _axes(neuron: Neuron) -> tuple[int | None, ...]:
-    """The axis of each constant that is as long as there are neurons."""
-    key = jax.eval_shape(lambda: jax.random.key(0))
+def _axes(neuron: Neuron) -> Any:
+    """The axis of each constant that is as long as there are neurons, None for those without."""
     few, more = (
-        jax.tree.leaves(jax.eval_shape(functools.partial(drawn, neuron, num_neurons=count), key))
-        for count in (_FEW, _MORE)
+        jax.eval_shape(lambda count=count: drawn(neuron, jax.random.key(0), count)) for count in (_FEW, _MORE)
     )
-    return tuple(_axis(neuron.name, a.shape, b.shape) for a, b in zip(few, more, strict=True))
+    return jax.tree.map(lambda a, b: _axis(neuron.name, a.shape, b.shape), few, more)
 
 
 def _axis(name: str, few: tuple[int, ...], more: tuple[int, ...]) -> int | None:
