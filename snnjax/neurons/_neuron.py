@@ -16,7 +16,6 @@ from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
 
-
 # Which neurons of an image share their constants: those of a channel, none, or all. The first is the default.
 OWNERS = ("channel", "neuron", "layer")
 

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -48,8 +47,8 @@ def leaky_integrator(
     `step` returns the membrane instead of spikes.
 
     Args:
-        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which it is drawn. A number may
-            be 1, with ``normalize=False``: membranes that sum their inputs.
+        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which it is drawn. With
+            ``normalize=False`` a number may be 1: the membrane sums its inputs.
         per: as for `lif`.
         normalize: ``gain = 1 - decay``, else 1.
         learn_decay: whether the decay is learned.
