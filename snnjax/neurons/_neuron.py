@@ -133,9 +133,9 @@ def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
     return {"channel": shape[-1], "neuron": math.prod(shape), "layer": 1}[neuron.per]
 
 
-def drawn(neuron: Neuron, key: Array, num_neurons: int) -> Any:
+def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: Any = jnp.float32) -> Any:
     """All constants of a neuron that are no numbers, learned or not."""
-    return neuron.merged(neuron.init(key, num_neurons), neuron.init_stats(key, num_neurons))
+    return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.init_stats(key, num_neurons))
 
 
 def for_each(neuron: Neuron, params: Any, stats: Any, shape: tuple[int, ...]) -> Any:

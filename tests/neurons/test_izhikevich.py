@@ -15,7 +15,7 @@ KEY = jax.random.key(0)
 def spike_times(preset: str, current: float, steps: int = 300) -> np.ndarray:
     neuron = neurons.izhikevich(preset)
     params = neuron.init(KEY, 1)
-    state = neuron.initial_state(params, 1)
+    state = neuron.initial_state(params, 1, 1)
     _, spikes = jax.jit(lambda x: unroll(neuron, params, state, x))(jnp.full((steps, 1, 1), current))
     return np.flatnonzero(spikes[:, 0, 0])
 

@@ -29,7 +29,7 @@ def tiny(name: str, dtype: Any = jnp.float32, **config: Any) -> tuple[neurons.Ne
     """A model of 3 neurons on a batch of 2 for 6 steps: neuron, params, state, inputs."""
     neuron = VARIANTS[name].build(**config)
     params = neuron.init(KEY, 3, dtype)
-    return neuron, params, neuron.initial_state(params, 2), VARIANTS[name].inputs(6, 2, 3, dtype=dtype)
+    return neuron, params, neuron.initial_state(params, 2, 1), VARIANTS[name].inputs(6, 2, 3, dtype=dtype)
 
 
 @every_model
@@ -118,7 +118,7 @@ def test_vmap_equals_one_by_one(name: str) -> None:
     neuron, _, _, inputs = tiny(name)
     keys = jax.random.split(KEY, 2)
     params = jax.vmap(lambda key: neuron.init(key, 3))(keys)
-    state = jax.vmap(lambda p: neuron.initial_state(p, 2))(params)
+    state = jax.vmap(lambda p: neuron.initial_state(p, 2, 1))(params)
     run = jax.jit(functools.partial(unroll, neuron))
     together = jax.vmap(run, in_axes=(0, 0, None))(params, state, inputs)
     apart = [run(*jax.tree.map(lambda leaf, i=i: leaf[i], (params, state)), inputs) for i in range(2)]
@@ -199,7 +199,7 @@ def test_slow_membranes_rise_in_bfloat16(name: str) -> None:
     params = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), neuron.init(KEY, 1))
     wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), params)
     inputs = jnp.full((2000, 1, 1), 1.5)
-    run = jax.jit(lambda params, inputs: unroll(neuron, params, neuron.initial_state(params, 1), inputs))
+    run = jax.jit(lambda params, inputs: unroll(neuron, params, neuron.initial_state(params, 1, 1), inputs))
     expected, spikes = run(wide, inputs)
     assert int(jnp.sum(spikes)) in (2, 3)
     chex.assert_trees_all_close(
@@ -282,7 +282,7 @@ def test_replaced_surrogate_is_the_one_of_the_gradient(name: str, config: dict[s
 def test_replaced_surrogate_that_a_wrapped_neuron_does_not_see_is_refused(wrapped: neurons.Neuron) -> None:
     neuron = neurons.refractory(wrapped, 2)
     params = neuron.init(KEY, 1)
-    state = neuron.initial_state(params, 1)
+    state = neuron.initial_state(params, 1, 1)
     with pytest.raises(ValueError) as error:
         neuron._replace(surrogate=boxcar()).step(params, state, jnp.ones((1, 1)))
     assert str(error.value) == (
