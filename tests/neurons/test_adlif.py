@@ -24,12 +24,12 @@ def test_step_of_known_numbers() -> None:
 
 
 def test_without_couplings_it_is_lif() -> None:
-    switches = {"decay": (0.6, 0.9), "reset": "zero"}
+    switches = {"decay": (0.6, 0.9), "reset": "zero", "learn_decay": True}
     adaptive = neurons.adlif(**switches, membrane_coupling=0.0, spike_coupling=0.0)
     params = adaptive.init(KEY, 3)
     inputs = 2 * jax.random.normal(KEY, (20, 2, 3))
     lif = neurons.lif(**switches)
-    lif_params = neurons.LIFParams(params.raw_decay, params.threshold)
+    lif_params = neurons.LIFParams(params.raw_decay)
     _, spikes = unroll(adaptive, params, adaptive.initial_state(params, 2, 3), inputs)
     _, wanted = unroll(lif, lif_params, lif.initial_state(lif_params, 2, 3), inputs)
     assert np.sum(wanted) > 5

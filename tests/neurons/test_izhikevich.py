@@ -68,7 +68,7 @@ def test_chattering_comes_in_bursts() -> None:
 
 
 def test_own_constants_replace_those_of_the_preset() -> None:
-    params = neurons.izhikevich("fast_spiking", reset_recovery=3.0).init(KEY, 1)
+    params = neurons.izhikevich("fast_spiking", reset_recovery=3.0, learn=True).init(KEY, 1)
     np.testing.assert_allclose([float(leaf[0]) for leaf in params], [0.1, 0.2, -65.0, 3.0], rtol=1e-6)
 
 

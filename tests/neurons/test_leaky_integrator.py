@@ -25,6 +25,8 @@ def test_output_is_the_membrane(normalize: bool, wanted: list[float]) -> None:
 def test_no_membrane_reaches_the_threshold() -> None:
     neuron = neurons.leaky_integrator()
     params = neuron.init(KEY, 2)
-    membrane, threshold, _ = neuron.advance(params, neuron.initial_state(params, 1, 2), jnp.full((1, 2), 1e30))
+    membrane, threshold, _ = neuron.advance(
+        params, neuron.initial_state(params, 1, 2), jnp.full((1, 2), 1e30)
+    )
     assert np.all(np.isinf(threshold))
-    assert not np.any(membrane > threshold[None, :])
+    assert not np.any(membrane > threshold)
