@@ -26,7 +26,7 @@ def test_step_of_known_numbers() -> None:
 @pytest.mark.parametrize("reset", ["subtract", "none"])
 def test_unrolled_it_is_the_symplectic_euler_method(reset: str) -> None:
     """The adaptation of the paper is updated last, from the new membrane behind its reset; sums in float64."""
-    neuron = neurons.se_adlif(reset=reset)
+    neuron = neurons.se_adlif(reset=reset, learn_threshold=True)
     params = neuron.init(KEY, 5)
     inputs = 2 + 2 * jax.random.normal(KEY, (40, 2, 5))
     _, spikes = unroll(neuron, params, neuron.initial_state(params, 2, 5), inputs)
