@@ -423,7 +423,7 @@ class Network:
     def _checked_stats(self, stats: Stats | None) -> Stats:
         if stats is None and self._stats_like:
             fail(
-                f"network.apply: `stats` must hold the statistics of {', '.join(self._stats_like)}, got None. "
+                f"network.apply: `stats` must hold those of {', '.join(self._stats_like)}, got None. "
                 "Make them with network.init_stats(key)."
             )
         stats = {} if stats is None else stats

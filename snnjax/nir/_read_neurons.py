@@ -83,7 +83,7 @@ class _Fields(NamedTuple):
 
     def agrees(self, leak: Any, field: str) -> bool:
         """Whether the fraction lost per step is that of a time constant."""
-        tau = tau_of(leak, self.reading.dt, self.reading.method)
+        tau = tau_of(np.asarray(leak), self.reading.dt, self.reading.method)
         return bool(np.allclose(tau, self.get(field), rtol=_TAU_TOLERANCE, atol=0))
 
     def argument(self, name: str, default: Any = None) -> Any:

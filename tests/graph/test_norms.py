@@ -422,7 +422,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(initial(NET), None, X),
-        "network.apply: `stats` must hold the statistics of layer_0/norm, got None. "
+        "network.apply: `stats` must hold those of layer_0/norm, got None. "
         "Make them with network.init_stats(key).",
     ),
     (

@@ -342,7 +342,8 @@ def test_inputs_that_do_not_fit_are_refused(name: str) -> None:
     with jax.enable_x64(True), pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 3), jnp.float64))
     assert str(error.value) == (
-        f"{name}.step: `inputs` must have dtype float32, got float64. Cast them, or call initial_state with their dtype."
+        f"{name}.step: `inputs` must have dtype float32, got float64. "
+        "Cast them, or call initial_state with their dtype."
     )
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 3), jnp.int32))

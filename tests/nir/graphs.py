@@ -28,8 +28,7 @@ NETWORKS = {
             snnjax.sum_pool((2, 2)),
             snnjax.layer(
                 snnjax.conv2d(3, 3, strides=2, padding=[(1, 1), (1, 1)], bias=False),
-                neurons.lif((0.5, 0.9), reset="zero", normalize=False, learn_decay=True),
-                per_channel=False,
+                neurons.lif((0.5, 0.9), per="neuron", reset="zero", normalize=False, learn_decay=True),
             ),
             snnjax.axonal(4),
             snnjax.mean_pool((1, 2)),
@@ -49,7 +48,7 @@ NETWORKS = {
             snnjax.axonal(4, learn=False, per="layer"),
             snnjax.layer(
                 snnjax.dense(5, mask=np.arange(180).reshape(36, 5) % 3 == 0),
-                neurons.lif(reset="none", per_neuron=False),
+                neurons.lif(reset="none", per="layer", learn_decay=True),
             ),
         ],
         snnjax.spiking_readout(3, neurons.lif(reset_time="immediate", inclusive=True)),
@@ -83,9 +82,9 @@ def inputs_of(network: snnjax.Network, steps: int = 8) -> Any:
     return given if len(given) > 1 else next(iter(given.values()))
 
 
-def run(network: snnjax.Network, params: Any, inputs: Any) -> Any:
+def run(network: snnjax.Network, params: Any, stats: Any, inputs: Any) -> Any:
     """The output of a network."""
-    output = jax.jit(network.apply)(params, None, jax.tree.map(jnp.asarray, inputs))[0].output
+    output = jax.jit(network.apply)(params, None, jax.tree.map(jnp.asarray, inputs), stats=stats)[0].output
     return jax.tree.map(np.asarray, output)
 
 
@@ -98,10 +97,15 @@ def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
         own = found.get(node.name)
         if isinstance(own, LinearParams):
             found[node.name] = own._replace(weights=node.block.used(own.weights))
-        elif isinstance(own, SpikingParams) and hasattr(own.neuron, "threshold"):
+        elif isinstance(own, SpikingParams) and own.neuron.threshold is not None:
             threshold = jnp.abs(own.neuron.threshold) + 0.1
             found[node.name] = own._replace(neuron=own.neuron._replace(threshold=threshold))
     return found
+
+
+def stats_of(network: snnjax.Network) -> Any:
+    """Constants that are drawn and not learned."""
+    return network.init_stats(jax.random.key(5))
 
 
 def spikes_of(shape: tuple[int, ...], seed: int = 0, rate: float = 0.4) -> jax.Array:
