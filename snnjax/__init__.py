@@ -14,7 +14,6 @@ from snnjax.blocks import mean_pool as mean_pool
 from snnjax.blocks import sum_pool as sum_pool
 from snnjax.graph import Network as Network
 from snnjax.graph import NetworkOutput as NetworkOutput
-from snnjax.graph import fold as fold
 from snnjax.graph import layer as layer
 from snnjax.graph import leaky_readout as leaky_readout
 from snnjax.graph import network as network

@@ -17,7 +17,7 @@ from snnjax.blocks.linear import Linear, LinearParams
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.spiking import Spiking, SpikingParams
 from snnjax.graph import Network, NetworkOutput
-from snnjax.graph.compare import check_params
+from snnjax.graph.check import check_params
 from snnjax.graph.network import Params, Stats, params_dtype
 from snnjax.sparse_spikes import SparseSpikes
 

@@ -70,11 +70,6 @@ class SparseSpikes:
         """The dtype of `values`."""
         return self.values.dtype
 
-    @property
-    def overflow(self) -> Int[Array, "*axes"]:
-        """The number of spikes that did not fit into each list, int32."""
-        return self.num_dropped
-
     def __getitem__(self, index: Any) -> "SparseSpikes":
         """The lists at `index` of the leading axes; neurons cannot be indexed."""
         index = index if isinstance(index, tuple) else (index,)

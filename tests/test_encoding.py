@@ -109,7 +109,7 @@ def test_latency_spikes_overflow_lists_largest_values():
     assert np.asarray(spikes.ids).tolist() == [[[1, 3]], [[5, 5]]]
     assert np.asarray(spikes.num_spikes).tolist() == [[4], [0]]
     assert np.asarray(spikes.num_listed).tolist() == [[2], [0]]
-    assert np.asarray(spikes.overflow).tolist() == [[2], [0]]
+    assert np.asarray(spikes.num_dropped).tolist() == [[2], [0]]
 
 
 def test_latency_spikes_overflow_ties_are_spread():

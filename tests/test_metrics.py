@@ -271,7 +271,8 @@ FAILURES = {
     ),
     "params": (
         lambda: counted(CHAIN, {}, jnp.ones((2, 3)), {"layer_0/neuron": ONES}),
-        "synaptic_operations: `params` must have 4 entries, got 0 entries. Make them with init of this network.",
+        "synaptic_operations: `params` must hold layer_0/connection, got none of it. "
+        "Make them with init of this network.",
     ),
     "no matrix": (
         lambda: metrics.connection_sparsity({"bias": jnp.zeros(2)}),

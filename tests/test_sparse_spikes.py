@@ -41,9 +41,9 @@ def test_overflow_counts_what_did_not_fit() -> None:
     spikes = SparseSpikes.from_dense(DENSE, capacity=2)
     assert spikes.num_spikes.tolist() == [[2, 3], [0, 2]]
     assert spikes.num_listed.tolist() == [[2, 2], [0, 2]]
-    assert spikes.overflow.tolist() == [[0, 1], [0, 0]]
+    assert spikes.num_dropped.tolist() == [[0, 1], [0, 0]]
     assert spikes.ids[0, 1].tolist() == [0, 1]
-    assert SparseSpikes.from_dense(DENSE, capacity=0).overflow.tolist() == [[2, 3], [0, 2]]
+    assert SparseSpikes.from_dense(DENSE, capacity=0).num_dropped.tolist() == [[2, 3], [0, 2]]
 
 
 @functools.partial(jax.jit, static_argnums=1)

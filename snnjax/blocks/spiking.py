@@ -397,7 +397,7 @@ def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
 def _overflow(spikes: Any) -> Array:
     """The number of spikes of each sequence that were not listed, int32 ``[batch]``."""
     if isinstance(spikes, SparseSpikes):
-        return jnp.sum(spikes.overflow, axis=0, dtype=jnp.int32)
+        return jnp.sum(spikes.num_dropped, axis=0, dtype=jnp.int32)
     return jnp.zeros(spikes.shape[1], jnp.int32)
 
 
@@ -515,6 +515,5 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
 @functools.cache
 def _lowest_threshold(neuron: Neuron) -> float:
     """The lowest initial threshold of neurons of this kind."""
-    with jax.ensure_compile_time_eval():
-        thresholds = jax.jit(lambda: neuron.threshold(drawn(neuron, jax.random.key(0), _DRAWN)))()
-        return float(np.min(thresholds))
+    thresholds = jax.jit(lambda: neuron.threshold(drawn(neuron, jax.random.key(0), _DRAWN)))
+    return float(np.min(np.asarray(thresholds.lower().compile()())))

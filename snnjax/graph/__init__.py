@@ -7,7 +7,6 @@ from snnjax.graph.containers import parallel as parallel
 from snnjax.graph.containers import residual as residual
 from snnjax.graph.containers import sequential as sequential
 from snnjax.graph.containers import spiking_readout as spiking_readout
-from snnjax.graph.fold import fold as fold
 from snnjax.graph.network import Network as Network
 from snnjax.graph.network import NetworkOutput as NetworkOutput
 from snnjax.graph.network import network as network

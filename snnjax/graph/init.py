@@ -36,9 +36,22 @@ def draw(
     stats: Any,
     sample: Sample | None,
 ) -> dict[str, Any]:
-    """Draw the params of all nodes, scaled to the neurons that they drive, and to the activity on a sample."""
+    """Draw the params of all nodes, scaled to the neurons that they drive, and to the activity on a sample.
+
+    `stats` are the statistics for the sample, None for those before the first call.
+    """
     params = _scaled_to_neurons(_drawn(key, nodes, shapes, dtype), nodes, shapes)
-    return params if sample is None else _scaled_to_activity(params, nodes, shapes, stats, sample)
+    if sample is None:
+        return params
+    stats = initial_stats(key, nodes, shapes) if stats is None else stats
+    return _scaled_to_activity(params, nodes, shapes, stats, sample)
+
+
+def initial_stats(key: Array, nodes: tuple[Node, ...], shapes: tuple[Any, ...]) -> dict[str, Any]:
+    """The stats of all nodes that have some before the first call."""
+    each = zip(nodes, shapes, strict=True)
+    found = {node.name: node.block.initial_stats(_key_of(key, node.name), *own) for node, own in each}
+    return {name: own for name, own in found.items() if own is not None}
 
 
 def _drawn(

@@ -1,8 +1,8 @@
 """`network`: a graph of blocks as pure functions of plain pytrees of arrays."""
 
+import dataclasses
 import functools
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
@@ -18,11 +18,8 @@ from snnjax._check import (
     check_choice,
     check_integer,
     check_key,
-    check_real_array,
-    check_shape,
     check_size,
     check_switches,
-    concrete,
     fail,
     short_repr,
 )
@@ -32,17 +29,16 @@ from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
 from snnjax.blocks.block import Context, Shape, Signal, rounded
 from snnjax.blocks.delay import DelayState
-from snnjax.graph.compare import check_dtypes, check_params, check_state
+from snnjax.graph.check import check_dtypes, check_params, check_state
 from snnjax.graph.containers import Graph, Node
+from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
-from snnjax.graph.init import Sample, draw, first_state, params_like
-from snnjax.graph.plan import Fused, Mode, Segment, plan
-from snnjax.graph.run import Running, block_key, run
+from snnjax.graph.init import Sample, draw, first_state, initial_stats, params_like
+from snnjax.graph.plan import FEWEST_STEPS, Fused, Mode, Segment, plan
+from snnjax.graph.run import Running, run
+from snnjax.graph.signals import checked_signals, warn_of_bytes
 from snnjax.ops.lif_network import mean_activity
-from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
-# Above it, inputs are taken for the bytes of images: counts of events in a step are smaller, and so are currents.
-_LARGEST_INPUT = 64
 # What `record` takes besides names.
 _RECORDS = ("spikes", "membranes")
 
@@ -116,10 +112,15 @@ class Network:
         return math.prod(self.out_shape)
 
     def plan(
-        self, train: bool = False, record: tuple[str, ...] = (), implementation: str | None = None
+        self,
+        train: bool = False,
+        record: tuple[str, ...] = (),
+        implementation: str | None = None,
+        steps: int = FEWEST_STEPS,
     ) -> tuple[Segment, ...]:
         """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone."""
-        return plan(self.nodes, self.in_shapes, self._read(record), Mode(train, record, implementation))
+        mode = Mode(train, record, implementation, steps)
+        return plan(self.nodes, self.in_shapes, self._read(record), mode)
 
     @property
     def paths(self) -> str:
@@ -203,9 +204,9 @@ class Network:
             )
         sample = None
         if inputs is not None:
-            signals = self._signals("network.init", inputs)
+            signals = checked_signals("network.init", self.inputs, inputs)
             for signal in signals.values():
-                _warn_of_bytes(signal)
+                warn_of_bytes(signal)
             if isinstance(target_activity, int | float) and not 0 < target_activity < 1:
                 fail(
                     f"network.init: `target_activity` must be between 0 and 1, got {target_activity}. "
@@ -214,18 +215,41 @@ class Network:
             steps, batch = next(iter(signals.values())).shape[:2]
             lengths = None if lengths is None else as_lengths("network.init", lengths, steps, batch)
             sample = Sample(signals, lengths, target_activity)
-        stats = self.init_stats(key) if stats is None else stats
+        stats = None if stats is None else self._checked_stats("network.init", stats)
         return draw(key, self.nodes, self.in_shapes, jnp.dtype(dtype), stats, sample)
 
     def init_stats(self, key: Array) -> Stats:
         """The stats before the first call: running statistics of norms, constants that are drawn and not learned."""
         check_key("network.init_stats", key)
-        found = {}
-        for node, shapes in zip(self.nodes, self.in_shapes, strict=True):
-            own: Any = node.block.initial_stats(block_key(key, node.name), *shapes)  # type: ignore[arg-type]
-            if own is not None:
-                found[node.name] = own
-        return found
+        return initial_stats(key, self.nodes, self.in_shapes)
+
+    def fold(self, params: Params, stats: Stats | None) -> tuple["Network", Params, Stats]:
+        """The network without the norms directly behind a connection that nobody else reads, equal up to rounding.
+
+        ``apply`` computes it so by itself in evaluation; a folded network is for exchange, and for networks that are
+        stored.
+
+        Raises:
+            ValueError: if params or stats do not fit.
+
+        Example:
+            >>> import jax, snnjax
+            >>> from snnjax import blocks
+            >>> net = snnjax.network(20, [snnjax.layer(8, norm=blocks.batch_norm())], snnjax.leaky_readout(3))
+            >>> params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(0))
+            >>> net, params, stats = net.fold(params, stats)
+            >>> [node.name for node in net.nodes], stats
+            (['layer_0/connection', 'layer_0/neuron', 'readout/connection', 'readout/neuron'], {})
+        """
+        check_params("network.fold", params, self.nodes, self.in_shapes)
+        stats = self._checked_stats("network.fold", stats)
+        read = [node for _, node in self.outputs]
+        nodes, taken, params, stats = without_norms(self.nodes, self.in_shapes, read, params, stats)
+        outputs, results = (
+            tuple((name, taken.get(node, node)) for name, node in pairs)
+            for pairs in (self.outputs, self.results)
+        )
+        return dataclasses.replace(self, nodes=nodes, outputs=outputs, results=results), params, stats
 
     def initial_state(self, params: Params, batch: int, stats: Stats | None = None) -> State:
         """Make the state before the first step.
@@ -313,9 +337,9 @@ class Network:
         check_params("network", params, self.nodes, self.in_shapes)
         check_dtypes("network.apply", params)
         params, state, stats, inputs, lengths = gathered((params, state, stats, inputs, lengths))
-        signals = self._signals("network.apply", inputs)
+        signals = checked_signals("network.apply", self.inputs, inputs)
         steps, batch = next(iter(signals.values())).shape[:2]
-        stats = self._checked_stats(stats)
+        stats = self._checked_stats("network.apply", stats)
         state = self._checked_state(params, state, stats, batch, is_whole)
         lengths = None if lengths is None else as_lengths("network.apply", lengths, steps, batch)
         return Arrays(params, state, stats), signals, lengths
@@ -324,11 +348,14 @@ class Network:
         self, arrays: Arrays, signals: Mapping[str, Signal], context: Context, chunk: int | None = None
     ) -> tuple[NetworkOutput, State]:
         """`apply` for checked arguments."""
-        segments = self.plan(context.train, context.record, context.implementation)
+        steps = next(iter(signals.values())).shape[0]
+        most = FEWEST_STEPS if chunk is None else chunk
+        # A number of steps that is left open counts as many.
+        few = min(steps, most, FEWEST_STEPS) if isinstance(steps, int) else FEWEST_STEPS
+        segments = self.plan(context.train, context.record, context.implementation, few)
         read = self._read(context.record)
         running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))
         results = run(running, arrays, signals, context, chunk)
-        steps = next(iter(signals.values())).shape[0]
         return self._output(results, running, steps, context), results.state
 
     def _output(self, results: Any, running: Running, steps: int, context: Context) -> NetworkOutput:
@@ -397,38 +424,13 @@ class Network:
             lists[node].check_second_threshold("network.apply", *held, second)
         return found
 
-    def _signals(self, op: str, inputs: Any) -> dict[str, Signal]:
-        """The inputs by name, checked."""
-        wanted = [name for name, _ in self.inputs]
-        if not isinstance(inputs, Mapping):
-            if len(wanted) > 1:
-                names = ", ".join(map(repr, wanted))
-                fail(
-                    f"{op}: `inputs` must be a dict of {names}, got {short_repr(inputs)}. Pass one array for each."
-                )
-            inputs = {wanted[0]: inputs}
-        if sorted(inputs) != sorted(wanted):
-            fail(
-                f"{op}: `inputs` must be a dict of {', '.join(map(repr, wanted))}, "
-                f"got {', '.join(map(repr, inputs)) or 'none'}. Rename them."
-            )
-        found = {}
-        for name, shape in self.inputs:
-            found[name] = _checked_signal(op, inputs[name], shape)
-        sizes = {signal.shape[:2] for signal in found.values()}
-        if len(sizes) > 1:
-            fail(f"{op}: `inputs` must have the same time and batch axes, got {sorted(sizes)}. Pad them.")
-        return found
-
-    def _checked_stats(self, stats: Stats | None) -> Stats:
-        if stats is None and self._stats_like:
-            fail(
-                f"network.apply: `stats` must hold those of {', '.join(self._stats_like)}, got None. "
-                "Make them with network.init_stats(key)."
-            )
-        stats = {} if stats is None else stats
+    def _checked_stats(self, op: str, stats: Stats | None) -> Stats:
         hint = "Make them with network.init_stats(key)"
-        check_like("network.apply", "stats", stats, self._stats_like, same_shape, hint)
+        if stats is None and self._stats_like:
+            names = ", ".join(self._stats_like)
+            fail(f"{op}: `stats` must hold those of {names}, got None. {hint}.")
+        stats = {} if stats is None else stats
+        check_like(op, "stats", stats, self._stats_like, same_shape, hint)
         return stats
 
     def _checked_state(
@@ -508,31 +510,3 @@ def _input_shape(given: Any) -> Shape:
 
 def _listed(shapes: Sequence[Shape]) -> str:
     return " and ".join(map(str, shapes)) or "none"
-
-
-def _checked_signal(op: str, signal: Any, shape: Shape) -> Signal:
-    """An input ``[time, batch, *shape]``, or with flat neurons; integers and booleans stay what they are."""
-    hint = "Time comes first; add a missing batch axis with inputs[:, None]"
-    flat = (math.prod(shape),)
-    if isinstance(signal, SparseSpikes):
-        check_spikes(op, "inputs", signal)
-        check_shape(op, "inputs", signal, (None, None, *flat), "time, batch, inputs", hint)
-        return signal
-    check_real_array(op, "inputs", signal)
-    if len(shape) == 1 or signal.ndim == 3:
-        check_shape(op, "inputs", signal, (None, None, *flat), "time, batch, inputs", hint)
-    else:
-        check_shape(op, "inputs", signal, (None, None, *shape), "time, batch, *shape", hint)
-    return jnp.asarray(signal)
-
-
-def _warn_of_bytes(inputs: Any) -> None:
-    """Warn about inputs that are the bytes of an image: they would drive all neurons at once."""
-    known = concrete(inputs.values if isinstance(inputs, SparseSpikes) else inputs)
-    if known is not None and known.size > 0 and known.max() > _LARGEST_INPUT:
-        warnings.warn(
-            f"network.init: `inputs` must be spikes or currents of at most {_LARGEST_INPUT}, got values up to "
-            f"{known.max():g}. Divide the bytes of images by 255, and clip counts of events.",
-            RuntimeWarning,
-            stacklevel=3,
-        )

@@ -18,7 +18,7 @@ from snnjax.blocks.linear import Product
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network
-from snnjax.graph.compare import check_params
+from snnjax.graph.check import check_params
 from snnjax.graph.network import Params
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
 from snnjax.sparse_spikes import SparseSpikes

@@ -29,11 +29,10 @@ def drive(neuron: Neuron) -> float:
     Random spikes at that rate are noise in time plus a constant for each neuron, its mean input. Of neurons that do
     not spike it is the one at which their membranes deviate by 1.
     """
-    with jax.ensure_compile_time_eval():
-        return float(_drive(neuron))
+    # One program that runs now, also while another one is traced.
+    return float(jax.jit(functools.partial(_drive, neuron)).lower().compile()())
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _drive(neuron: Neuron) -> Array:
     params = drawn(neuron, jax.random.key(0), _NEURONS)
     start = neuron.initial_state(params, 1, _NEURONS)

@@ -20,8 +20,8 @@ import numpy as np
 from snnjax._check import check_choice, fail, short_repr
 from snnjax._quantised import any_quantised
 from snnjax._types import RESETS
-from snnjax.graph import Network, fold
-from snnjax.graph.compare import check_params
+from snnjax.graph import Network
+from snnjax.graph.check import check_params
 from snnjax.graph.network import Params, Stats, params_dtype
 from snnjax.nir._conventions import CONVENTIONS
 from snnjax.nir._export import graph_of
@@ -92,7 +92,7 @@ def to_nir(
     if missing := network.init_stats(jax.random.key(0)).keys() - (stats or {}).keys():
         hint = "Pass stats= those of the training"
         fail(f"to_nir: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
-    network, params, stats = fold(network, params, stats or {})
+    network, params, stats = network.fold(params, stats)
     dtype = params_dtype(params)
     stored = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
     return graph_of(

@@ -12,7 +12,7 @@ from snnjax._types import upcast
 from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingState
 from snnjax.graph import Network
 from snnjax.graph.chain import ChainLayer, layers_of
-from snnjax.graph.compare import check_state
+from snnjax.graph.check import check_state
 from snnjax.graph.network import Params, State, Stats, params_dtype
 from snnjax.online._rates import Rates, no_rates, update_rates
 from snnjax.online._traces import (

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_integer
 from snnjax.graph import Network
-from snnjax.graph.compare import check_state
+from snnjax.graph.check import check_state
 from snnjax.graph.network import Params, State, Stats, params_dtype
 from snnjax.online.learner import Learner, StepLoss
 

@@ -18,7 +18,7 @@ from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax.data import batches
 from snnjax.graph import Network
-from snnjax.graph.compare import check_params
+from snnjax.graph.check import check_params
 from snnjax.graph.network import Params, Stats
 from snnjax.train.background import Prepared, draw_bar, stop_signals
 from snnjax.train.config import TrainConfig, make_optimiser, second_threshold_at

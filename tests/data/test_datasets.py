@@ -24,7 +24,7 @@ def test_event_dataset_takes_time_first():
     assert np.array_equal(spikes.to_dense(), [[[0, 0, 0], [0, 1, 0]], [[0, 0, 1], [1, 1, 0]]])
     assert np.asarray(spikes.num_spikes).tolist() == [[0, 1], [1, 3]]
     assert np.asarray(spikes.num_listed).tolist() == [[0, 1], [1, 2]]
-    assert np.asarray(spikes.overflow).tolist() == [[0, 0], [0, 1]]
+    assert np.asarray(spikes.num_dropped).tolist() == [[0, 0], [0, 1]]
     assert batch.labels.tolist() == [1, 0]
     assert batch.lengths is None
 

@@ -10,7 +10,6 @@ import pytest
 
 from snnjax import Network, blocks, conv2d, dense, layer, leaky_readout, network, residual
 from snnjax.blocks.norm import Affine, NormStats
-from snnjax.graph import fold
 from snnjax.quantisation import quantise_network
 from tests.graph.helpers import initial, random_spikes
 
@@ -36,7 +35,7 @@ def case(name: str) -> tuple[Network, Any, Any, Any]:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_folded_network_is_the_same_without_the_norms_behind_connections(name: str) -> None:
     net, params, stats, inputs = case(name)
-    folded, fewer, left = fold(net, params, stats)
+    folded, fewer, left = net.fold(params, stats)
     assert [node.name for node in folded.nodes if "norm" in node.name] == []
     assert left.keys() == ({"left"} if name == "convolution" else set())
     want = net.apply(params, None, inputs, stats=stats)[0]
@@ -49,7 +48,7 @@ def test_folded_network_is_the_same_without_the_norms_behind_connections(name: s
 def test_quantised_weights_are_folded_by_their_scale(name: str) -> None:
     net, params, stats, inputs = case(name)
     small = quantise_network(params)
-    folded, fewer, left = fold(net, small, stats)
+    folded, fewer, left = net.fold(small, stats)
     kept = fewer["layer_0/connection"].weights.values
     assert kept.dtype == jnp.int8
     chex.assert_trees_all_equal(kept, small["layer_0/connection"].weights.values)
@@ -83,7 +82,7 @@ def test_own_factor_is_part_of_the_fused_op_and_folded() -> None:
     params = initial(net, inputs, target_activity=0.2)
     assert net.paths.startswith("fused: layer_0/connection > layer_0/norm > layer_0/neuron > ")
     want = net.apply(params, None, inputs, implementation="composed")[0]
-    folded, fewer, left = fold(net, params, {})
+    folded, fewer, left = net.fold(params, {})
     assert left == {}
     assert "layer_0/norm" not in fewer
     for got in (net.apply(params, None, inputs)[0], folded.apply(fewer, None, inputs)[0]):

@@ -271,8 +271,8 @@ def test_a_chain_goes_on_into_the_longest_consumer() -> None:
     assert net.paths.splitlines() == [
         f"fused: {chain}",
         "alone: add_0 (it is no part of the fused op)",
-        "alone: early/connection (its neurons are scanned)",
-        "alone: early/neuron (it does not follow a connection in a way that the fused op knows)",
+        "alone: early/connection (a read-out is fused only at the end of a chain)",
+        "alone: early/neuron (a read-out is fused only at the end of a chain)",
         "fused: late/connection > late/neuron",
     ]
 
@@ -305,7 +305,7 @@ def test_joins_of_lists_are_those_of_arrays(how: str, kinds: str) -> None:
     assert isinstance(joined, SparseSpikes) == (kinds == "lists" and how in ("add", "concatenate"))
     if isinstance(joined, SparseSpikes):
         assert joined.capacity == 12 + 3 + 8
-        assert any(np.any(own.overflow) for own in given)
+        assert any(np.any(own.num_dropped) for own in given)
         np.testing.assert_array_equal(joined.num_spikes, sum(np.asarray(own.num_spikes) for own in given))
         joined = shaped(joined.to_dense(), block.out_shape(*shapes))
     np.testing.assert_array_equal(joined, expected)

@@ -25,7 +25,6 @@ from snnjax import (
 )
 from snnjax.blocks.block import Context
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
-from snnjax.graph import fold
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit, weighted_sum
@@ -130,7 +129,7 @@ def test_folded_networks_equal_evaluation() -> None:
     )
     assert "connection > layer_0/norm > layer_0/neuron > " in net.paths
     chex.assert_trees_all_equal(fused.stats, stats)
-    bare, own, left = fold(net, params, stats)
+    bare, own, left = net.fold(params, stats)
     assert left.keys() == {"batch_norm_0"}  # behind a join
     assert [node.name for node in bare.nodes if isinstance(node.block, BatchNorm)] == [*left]
     folded = jit(bare.apply)(own, None, inputs, stats=left, lengths=LENGTHS)[0]
@@ -142,7 +141,7 @@ def test_folded_networks_equal_evaluation() -> None:
 def test_a_norm_whose_connection_others_read_stays() -> None:
     net = network(4, [dense(3, name="a"), blocks.batch_norm(), blocks.join(source=("a", "batch_norm_0"))])
     params, stats = initial(net), net.init_stats(KEY)
-    bare, own, left = fold(net, params, stats)
+    bare, own, left = net.fold(params, stats)
     assert bare == net
     chex.assert_trees_all_equal((own, left), (params, stats))
 

@@ -167,13 +167,27 @@ def test_both_ways_through_a_network_agree(name: str) -> None:
 def test_a_network_says_which_path_each_block_takes() -> None:
     assert MIXED.paths.splitlines() == [
         "fused: layer_0/connection > layer_0/neuron",
-        "alone: layer_1/connection (its neurons are scanned)",
+        "alone: layer_1/connection (no neurons follow it in a way that the fused op knows)",
         "alone: layer_1/neuron (lif with reset_time='after_decay', a convention of other libraries)",
         "fused: layer_2/connection > layer_2/neuron",
-        "alone: layer_3/connection (its neurons are scanned)",
+        "alone: layer_3/connection (no neurons follow it in a way that the fused op knows)",
         "alone: layer_3/neuron (refractory lif is not a generalised LIF neuron)",
         "fused: layer_4/connection > layer_4/neuron > readout/connection > readout/neuron",
     ]
+
+
+def test_few_steps_are_scanned_with_equal_results() -> None:
+    for recurrent, fewest in ((False, 4), (True, 2)):
+        net = network(INPUTS, [layer(8, recurrent=recurrent), layer(6, capacity=3)], leaky_readout(3))
+        paths = [len(net.plan(steps=steps)) for steps in range(1, 5)]
+        assert paths == [6] * (fewest - 1) + [1] * (5 - fewest)
+        params, inputs = louder(initial(net)), random_spikes(0.3, steps=8)
+        whole, end = jit(net.apply)(params, None, inputs)
+        step, state = jit(net.apply), net.initial_state(params, BATCH)
+        for index in range(len(inputs)):
+            out, state = step(params, state, inputs[index : index + 1])
+            chex.assert_trees_all_close(out.output[0], whole.output[index], **TOLERANCE)
+        chex.assert_trees_all_close(state, end, **TOLERANCE)
 
 
 @pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])

@@ -52,7 +52,7 @@ def test_dropped_spikes_reset_but_reach_nobody() -> None:
     out, state = lif_network(jnp.ones((2, 1, 1)), [layer], readout, capacity=1, record_spikes=True)
     assert out.output[:, 0, 0].tolist() == [10, 10]
     assert out.spikes[0].ids.tolist() == [[[1]], [[1]]]
-    assert out.spikes[0].overflow.tolist() == [[1], [1]]
+    assert out.spikes[0].num_dropped.tolist() == [[1], [1]]
     assert out.dropped[0].tolist() == [2]
     assert out.activity[0].tolist() == [[1, 1]]
     assert state.layers[0].v.tolist() == [[2.5, 5.5]]

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from snnjax import (
     axonal,
     conv1d,
     conv2d,
+    dense,
     layer,
     leaky_readout,
     lif_network,
@@ -25,6 +25,7 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
+from snnjax.blocks.delay import DelayState
 from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -107,9 +108,9 @@ CASES = {
         network(
             70,
             [
-                layer(70, LEARNED, delays=axonal(4)),
-                layer(20, EAGER, delays=axonal(3, per="layer"), capacity=0.5),
-                layer(9, EAGER, delays=axonal(12, initial=(0, 2), learn=False)),
+                layer([axonal(4), dense(70)], LEARNED),
+                layer([axonal(3, per="layer"), dense(20)], EAGER, capacity=0.5),
+                layer([axonal(12, initial=(0, 2), learn=False), dense(9)], EAGER),
             ],
             leaky_readout(3),
         ),
@@ -120,10 +121,10 @@ CASES = {
         network(
             (8, 8, 2),
             [
-                layer(conv2d(4, 3), LEARNED, delays=axonal(3, per="channel")),
+                layer([axonal(3, per="channel"), conv2d(4, 3)], LEARNED),
                 sum_pool(2),
-                layer(conv2d(4, 3), delays=axonal(2)),
-                layer(8, LEARNED, delays=axonal(2)),
+                layer([axonal(2), conv2d(4, 3)]),
+                layer([axonal(2), dense(8)], LEARNED),
             ],
             leaky_readout(3),
         ),
@@ -131,7 +132,7 @@ CASES = {
         lists=True,
     ),
     "delays in bfloat16": Given(
-        network(30, [layer(40, LEARNED, delays=axonal(3)), layer(8, delays=axonal(2))], leaky_readout(3)),
+        network(30, [layer([axonal(3), dense(40)], LEARNED), layer([axonal(2), dense(8)])], leaky_readout(3)),
         options={"lengths": LENGTHS, "chunk": 4},
         dtype=jnp.bfloat16,
     ),
@@ -154,9 +155,12 @@ def inputs_of(given: Given) -> Any:
 def under_way(state: Any) -> Any:
     """A state in which something was sent to the layers behind delays."""
     rng = np.random.default_rng(1)
-    return state._replace(
-        pending=jax.tree.map(lambda a: jnp.asarray(rng.random(a.shape) < 0.3, a.dtype), state.pending)
-    )
+    return {
+        name: DelayState(jnp.asarray(rng.random(own.pending.shape) < 0.3, own.pending.dtype))
+        if isinstance(own, DelayState)
+        else own
+        for name, own in state.items()
+    }
 
 
 @needs_kernels
@@ -172,7 +176,7 @@ def test_kernels_equal_the_reference(name: str) -> None:
         return jit(with_gradients(apply))(params, under_way(given.net.initial_state(params, BATCH)), inputs)
 
     (ours, ours_gradients), (theirs, theirs_gradients) = run("cpu"), run("reference")
-    assert all(float(jnp.sum(each)) > 0 for each in ours[0].activity)
+    assert all(float(jnp.sum(each)) > 0 for each in ours[0].activity.values())
     # Sums in another order. In bfloat16 results are rounded at last, and the reference rounds cotangents layer by
     # layer, to 8 bits each.
     is_rounded = given.dtype == jnp.bfloat16
@@ -184,25 +188,23 @@ def test_kernels_equal_the_reference(name: str) -> None:
 def test_inputs_that_are_not_finite_reach_the_patches_of_their_own_alone() -> None:
     net = network((6, 6, 1), [layer(conv2d(2, 3))], leaky_readout(3))
     params = initial(net)
-    weights = params.layers[0].weights.at[0, 0].set(jnp.inf)
-    params = params._replace(layers=(params.layers[0]._replace(weights=weights),))
+    name, neuron = "layer_0/connection", "layer_0/neuron"
+    params |= {name: params[name]._replace(weights=params[name].weights.at[0, 0].set(jnp.inf))}
     spikes = jnp.zeros((1, 1, 36)).at[0, 0, 35].set(1.0)  # the last pixel, whose patch has this tap outside
     for implementation in ("cpu", "reference"):
         out, state = net.apply(params, None, spikes, implementation=implementation)
-        finite = jnp.isfinite(state.neurons[0].v).reshape(6, 6, 2)
-        assert bool(jnp.all(finite)) and bool(jnp.all(out.activity[0] <= 1))
+        finite = jnp.isfinite(state[neuron].neuron.v).reshape(6, 6, 2)
+        assert bool(jnp.all(finite)) and bool(jnp.all(out.activity[neuron] <= 1))
         middle = jnp.zeros((1, 1, 36)).at[0, 0, 14].set(1.0)
         _, state = net.apply(params, None, middle, implementation=implementation)
-        reached = ~jnp.isfinite(state.neurons[0].v).reshape(6, 6, 2)
+        reached = ~jnp.isfinite(state[neuron].neuron.v).reshape(6, 6, 2)
         assert np.argwhere(np.asarray(reached[..., 0])).tolist() == [[3, 3]]
 
 
 @needs_kernels
 def test_the_kernels_say_what_they_cannot_take() -> None:
-    net = network((4, 4, 1), [layer(conv2d(2, 3))], leaky_readout(3))
-    fitted = net.layers[0].fitted
-    weights, back = jnp.zeros(fitted.weights_shape), jnp.zeros((fitted.num_neurons, fitted.num_neurons))
-    own = LIFLayer(weights, 0.5, recurrent=back, connection=fitted.connection)
+    product = conv2d(2, 3).op((4, 4, 1))
+    own = LIFLayer(jnp.zeros((3, 3, 1, 2)), 0.5, recurrent=jnp.zeros((32, 32)), connection=product.connection)
     with pytest.raises(ValueError, match="got 'cpu'") as caught:
         lif_network(jnp.zeros((2, 1, 16)), [own], implementation="cpu")
     expected = "be None or 'reference' for recurrent layers after a convolution"

@@ -39,7 +39,8 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
         if layer.capacity is None:
             return timed(width)
         ids, slots = timed(layer.capacity, dtype=id_dtype(width)), timed(layer.capacity)
-        return SparseSpikes(ids, slots, *(timed(dtype=jnp.int32),) * 2, LEFT_OUT, width)
+        count = timed(dtype=jnp.int32)
+        return SparseSpikes(ids, slots, count, count, LEFT_OUT, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)

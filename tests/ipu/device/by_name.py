@@ -162,7 +162,8 @@ def _inputs(given: Arrays) -> Any:
 
 
 def _named(out: Any, last: Any) -> Arrays:
-    results = {"output": out.output}
+    output = out.output.to_dense() if isinstance(out.output, SparseSpikes) else out.output
+    results = {"output": output}
     for layer, (activity, state) in enumerate(zip(out.activity, last.layers, strict=True)):
         results[f"activity{layer}"] = activity
         results[f"dropped{layer}"] = out.dropped[layer]
