@@ -47,6 +47,7 @@ def draw(
     return _scaled_to_activity(params, nodes, shapes, stats, sample)
 
 
+@functools.partial(jax.jit, static_argnames=("nodes", "shapes"))
 def initial_stats(key: Array, nodes: tuple[Node, ...], shapes: tuple[Any, ...]) -> dict[str, Any]:
     """The stats of all nodes that have some before the first call."""
     each = zip(nodes, shapes, strict=True)

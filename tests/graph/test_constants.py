@@ -1,4 +1,4 @@
-"""Constants of neurons in networks: params hold those that are learned, stats those that are drawn, and no others are."""
+"""Constants of neurons in networks: params hold those that are learned, stats those that are drawn and are not."""
 
 from typing import Any, NamedTuple
 

@@ -13,6 +13,8 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.spiking import SpikingParams
 
 DT = 1e-3
+# Neurons that the random weights of `params_of` make spike.
+EAGER = neurons.lif(0.8, 0.2)
 
 NETWORKS = {
     "lif": lambda: snnjax.network(5, [snnjax.layer(6)], snnjax.leaky_readout(3)),
@@ -56,13 +58,13 @@ NETWORKS = {
     "branches": lambda: snnjax.network(
         {"left": (4, 4, 2), "right": 6},
         [
-            snnjax.layer(snnjax.conv2d(2, 3), name="first"),
-            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3))),
-            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3)), snnjax.conv2d(2, 1)),
+            snnjax.layer(snnjax.conv2d(2, 3), EAGER, name="first"),
+            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3), EAGER)),
+            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3), EAGER), snnjax.conv2d(2, 1)),
             snnjax.dense(7, name="images"),
             snnjax.dense(7, source="right", name="others"),
             snnjax.blocks.join("add", source=("images", "others"), name="both"),
-            snnjax.blocks.spiking(recurrent=True, name="hidden"),
+            snnjax.blocks.spiking(EAGER, recurrent=True, name="hidden"),
         ],
         {
             "classes": snnjax.leaky_readout(3),
@@ -71,7 +73,10 @@ NETWORKS = {
     ),
     "flat recurrence": lambda: snnjax.network(
         (2, 3, 2),
-        [snnjax.layer([snnjax.conv2d(2, 2), snnjax.flatten()], recurrent=snnjax.dense(12)), snnjax.layer(4)],
+        [
+            snnjax.layer([snnjax.conv2d(2, 2), snnjax.flatten()], EAGER, recurrent=snnjax.dense(12)),
+            snnjax.layer(4, EAGER),
+        ],
     ),
 }
 

@@ -21,6 +21,7 @@ from snnjax.nir import from_nir, to_nir
 from tests.architecture import ROOT
 from tests.nir.graphs import (
     DT,
+    EAGER,
     NETWORKS,
     graph_of,
     identity,
@@ -159,7 +160,7 @@ def test_graph_computes_what_its_network_does(name: str) -> None:
 def test_norm_becomes_part_of_the_weights() -> None:
     """The network that comes back has none; dropout is left out."""
     parts = {"norm": blocks.batch_norm(), "dropout": blocks.dropout(0.5)}
-    net = snnjax.network((4, 4, 2), [snnjax.layer(snnjax.conv2d(3, 3, bias=False), **parts)])
+    net = snnjax.network((4, 4, 2), [snnjax.layer(snnjax.conv2d(3, 3, bias=False), EAGER, **parts)])
     params = params_of(net)
     mean, variance = jnp.array([0.1, 0.2, 0.0]), jnp.array([0.5, 2.0, 1.0])
     (name,) = net.init_stats(jax.random.key(0))
@@ -280,8 +281,8 @@ def test_constants_that_differ_are_stats(shape: tuple[int, ...]) -> None:
     """One a channel where the pixels of each agree, else one a neuron; and they come back."""
     tau = np.linspace(2e-3, 8e-3, 3).reshape(3, *(1,) * (len(shape) - 1)) * np.ones(shape)
     for per, differing in (("channel", tau), ("neuron", tau + 1e-4 * np.arange(tau.size).reshape(shape))):
-        node = lif(tau=differing, **{name: np.ones(shape) for name in ("r", "v_threshold")})
-        node.v_leak = node.v_reset = np.zeros(shape)
+        one, zero = np.ones(shape), np.zeros(shape)
+        node = nir.LIF(tau=differing, r=one, v_threshold=one, v_leak=zero, v_reset=zero)
         network, params, stats = from_nir(graph_of(node, shape=shape), dt=DT)
         neuron: Any = network.nodes[0].block
         assert (params, argument(neuron, "threshold")) == ({}, 1.0)
@@ -347,7 +348,7 @@ def test_long_delays_stay_whole_steps() -> None:
     """Times in float32, of up to 200,000 steps of 0.1 ms, which round them by up to a hundredth of a step."""
     steps = np.array([0, 1, 4_999, 5_000, 123_457, 199_999, 200_000])
     times = (steps * 1e-4).astype(np.float32)
-    network, params, stats = from_nir(graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,)), dt=1e-4)
+    network, params, _ = from_nir(graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,)), dt=1e-4)
     again, same, _ = from_nir(to_nir(network, params, dt=1e-4))
     for made, own in ((network, params), (again, same)):
         block = made.nodes[0].block
