@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import upcast
 from snnjax.neurons._neuron import Neuron, drawn
 
 # The spikes per step and input that weights are scaled for, and at which neurons should then spike: the activity that
@@ -48,7 +47,7 @@ def _drive(neuron: Neuron) -> Array:
     deviation = jnp.sqrt((1 - EXPECTED_RATE) * noise + EXPECTED_RATE * mean)
     if not neuron.spikes:
         return jnp.median(1 / deviation)
-    distance = jnp.abs(upcast(neuron.threshold(params)) - quiet[0])
+    distance = jnp.abs(neuron.threshold(params).astype(quiet.dtype) - quiet[0])
     has_reset = neuron.glif is None or neuron.glif.reset != "none"
     share = _SHARE + (_SHARE_OF_SQUARE * (mean / noise) ** 2 if has_reset else 0)
     return jnp.median(share * distance / deviation)  # the median, because single neurons may be unstable
