@@ -156,11 +156,11 @@ def test_shares_are_those_of_the_definition(kind: str) -> None:
 
 
 # No reset: the threshold then only enters through the distance of the spikes.
-FREE = neurons.lif(0.7, reset="none", learn_threshold=True)
+FREE, EACH = (neurons.lif(0.7, reset="none", learn_threshold=True, per=per) for per in ("channel", "neuron"))
 PATHS = {
     "convolution": network(
         (6, 6, 1),
-        [layer(conv2d(2, 3), FREE, per_channel=False), sum_pool(2), layer(5, FREE)],
+        [layer(conv2d(2, 3), EACH), sum_pool(2), layer(5, FREE)],
         leaky_readout(3),
     ),
     "delays": network(

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import upcast
 from snnjax.blocks.block import Context, choose
 from snnjax.neurons import Neuron
 from snnjax.ops import select_spikes
@@ -36,7 +35,9 @@ def fire(
     if neuron.levels[0] < 0:  # neurons are listed by the size of their membrane
         membrane = jnp.abs(membrane)
     # The second threshold keeps its distance from an adaptive one.
-    resting = jnp.broadcast_to(align(upcast(neuron.threshold(own)), threshold), threshold.shape)
+    resting = jnp.broadcast_to(
+        align(neuron.threshold(own).astype(threshold.dtype), threshold), threshold.shape
+    )
     second = align(jnp.asarray(second, threshold.dtype), threshold)
     second = jnp.broadcast_to(second, threshold.shape)
     second = jax.lax.stop_gradient(second + (threshold - resting))

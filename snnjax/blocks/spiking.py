@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from snnjax._check import check_integer, check_rounding, check_shape, check_switches, fail, short_repr
+from snnjax._check import check_integer, check_rounding, check_shape, fail, short_repr
 from snnjax._jax_compat import Tracer
 from snnjax._sharding import vary_alike
 from snnjax._types import upcast
@@ -28,7 +28,6 @@ from snnjax.blocks.block import (
     choose,
     dense_signal,
     flat,
-    one_per_neuron,
     shaped,
     within,
 )
@@ -36,7 +35,7 @@ from snnjax.blocks.dense import Dense
 from snnjax.neurons import GLIF, Neuron, lif
 from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
-from snnjax.neurons._neuron import check_spiking
+from snnjax.neurons._neuron import check_spiking, drawn, for_each, num_owners
 from snnjax.ops._glif_step import align
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
@@ -53,7 +52,7 @@ _DEFAULT_NEURON = lif()
 class SpikingParams(NamedTuple):
     """The params of `spiking`."""
 
-    neuron: Any  # the neuron's parameters, one set per neuron or per channel
+    neuron: Any  # the neuron's parameters
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
 
 
@@ -75,8 +74,10 @@ class Neurons(Op):
     rounds_record: bool
     spikes: bool  # else it is the read-out
     feedback: Any  # the dense block of the recurrent connection, None if there is none
-    is_immediate: bool = (
-        False  # whether the op holds the membrane before a reset that the state of the block is after
+    # Whether the op holds the membrane before a reset that the state of the block is after.
+    is_immediate: bool = False
+    is_inclusive: bool = (
+        False  # whether a membrane at the threshold spikes: that of the op is one float lower
     )
 
 
@@ -86,7 +87,6 @@ class NeuronOperands(NamedTuple):
     constants: Any
     second_threshold: Any
     recurrent: Array | None
-    moved: Array | None = None  # by how much the threshold is not the one of the block
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,6 @@ class Spiking(Block):
     neuron: Neuron
     capacity: int | float | None = None
     second_threshold: float | None = None  # None means nine tenths of the way from rest to the threshold
-    per_channel: bool = True
     rounds_record: bool = False  # whether the backward pass reads membranes in bfloat16
     recurrent: tuple[Block, ...] | bool = ()  # True until it is fitted to its neurons
 
@@ -148,19 +147,24 @@ class Spiking(Block):
             )
         return shape
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> SpikingParams:
-        """Draw the constants of the neurons, and the weights of the recurrent connection."""
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> SpikingParams | None:
+        """Draw what the neurons learn, and the weights of the recurrent connection; None if there is neither."""
         (shape,) = shapes
         neuron_key, recurrent_key = jax.random.split(key)
-        owners = shape[-1] if self.per_channel else math.prod(shape)
-        neuron = self.neuron.init(neuron_key, owners, dtype)
+        neuron = self.neuron.init(neuron_key, num_owners(self.neuron, shape), dtype)
         params, place = [], shape
         for index, block in enumerate(self.feedback):
-            drawn = block.init(jax.random.fold_in(recurrent_key, index), place, dtype=dtype)
-            smaller = None if drawn is None else block.scaled(drawn, jnp.float32(RECURRENT_SHARE))
-            params.append(drawn if smaller is None else smaller)
+            own = block.init(jax.random.fold_in(recurrent_key, index), place, dtype=dtype)
+            smaller = None if own is None else block.scaled(own, jnp.float32(RECURRENT_SHARE))
+            params.append(own if smaller is None else smaller)
             place = block.out_shape(place)
-        return SpikingParams(neuron, tuple(params) if self.feedback else None)
+        found = SpikingParams(neuron, tuple(params) if self.feedback else None)
+        return found if jax.tree.leaves(found) else None
+
+    def initial_stats(self, key: Array, *shapes: Shape) -> Any:
+        """Draw the constants of the neurons that are not learned, None if all are numbers."""
+        own = jax.random.split(key)[0]
+        return self.neuron.init_stats(own, num_owners(self.neuron, shapes[0]))
 
     def scaled_feedback(self, params: SpikingParams, factor: Array) -> SpikingParams:
         """The params with recurrent weights times `factor`."""
@@ -170,25 +174,22 @@ class Spiking(Block):
         scaled = ((block.scaled(own, factor) if own is not None else None, own) for block, own in pairs)
         return params._replace(recurrent=tuple(own if new is None else new for new, own in scaled))
 
-    def neuron_params(self, params: SpikingParams, shape: Shape) -> Any:
-        """The neuron's parameters, one set per neuron."""
-        if not self.per_channel or len(shape) == 1:
-            return params.neuron
-        own = jax.tree.map(lambda leaf: one_per_neuron(leaf, shape) if leaf.ndim else leaf, params.neuron)
-        shared = {name: getattr(params.neuron, name) for name in self.neuron.shared}
-        return own._replace(**shared) if shared else own
+    def neuron_params(self, params: SpikingParams | None, stats: Any, shape: Shape) -> Any:
+        """The constants of the neurons that are no numbers, one set for each."""
+        return for_each(self.neuron, None if params is None else params.neuron, stats, shape)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SpikingState:
         """Neurons at rest that have not spiked."""
         (shape,) = shapes
-        neuron = self.neuron.initial_state(self.neuron_params(params, shape), batch)
+        count = math.prod(shape)
+        neuron = self.neuron.initial_state(self.neuron_params(params, stats, shape), batch, count)
         if not self.feedback:
             return SpikingState(neuron)
         states, place = [], shape
-        for block, own in zip(self.feedback, params.recurrent, strict=True):
-            states.append(block.initial_state(own, stats, batch, place))
+        for block, own in zip(self.feedback, _recurrent(self, params), strict=True):
+            states.append(block.initial_state(own, None, batch, place))
             place = block.out_shape(place)
-        spikes = jnp.zeros((batch, math.prod(shape)), jax.tree.leaves(neuron)[0].dtype)
+        spikes = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
         return SpikingState(neuron, spikes, tuple(states))
 
     @property
@@ -196,9 +197,10 @@ class Spiking(Block):
         """With a capacity."""
         return self.capacity is not None
 
-    def check_second_threshold(self, op: str, params: SpikingParams, second: Any) -> None:
+    def check_second_threshold(self, op: str, params: Any, stats: Any, shape: Shape, second: Any) -> None:
         """Warn about one that is not below the threshold."""
-        warn_unless_below(op, second, self.neuron, self.neuron.threshold(params.neuron))
+        threshold = self.neuron.threshold(self.neuron_params(params, stats, shape))
+        warn_unless_below(op, second, self.neuron, threshold)
 
     def without_capacity(self) -> "Spiking":
         """The same neurons with all spikes passed on."""
@@ -209,7 +211,7 @@ class Spiking(Block):
         return drive(self.neuron)
 
     def second(self, neuron: Any) -> Any:
-        """The second threshold, None if nothing is listed; `neuron` holds one set of parameters per neuron."""
+        """The second threshold, None if nothing is listed; `neuron` are the `neuron_params`."""
         if self.capacity is None or self.second_threshold is not None:
             return self.second_threshold
         return usual_second_threshold(self.neuron.threshold(neuron), self.neuron.rest)
@@ -224,11 +226,10 @@ class Spiking(Block):
         context: Context,
     ) -> BlockResult:
         """A scan of the neuron's step, or all steps at once."""
-        del stats
         (x,), (shape,) = signals, shapes
         currents = upcast(flat(dense_signal(x, shape)))
         run = _scan if self.neuron.sequence is None else _sequence
-        end, steps = run(self, params, state, currents, shape, context)
+        end, steps = run(self, params, stats, state, currents, shape, context)
         counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, _overflow(steps.listed), membranes)
@@ -264,21 +265,17 @@ class Spiking(Block):
             return None
         feedback = self.feedback[0] if self.feedback else None
         surrogate, slots = self.neuron.surrogate, self.slots(shape)
-        return Neurons(found.form, slots, surrogate, self.rounds_record, True, feedback, found.is_immediate)
+        return Neurons(found.form, slots, surrogate, self.rounds_record, True, feedback, *found[1:])
 
     def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
-        """The constants of the equation, one per neuron."""
-        del stats
-        neuron, found = self.neuron_params(params, shape), converted(self.neuron)
+        """The constants of the equation."""
+        neuron, found = self.neuron_params(params, stats, shape), converted(self.neuron)
         assert isinstance(found, Converted)
         feedback = None
-        if params.recurrent is not None:
+        if self.feedback:
             (block,), (own,) = self.feedback, params.recurrent
             feedback = block.operands(own, None, shape).weights
-        constants, moved = found.form.constants(neuron), None
-        if self.neuron.glif is not None and self.neuron.glif.inclusive:
-            moved = jax.lax.stop_gradient(constants.threshold - upcast(self.neuron.threshold(neuron)))
-        return NeuronOperands(constants, self.second(neuron), feedback, moved)
+        return NeuronOperands(found.form.constants(neuron), self.second(neuron), feedback)
 
 
 class _Steps(NamedTuple):
@@ -293,7 +290,8 @@ class _Steps(NamedTuple):
 @functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
 def _scan(
     block: Spiking,
-    params: SpikingParams,
+    params: SpikingParams | None,
+    stats: Any,
     state: SpikingState,
     currents: Array,
     shape: Shape,
@@ -303,7 +301,7 @@ def _scan(
     model = block.neuron
     # In the accumulation dtype, in which a scan adds up cotangents.
     params = jax.tree.map(_wide_floats, params)
-    own = block.neuron_params(params, shape)
+    own = block.neuron_params(params, stats, shape)
     valid = context.valid(currents.shape[0])
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     slots = block.slots(shape)
@@ -325,7 +323,7 @@ def _scan(
         return SpikingState(after, sent, recurrent), steps
 
     leaves, form = jax.tree.flatten(state)
-    others = jax.tree.leaves((params, currents, second, valid, context.offsets))
+    others = jax.tree.leaves((params, stats, currents, second, valid, context.offsets))
     state = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
     return jax.lax.scan(step, state, (currents, valid, context.offsets))
 
@@ -334,6 +332,7 @@ def _scan(
 def _sequence(
     block: Spiking,
     params: SpikingParams,
+    stats: Any,
     state: SpikingState,
     currents: Array,
     shape: Shape,
@@ -347,7 +346,7 @@ def _sequence(
             f"{model.name}: `currents` must have {model.num_steps} steps, got {steps}. "
             f"Make the neurons for {steps} steps, or pad the sequences and pass their lengths."
         )
-    own = block.neuron_params(jax.tree.map(_wide_floats, params), shape)
+    own = block.neuron_params(jax.tree.map(_wide_floats, params), stats, shape)
     valid = context.valid(steps)
     found = model.sequence(own, state.neuron, within(currents, valid), valid)
     membranes, thresholds, after = found
@@ -375,7 +374,7 @@ def _fired(
     All are ``[..., batch, neurons]``.
     """
     (membrane, threshold), (inside, offset) = fired, given
-    threshold = jnp.broadcast_to(align(upcast(threshold), membrane), membrane.shape)
+    threshold = jnp.broadcast_to(align(threshold.astype(membrane.dtype), membrane), membrane.shape)
     threshold = threshold if offset is None else threshold - offset
     spikes, counts = block.neuron.graded(membrane, threshold)
     listed, counted = fire(
@@ -389,19 +388,24 @@ def _fired(
 
 
 def _fed_back(
-    block: Spiking, params: SpikingParams, carry: SpikingState, inside: Any, shape: Shape, context: Context
+    block: Spiking, params: Any, carry: SpikingState, inside: Any, shape: Shape, context: Context
 ) -> tuple[Array | None, Any]:
     """The recurrent current of a step, and the states of the blocks that it passed."""
-    if carry.spikes is None or params.recurrent is None or carry.recurrent is None:
+    if carry.spikes is None or carry.recurrent is None:
         return None, carry.recurrent
     signal, place, states = carry.spikes.reshape(1, -1, *shape), shape, []
     lengths = None if inside is None else inside.astype(jnp.int32)
     own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
-    for part, weights, before in zip(block.feedback, params.recurrent, carry.recurrent, strict=True):
+    for part, weights, before in zip(block.feedback, _recurrent(block, params), carry.recurrent, strict=True):
         result = part.apply(weights, before, None, signal, shapes=(place,), context=own)
         signal, place = result.signal, part.out_shape(place)
         states.append(result.state)
     return flat(signal)[0], tuple(states)
+
+
+def _recurrent(block: Spiking, params: Any) -> Sequence[Any]:
+    """The params of each block of the recurrent connection, which may learn nothing."""
+    return [None] * len(block.feedback) if params is None else params.recurrent
 
 
 def _wide_floats(leaf: Any) -> Any:
@@ -445,7 +449,6 @@ def spiking(
     capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
     recurrent: Any = False,
-    per_channel: bool = True,
     record_dtype: Any = None,
     name: str | None = None,
     source: str | None = None,
@@ -461,7 +464,6 @@ def spiking(
             If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued.
         recurrent: the connection by which the spikes of the previous step are fed back: a block, or several in
             order; True for dense weights without bias.
-        per_channel: whether the neurons of an image have one set of constants per channel or one per neuron.
         record_dtype: ``jnp.bfloat16`` halves the memory of the membranes recorded for the backward pass, as in
             `lif_network`: of neurons without a second state that `lif_network` runs; others ignore it.
         name: names the block in a network.
@@ -479,8 +481,8 @@ def spiking(
         Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
     """
     options: Any = {"capacity": capacity, "second_threshold": second_threshold, "recurrent": recurrent}
-    options |= {"per_channel": per_channel, "record_dtype": record_dtype}
-    return dataclasses.replace(spiking_of("spiking", neuron, **options), name=name, source=source)
+    own = spiking_of("spiking", neuron, **options, record_dtype=record_dtype)
+    return dataclasses.replace(own, name=name, source=source)
 
 
 def spiking_of(
@@ -490,13 +492,11 @@ def spiking_of(
     capacity: Any = None,
     second_threshold: float | None = None,
     recurrent: Any = False,
-    per_channel: bool = True,
     record_dtype: Any = None,
 ) -> Spiking:
     """`spiking`, whose errors name `op`."""
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking(op, neuron)
-    check_switches(op, per_channel=per_channel)
     if neuron.sequence is not None and recurrent is not False:
         fail(
             f"{op}: `recurrent` must be False for neurons that compute all steps at once, {neuron.name}, "
@@ -506,7 +506,7 @@ def spiking_of(
     if share is not None and second_threshold is not None:
         warn_unless_below(op, second_threshold, neuron)
     rounds = check_rounding(op, "record_dtype", record_dtype)
-    return Spiking(neuron, share, second_threshold, per_channel, rounds, _as_recurrent(op, recurrent))
+    return Spiking(neuron, share, second_threshold, rounds, _as_recurrent(op, recurrent))
 
 
 def _as_recurrent(op: str, recurrent: Any) -> tuple[Block, ...] | bool:
@@ -562,5 +562,5 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
 @functools.cache
 def _lowest_threshold(neuron: Neuron) -> float:
     """The lowest initial threshold of neurons of this kind."""
-    drawn = jax.jit(lambda: neuron.threshold(neuron.init(jax.random.key(0), _DRAWN)))
-    return float(np.min(np.asarray(drawn.lower().compile()())))
+    thresholds = jax.jit(lambda: neuron.threshold(drawn(neuron, jax.random.key(0), _DRAWN)))
+    return float(np.min(np.asarray(thresholds.lower().compile()())))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -15,6 +16,7 @@ from snnjax.blocks.spiking import SpikingState
 from snnjax.graph.containers import Node
 from snnjax.graph.plan import Fused, FusedLayer
 from snnjax.neurons._conversion import after_reset
+from snnjax.neurons._step import just_below
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._connection import DENSE
 from snnjax.ops._lif_network.primitive import run_network
@@ -68,9 +70,14 @@ class _Chain(NamedTuple):
     def lif_layer(self, layer: FusedLayer) -> tuple[LIFLayer, Any]:
         """A layer in the form of the op, and its second threshold."""
         weights, bias = self.linear(layer)
-        constants, second, recurrent, moved = self.operands(layer.neuron)
+        constants, second, recurrent = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
-        second = second if moved is None or second is None else upcast(jnp.asarray(second)) + moved
+        if self.op(layer.neuron).is_inclusive:
+            given = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
+            constants = constants._replace(threshold=just_below(given))
+            if second is not None:  # it keeps its distance, as in the scan
+                moved = jax.lax.stop_gradient(constants.threshold - given)
+                second = jnp.asarray(second).astype(given.dtype) + moved
         return LIFLayer(
             weights,
             **constants._asdict(),

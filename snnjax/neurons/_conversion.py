@@ -1,16 +1,13 @@
 """`converted`: conventions of other libraries as a generalised LIF neuron with other constants, where they agree."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 from jaxtyping import Array
 
-from snnjax._types import upcast
 from snnjax.neurons._glif import GLIF
-from snnjax.neurons._neuron import Neuron
-from snnjax.neurons._step import Bound, just_below
+from snnjax.neurons._neuron import Neuron, drawn
 from snnjax.ops._glif_step import GLIFConstants, align
 from snnjax.ops.spike import spike
 
@@ -22,18 +19,19 @@ class Converted(NamedTuple):
     # Of an immediate reset, the membrane of the op is the one before it. Both are equal from rest alone: a membrane
     # above the threshold in a given state has been reset already, for the op it has not.
     is_immediate: bool
+    is_inclusive: bool  # whether its threshold is one float lower
 
 
 @functools.cache
 def converted(neuron: Neuron) -> Converted | str:
     """The neuron without its conventions, or what differs."""
     if neuron.fused is not None:
-        return Converted(neuron.fused, False)
+        return Converted(neuron.fused, False, False)
     form = neuron.glif
     is_replaced = any(own is not None for own in (neuron.integrate, neuron.fire, neuron.sequence))
     if form is None or is_replaced or neuron.is_graded:
         return "it is not a generalised LIF neuron"
-    second = jax.eval_shape(lambda: form.constants(neuron.init(jax.random.key(0), 1))).second_state
+    second = jax.eval_shape(lambda: form.constants(drawn(neuron, jax.random.key(0), 1))).second_state
     is_immediate = form.reset_time == "immediate" and form.reset != "none"
     if form.spike_from == "old":
         return "it spikes from the membrane of the step before"
@@ -47,20 +45,13 @@ def converted(neuron: Neuron) -> Converted | str:
         return "it subtracts the threshold, which is not the one that its membrane must exceed"
     if is_immediate and form.reset == "subtract" and not form.detach_reset:
         return "the gradient of its threshold flows through the reset of the first step"
-    constants = Bound(_just_below, of=form.constants) if form.inclusive else form.constants
-    return Converted(GLIF(constants, form.reset, form.detach_reset), is_immediate)
-
-
-def _just_below(params: Any, *, of: Callable[[Any], GLIFConstants]) -> GLIFConstants:
-    """Above the next smaller threshold means at or above the threshold."""
-    given = of(params)
-    return given._replace(threshold=just_below(upcast(given.threshold)))
+    return Converted(GLIF(form.constants, form.reset, form.detach_reset), is_immediate, form.inclusive)
 
 
 def after_reset(neuron: Neuron, constants: GLIFConstants, v: Array) -> Array:
     """The membrane after an immediate reset, from the one before it."""
     form: Any = neuron.glif
-    threshold = align(upcast(constants.threshold), v)
-    spikes = spike(v - threshold, neuron.surrogate)
+    threshold = align(constants.threshold, v)
+    spikes = spike(v - threshold, neuron.surrogate, inclusive=form.inclusive)
     spikes = jax.lax.stop_gradient(spikes) if form.detach_reset else spikes
     return v - threshold * spikes if form.reset == "subtract" else v * (1 - spikes)

@@ -11,16 +11,16 @@ from snnjax.neurons._constants import Constant
 from snnjax.neurons._glif import GLIF
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron, graded_spikes
-from snnjax.neurons._step import Bound, aligned, check_inputs
-from snnjax.ops._glif_step import GLIFConstants
+from snnjax.neurons._step import Bound, check_inputs
+from snnjax.ops._glif_step import GLIFConstants, align
 from snnjax.surrogates import Surrogate
 
 
 class GradedLIFParams(NamedTuple):
-    """The parameters of `integer_lif` and `ternary_lif`; a constant that is not learned has gradient 0."""
+    """The parameters of `integer_lif` and `ternary_lif`; None for constants that are not learned."""
 
-    raw_decay: Array  # [neurons], or [] for one per layer; decay = raw_to_decay(raw_decay)
-    threshold: Array  # [neurons]
+    raw_decay: Array | None = None  # [neurons]; decay = raw_to_decay(raw_decay)
+    threshold: Array | None = None  # [neurons]
 
 
 class GradedLIFState(NamedTuple):
@@ -44,7 +44,7 @@ def integer_lif(
     decay: Constant = 0.9,
     threshold: Constant = 1.0,
     *,
-    per_neuron: bool = True,
+    per: str = "channel",
     surrogate: str | Surrogate = "boxcar",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -71,7 +71,7 @@ def integer_lif(
         decay: as for `lif`.
         threshold: the membrane that a spike of 1 stands for; half of it makes a neuron spike.
         reset: "subtract", "zero" or "none".
-        per_neuron: this and the remaining switches are as for `lif`.
+        per: this and the remaining switches are as for `lif`.
 
     Raises:
         ValueError: if a number is out of range, or a switch is unknown.
@@ -81,7 +81,7 @@ def integer_lif(
         >>> from snnjax import neurons
         >>> neuron = neurons.integer_lif(largest=3, normalize=False)
         >>> params = neuron.init(jax.random.key(0), 4)
-        >>> neuron.step(params, neuron.initial_state(params, 1), jnp.array([[-2.0, 0.4, 1.6, 9.0]]))[1]
+        >>> neuron.step(params, neuron.initial_state(params, 1, 4), jnp.array([[-2.0, 0.4, 1.6, 9.0]]))[1]
         Array([[0., 0., 2., 3.]], dtype=float32)
 
     Reference:
@@ -96,7 +96,7 @@ def ternary_lif(
     decay: Constant = 0.9,
     threshold: Constant = 1.0,
     *,
-    per_neuron: bool = True,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -127,7 +127,7 @@ def ternary_lif(
         >>> from snnjax import neurons
         >>> neuron = neurons.ternary_lif(normalize=False)
         >>> params = neuron.init(jax.random.key(0), 3)
-        >>> neuron.step(params, neuron.initial_state(params, 1), jnp.array([[-2.0, 0.4, 1.6]]))[1]
+        >>> neuron.step(params, neuron.initial_state(params, 1, 3), jnp.array([[-2.0, 0.4, 1.6]]))[1]
         Array([[-1.,  0.,  1.]], dtype=float32)
 
     Reference:
@@ -168,8 +168,8 @@ def _integrate(
     surrogate: Surrogate,
 ) -> tuple[Array, Array, GradedLIFState]:
     given, v = form.constants(params), state.v
-    check_inputs("graded_lif.step", (params, given.threshold), v, inputs)
-    decay, threshold, gain = aligned((given.decay, upcast(given.threshold), given.gain), v)
+    check_inputs("graded_lif.step", v, inputs)
+    decay, threshold, gain = (align(each, v) for each in (given.decay, given.threshold, given.gain))
     first = share * threshold
     one = (max(levels[0], -1), min(levels[1], 1))
     spikes = graded_spikes(v, first, levels, surrogate)[0]
@@ -178,4 +178,4 @@ def _integrate(
         spikes, any_spike = jax.lax.stop_gradient((spikes, any_spike))
     rest = {"subtract": v - threshold * spikes, "zero": v * (1 - any_spike), "none": v}[form.reset]
     new = decay * rest + gain * upcast(inputs)
-    return new, share * upcast(given.threshold), GradedLIFState(new)
+    return new, share * threshold, GradedLIFState(new)

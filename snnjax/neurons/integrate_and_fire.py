@@ -13,9 +13,9 @@ from snnjax.surrogates import Surrogate
 
 
 class IntegrateAndFireParams(NamedTuple):
-    """The parameters of `integrate_and_fire`."""
+    """The parameters of `integrate_and_fire`; None for a constant that is not learned."""
 
-    threshold: Array  # [neurons]
+    threshold: Array | None = None  # [neurons]
 
 
 class IntegrateAndFireState(NamedTuple):
@@ -35,6 +35,7 @@ _MODEL = Model("integrate_and_fire", IntegrateAndFireParams, IntegrateAndFireSta
 def integrate_and_fire(
     threshold: Constant = 1.0,
     *,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -54,19 +55,18 @@ def integrate_and_fire(
         s &= [v > \theta]
 
     Args:
-        threshold: a number, or a range (low, high) from which `init` draws one for each neuron.
-        surrogate: this and the other switches are as for `lif`.
+        threshold: a number, or a range (low, high) from which it is drawn.
+        per: this and the other switches are as for `lif`.
 
     Raises:
         ValueError: if a switch is unknown.
 
     Example:
+        >>> import jax
         >>> from snnjax import neurons
-        >>> params, state = (
-        ...     IntegrateAndFireParams(jnp.array([1.0])),
-        ...     IntegrateAndFireState(jnp.array([[1.25]])),
-        ... )
-        >>> neurons.integrate_and_fire().step(params, state, jnp.array([[0.5]]))[0].v
+        >>> neuron = neurons.integrate_and_fire()
+        >>> params, state = neuron.init(jax.random.key(0), 1), IntegrateAndFireState(jnp.array([[1.25]]))
+        >>> neuron.step(params, state, jnp.array([[0.5]]))[0].v
         Array([[0.75]], dtype=float32)
 
     Reference:

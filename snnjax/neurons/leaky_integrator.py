@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -13,9 +12,9 @@ from snnjax.ops._glif_step import GLIFConstants
 
 
 class LeakyIntegratorParams(NamedTuple):
-    """The parameters of `leaky_integrator`."""
+    """The parameters of `leaky_integrator`; None for a decay that is not learned."""
 
-    raw_decay: Array  # [neurons]; decay = raw_to_decay(raw_decay)
+    raw_decay: Array | None = None  # [neurons]; decay = raw_to_decay(raw_decay)
 
 
 class LeakyIntegratorState(NamedTuple):
@@ -40,13 +39,17 @@ _MODEL = Model(
 )
 
 
-def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_decay: bool = False) -> Neuron:
+def leaky_integrator(
+    decay: Constant = 0.95, *, per: str = "channel", normalize: bool = True, learn_decay: bool = False
+) -> Neuron:
     """Make leaky integrators, for read-outs: ``v = decay v' + gain inputs``, without spikes or reset.
 
     `step` returns the membrane instead of spikes.
 
     Args:
-        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which `init` draws.
+        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which it is drawn. With
+            ``normalize=False`` a number may be 1: the membrane sums its inputs.
+        per: as for `lif`.
         normalize: ``gain = 1 - decay``, else 1.
         learn_decay: whether the decay is learned.
 
@@ -60,9 +63,4 @@ def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_de
         >>> neuron.step(params, state, jnp.array([[2.0]]))[1]
         Array([[1.5]], dtype=float32)
     """
-    neuron = glif_neuron(_MODEL, locals())
-    return neuron._replace(threshold=_threshold, spikes=False)
-
-
-def _threshold(params: LeakyIntegratorParams) -> Array:
-    return jnp.full_like(jax.lax.stop_gradient(params.raw_decay), jnp.inf)
+    return glif_neuron(_MODEL, locals())._replace(spikes=False)

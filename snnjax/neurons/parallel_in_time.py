@@ -9,7 +9,7 @@ from jaxtyping import Array
 from snnjax._check import fail, short_repr
 from snnjax._types import upcast
 from snnjax.neurons._glif import GLIF
-from snnjax.neurons._neuron import Neuron
+from snnjax.neurons._neuron import Neuron, drawn
 from snnjax.neurons._step import Bound
 from snnjax.ops._glif_step import align, raised
 
@@ -35,7 +35,7 @@ def parallel_in_time(neuron: Neuron) -> Neuron:
         >>> from snnjax import neurons
         >>> neuron = neurons.parallel_in_time(neurons.lif(decay=0.5, normalize=False, reset="none"))
         >>> params = neuron.init(jax.random.key(0), 1)
-        >>> neuron.sequence(params, neuron.initial_state(params, 1), jnp.ones((4, 1, 1)), None)[0].ravel()
+        >>> neuron.sequence(params, neuron.initial_state(params, 1, 1), jnp.ones((4, 1, 1)), None)[0].ravel()
         Array([1.   , 1.5  , 1.75 , 1.875], dtype=float32)
 
     References:
@@ -60,7 +60,7 @@ def parallel_in_time(neuron: Neuron) -> Neuron:
 def _jumps(neuron: Neuron) -> bool:
     form = neuron.fused
     assert form is not None
-    second = jax.eval_shape(lambda: form.constants(neuron.init(jax.random.key(0), 1))).second_state
+    second = jax.eval_shape(lambda: form.constants(drawn(neuron, jax.random.key(0), 1))).second_state
     return second is not None and second.w_jump is not None
 
 
@@ -92,7 +92,7 @@ def _transition(params: Any, like: Array, form: GLIF) -> tuple[_Matrix, list[Arr
     constants = form.constants(params)
 
     def value(constant: Array | None) -> Array:
-        own = jnp.zeros((), like.dtype) if constant is None else upcast(constant)
+        own = jnp.zeros((), like.dtype) if constant is None else constant.astype(like.dtype)
         own = align(own, like)
         return own.reshape((1,) * (like.ndim - own.ndim) + own.shape)
 

@@ -148,7 +148,7 @@ def sliding_psn(order: int, threshold: Constant = 1.0, *, surrogate: str | Surro
         >>> params = neuron.init(jax.random.key(0), 1)
         >>> params.weights
         Array([0.25, 0.5 , 1.  ], dtype=float32)
-        >>> state, membranes = neuron.initial_state(params, 1), []
+        >>> state, membranes = neuron.initial_state(params, 1, 1), []
         >>> neuron.sequence(params, state, jnp.ones((4, 1, 1)), None)[0].ravel()
         Array([1.  , 1.5 , 1.75, 1.75], dtype=float32)
 
@@ -165,7 +165,6 @@ def sliding_psn(order: int, threshold: Constant = 1.0, *, surrogate: str | Surro
         surrogate=given["surrogate"],
         arguments=tuple(given.items()),
         sequence=_slide,
-        shared=("weights",),
     )
 
 
@@ -188,7 +187,6 @@ def _of_all_steps(
         arguments=tuple(given.items()),
         sequence=Bound(_mix, order=order, mask_share=mask_share),
         num_steps=int(num_steps),
-        shared=PSNParams._fields,
     )
 
 
@@ -202,8 +200,8 @@ def _init(
     return PSNParams(weights.astype(dtype), jnp.full(num_steps, initial, dtype))
 
 
-def _no_state(params: PSNParams, batch: int) -> PSNState:
-    del params, batch
+def _no_state(params: PSNParams, batch: int, num_neurons: int, dtype: Any = jnp.float32) -> PSNState:
+    del params, batch, num_neurons, dtype
     return PSNState()
 
 
@@ -239,9 +237,12 @@ def _init_sliding(
     return SlidingPSNParams(weights, draw(key, initial, num_neurons, dtype))
 
 
-def _no_currents(params: SlidingPSNParams, batch: int, *, order: int) -> SlidingPSNState:
-    nothing = at_zero(batch, params.threshold)
-    return SlidingPSNState(jnp.zeros((batch, order - 1, *nothing.shape[1:]), nothing.dtype))
+def _no_currents(
+    params: SlidingPSNParams, batch: int, num_neurons: int, dtype: Any = jnp.float32, *, order: int
+) -> SlidingPSNState:
+    del params
+    nothing = at_zero(batch, num_neurons, dtype)
+    return SlidingPSNState(jnp.zeros((batch, order - 1, num_neurons), nothing.dtype))
 
 
 def _slide(

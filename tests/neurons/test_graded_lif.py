@@ -21,7 +21,7 @@ LENGTHS = jnp.array([6, 4, 0], jnp.int32)
 INPUT = jax.random.bernoulli(jax.random.key(2), 0.4, (STEPS, BATCH, INPUTS)).astype(jnp.float32)
 NEURONS = {
     "integer": neurons.integer_lif(3, 0.8, normalize=False),
-    "ternary": neurons.ternary_lif(0.8, (0.5, 1.0), normalize=False, reset="zero"),
+    "ternary": neurons.ternary_lif(0.8, (0.5, 1.0), normalize=False, reset="zero", learn_threshold=True),
 }
 
 
@@ -40,7 +40,7 @@ def test_integer_spikes_are_rounded_membranes() -> None:
     neuron = NEURONS["integer"]
     params = neuron.init(jax.random.key(0), 50)
     inputs = 2 * jax.random.normal(jax.random.key(1), (9, 1, 50)) + 0.5
-    found = jit(lambda x: unroll(neuron, params, neuron.initial_state(params, 1), x)[1])(inputs)
+    found = jit(lambda x: unroll(neuron, params, neuron.initial_state(params, 1, 50), x)[1])(inputs)
     v, spikes = np.zeros((1, 50)), np.zeros((1, 50))
     for x, s in zip(np.asarray(inputs, np.float64), np.asarray(found), strict=True):
         v = 0.8 * (v - spikes) + x
@@ -52,7 +52,7 @@ def test_integer_spikes_are_rounded_membranes() -> None:
 def test_the_derivative_of_integer_spikes_is_1_between_0_and_the_largest() -> None:
     neuron = NEURONS["integer"]
     params, at = neuron.init(jax.random.key(0), 5), jnp.array([[-0.3, 0.2, 1.4, 2.9, 3.3]])
-    state = neuron.initial_state(params, 1)
+    state = neuron.initial_state(params, 1, 5)
     slope = jax.grad(lambda x: neuron.step(params, state, x)[1].sum())(at)
     np.testing.assert_array_equal(slope, [[0, 1, 1, 1, 0]])
 
@@ -61,7 +61,7 @@ def test_ternary_spikes_reset_on_both_sides() -> None:
     neuron = neurons.ternary_lif(0.5, reset="zero", normalize=False)
     params = neuron.init(jax.random.key(0), 2)
     inputs = jnp.array([[[1.5, -1.5]], [[0.75, -0.75]], [[0.75, -0.75]]])
-    state, spikes = unroll(neuron, params, neuron.initial_state(params, 1), inputs)
+    state, spikes = unroll(neuron, params, neuron.initial_state(params, 1, 2), inputs)
     np.testing.assert_array_equal(spikes[:, 0], [[1, -1], [0, 0], [1, -1]])
     np.testing.assert_array_equal(state.v, [[1.125, -1.125]])
 
@@ -128,7 +128,7 @@ def test_a_refractory_ternary_neuron_is_silent_after_both_signs() -> None:
     neuron = neurons.refractory(neurons.ternary_lif(0.5, normalize=False), 1)
     params = neuron.init(jax.random.key(0), 2)
     inputs = jnp.broadcast_to(jnp.array([[[4.0, -4.0]]]), (4, 1, 2))
-    _, spikes = unroll(neuron, params, neuron.initial_state(params, 1), inputs)
+    _, spikes = unroll(neuron, params, neuron.initial_state(params, 1, 2), inputs)
     np.testing.assert_array_equal(spikes[:, 0], [[1, -1], [0, 0], [1, -1], [0, 0]])
 
 

@@ -54,7 +54,7 @@ def test_its_step_is_that_of_the_neuron() -> None:
     plain = MODELS["lif"]
     neuron = neurons.parallel_in_time(plain)
     params = neuron.init(jax.random.key(0), INPUTS)
-    start = neuron.initial_state(params, BATCH)
+    start = neuron.initial_state(params, BATCH, INPUTS)
     chex.assert_trees_all_close(unroll(neuron, params, start, INPUT), unroll(plain, params, start, INPUT))
 
 

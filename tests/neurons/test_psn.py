@@ -26,7 +26,9 @@ INPUT = jax.random.bernoulli(jax.random.key(2), 0.4, (STEPS, BATCH, INPUTS)).ast
 def of(neuron: neurons.Neuron, currents: jax.Array, valid: jax.Array | None = None) -> Any:
     params = neuron.init(jax.random.key(0), currents.shape[-1])
     assert neuron.sequence is not None
-    return params, neuron.sequence(params, neuron.initial_state(params, BATCH), currents, valid)
+    return params, neuron.sequence(
+        params, neuron.initial_state(params, BATCH, currents.shape[-1]), currents, valid
+    )
 
 
 def test_membranes_of_psn_are_the_product_with_the_currents_of_all_steps() -> None:
@@ -57,7 +59,7 @@ def test_a_sliding_psn_may_be_cut_anywhere(order: int, cut: int) -> None:
     assert neuron.sequence is not None
     run: Any = jit(neuron.sequence)
     params = neurons.SlidingPSNParams(jnp.linspace(-1, 1, order), jnp.ones(4))
-    start, currents = neuron.initial_state(params, BATCH), jnp.where(valid[:, :, None], CURRENTS, 0)
+    start, currents = neuron.initial_state(params, BATCH, 4), jnp.where(valid[:, :, None], CURRENTS, 0)
     whole, _, end = run(params, start, currents, valid)
     first, _, state = run(params, start, currents[:cut], valid[:cut])
     second, _, state = run(params, state, currents[cut:], valid[cut:])
@@ -69,7 +71,7 @@ def test_a_sliding_psn_may_be_cut_anywhere(order: int, cut: int) -> None:
 def test_the_step_of_a_sliding_psn_is_a_sequence_of_one() -> None:
     neuron = neurons.sliding_psn(3)
     params, (membranes, threshold, _) = of(neuron, CURRENTS)
-    start = neuron.initial_state(params, BATCH)
+    start = neuron.initial_state(params, BATCH, 4)
     _, spikes = jax.lax.scan(lambda state, x: neuron.step(params, state, x), start, CURRENTS)
     np.testing.assert_array_equal(spikes, membranes > threshold[None, None])
     assert spikes.sum() > 0
@@ -96,7 +98,7 @@ def test_layers_equal_plain_jax_with_lengths_in_arrays_and_full_lists(name: str)
         own = params["layer_0/neuron"].neuron
         inside = VALID[:, :, None]
         currents = jnp.where(inside, INPUT @ weights + bias[None, None], 0)
-        found = neuron.sequence(own, neuron.initial_state(own, BATCH), currents, inside[:, :, 0])  # type: ignore[misc]
+        found = neuron.sequence(own, neuron.initial_state(own, BATCH, 4), currents, inside[:, :, 0])  # type: ignore[misc]
         threshold = found[1].reshape((1, 1, -1) if found[1].ndim == 1 else found[1].shape)
         return jnp.where(inside, spike(found[0] - threshold, "sigmoid"), 0)
 
