@@ -10,6 +10,7 @@ from snnjax.blocks import conv1d as conv1d
 from snnjax.blocks import conv2d as conv2d
 from snnjax.blocks import dense as dense
 from snnjax.blocks import flatten as flatten
+from snnjax.blocks import max_pool as max_pool
 from snnjax.blocks import mean_pool as mean_pool
 from snnjax.blocks import sum_pool as sum_pool
 from snnjax.graph import Network as Network

@@ -105,13 +105,7 @@ def _conv_rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 def convolve(spikes: Any, weights: Any, **options: Any) -> Any:
     """`spike_conv` with the geometry `CONVOLUTION`."""
     c = CONVOLUTION
-    geometry: dict[str, Any] = {
-        "shape": c.shape,
-        "strides": c.strides,
-        "padding": c.padding,
-        "groups": c.groups,
-    }
-    return snnjax.spike_conv(spikes, weights, **geometry, **options)
+    return snnjax.spike_conv(spikes, weights, **c.options, **options)
 
 
 def _pool_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
@@ -120,7 +114,7 @@ def _pool_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 def pool(spikes: Any) -> Any:
     """`pool_spikes` of an image that its windows do not fill."""
-    return snnjax.pool_spikes(spikes, (5, 4, 2), 2, mean=True)
+    return snnjax.pool_spikes(spikes, (5, 4, 2), 2, how="mean")
 
 
 def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:

@@ -234,7 +234,7 @@ def test_info_shows_a_run_of_the_callers_own_network(tmp_path, capsys) -> None:
     assert capsys.readouterr().out.endswith("50.00 % on validation data\n  sensor: left\n")
 
 
-def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> None:
+def test_model_of_residual_blocks_is_trained_and_described(tmp_path, capsys) -> None:
     tiny = (
         "--samples",
         "40",
@@ -247,9 +247,10 @@ def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> Non
         "--out",
         str(tmp_path),
     )
-    assert cli.main(["train", "--model", "conv", *tiny]) == 0
+    assert cli.main(["train", "--model", "residual", *tiny]) == 0
     assert line_with(capsys.readouterr().out, "task digits: ").startswith(
-        "task digits: 34x34x2 inputs, hidden layers 34x34x12 - 17x17x32 - 12, 10 classes, "
+        "task digits: 34x34x2 inputs, hidden layers 34x34x12 - 34x34x12 - 34x34x12 - 17x17x32 - 17x17x32 - 17x17x32"
+        " - 12, 10 classes, "
     )
     trained = json.loads((tmp_path / "test.json").read_text())
     assert 0 < trained["effective_acs"] < trained["dense_operations"]
@@ -258,7 +259,9 @@ def test_model_of_convolutions_is_trained_and_described(tmp_path, capsys) -> Non
     capsys.readouterr()
     assert cli.main(["info", "--checkpoint", str(tmp_path)]) == 0
     plan = train.build_network(train.TaskSettings.from_header(header_of(tmp_path)), 1, 1).paths
-    assert plan.startswith("fused: layer_0/connection > layer_0/neuron > sum_pool_0 > layer_1/connection > ")
+    assert plan.startswith(
+        "fused: layer_0/connection > layer_0/norm > layer_0/neuron > residual_0/body/layer_0/connection > "
+    )
     assert capsys.readouterr().out.endswith("".join(f"  {line}\n" for line in plan.splitlines()))
     assert cli.main(["train", "--model", "dense", "--resume", *tiny]) == 2
     assert "`convolutions` must be" in capsys.readouterr().err

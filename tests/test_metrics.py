@@ -17,6 +17,7 @@ from snnjax import (
     dense,
     layer,
     leaky_readout,
+    max_pool,
     mean_pool,
     metrics,
     network,
@@ -198,7 +199,12 @@ def test_synaptic_operations_of_values_that_are_no_spikes_are_products() -> None
 
 @pytest.mark.parametrize(
     "options",
-    [{"strides": 2}, {"padding": "valid", "groups": 2}, {"padding": ((2, 0), (0, 3)), "strides": (1, 2)}],
+    [
+        {"strides": 2},
+        {"padding": "valid", "groups": 2},
+        {"padding": ((2, 0), (0, 3)), "strides": (1, 2)},
+        {"dilation": (1, 3), "strides": 2},
+    ],
 )
 def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[str, Any]) -> None:
     net = network((5, 6, 2), [conv2d(4, (3, 2), bias=False, **options)])
@@ -207,6 +213,15 @@ def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[
     connection: Any = net.nodes[0].block
     currents = connection.currents(params["conv2d_0"], spikes.reshape(1, 1, 5, 6, 2))
     assert cost.effective_acs == cost.dense == jnp.sum(currents)
+
+
+def test_synaptic_operations_of_transposed_convolutions_and_overlapping_pools() -> None:
+    """A spike adds a whole patch; in a maximum, no more than one spike a step."""
+    net = network((4, 1), [blocks.conv1d_transpose(2, 3, strides=2, padding="valid", bias=False)])
+    assert counted(net, ones(net), jnp.ones((1, 4)), {}).dense == 4 * 3 * 2
+    net = network((4, 1), [max_pool(2, strides=1), dense(3, bias=False)])
+    cost = counted(net, ones(net), jnp.array([[1.0, 1.0, 0.0, 0.0]]), {}, 1)
+    assert (cost.effective_acs, cost.dense) == (2 * 3, 3 * 3)  # in windows 0 and 1
 
 
 def test_metrics_work_under_jit() -> None:

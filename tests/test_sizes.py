@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import SparseSpikes, data, encoding, neurons, online, train
+from snnjax import SparseSpikes, blocks, data, encoding, neurons, online, train
 from snnjax._check import MAX_SIZE
 from snnjax.cli import _OUR_ERROR
 
@@ -49,9 +49,13 @@ SIZES: dict[str, Callable[[Any], Any]] = {
     "select_spikes": lambda n: snnjax.select_spikes(ROWS, 1.0, 0.9, capacity=n),
     "delay_spikes": lambda n: snnjax.delay_spikes(ROWS[None], jnp.ones(5), max_delay=n),
     "pool_spikes, window": lambda n: pooled(window=n),
+    "pool_spikes, strides": lambda n: pooled(strides=n),
     "pool_spikes, shape": lambda n: pooled(shape=(n, 4, 1)),
     "spike_conv, shape": lambda n: conv(shape=(n, 4, 1)),
     "spike_conv, strides": lambda n: conv(strides=n),
+    "spike_conv, dilation": lambda n: conv(dilation=n),
+    "spike_conv, input_dilation": lambda n: conv(input_dilation=n),
+    "spike_conv, strides of a transposed convolution": lambda n: conv(input_dilation=n, strides=n),
     "spike_conv, padding": lambda n: conv(padding=((n, n), (0, 0))),
     "spike_conv, groups": lambda n: conv(groups=n),
     "lif_network, chunk": lambda n: snnjax.lif_network(ROWS[None], [LAYER], chunk=n),
@@ -73,6 +77,9 @@ SIZES: dict[str, Callable[[Any], Any]] = {
     "conv2d, strides": lambda n: convolved(strides=n),
     "conv2d, padding": lambda n: convolved(padding=((n, n), (0, 0))),
     "conv2d, groups": lambda n: convolved(groups=n),
+    "conv2d, dilation": lambda n: convolved(dilation=n),
+    "conv2d_transpose": lambda n: snnjax.network((4, 4, 1), [blocks.conv2d_transpose(2, 3, strides=n)]),
+    "max_pool, strides": lambda n: snnjax.network((4, 4, 1), [snnjax.max_pool(2, strides=n)]),
     "sum_pool": lambda n: snnjax.network((4, 4, 1), [snnjax.sum_pool(n), snnjax.layer(3)], READOUT),
     "refractory": lambda n: neurons.refractory(neurons.lif(), n),
     **{

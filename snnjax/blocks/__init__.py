@@ -5,7 +5,9 @@ from snnjax.blocks.block import BlockResult as BlockResult
 from snnjax.blocks.block import Context as Context
 from snnjax.blocks.block import dense_signal as dense_signal
 from snnjax.blocks.conv import conv1d as conv1d
+from snnjax.blocks.conv import conv1d_transpose as conv1d_transpose
 from snnjax.blocks.conv import conv2d as conv2d
+from snnjax.blocks.conv import conv2d_transpose as conv2d_transpose
 from snnjax.blocks.delay import DelayParams as DelayParams
 from snnjax.blocks.delay import DelayState as DelayState
 from snnjax.blocks.delay import axonal as axonal
@@ -18,6 +20,7 @@ from snnjax.blocks.norm import NormStats as NormStats
 from snnjax.blocks.norm import batch_norm as batch_norm
 from snnjax.blocks.norm import layer_norm as layer_norm
 from snnjax.blocks.pool import flatten as flatten
+from snnjax.blocks.pool import max_pool as max_pool
 from snnjax.blocks.pool import mean_pool as mean_pool
 from snnjax.blocks.pool import sum_pool as sum_pool
 from snnjax.blocks.readout import integrator as integrator

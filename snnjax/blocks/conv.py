@@ -1,8 +1,8 @@
-"""`conv1d` and `conv2d`: convolutions over the shape of the incoming neurons."""
+"""`conv1d`, `conv2d` and their transposes: convolutions over the shape of the incoming neurons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
@@ -17,18 +17,20 @@ from snnjax.ops._convolution import Convolution, checked_padding
 
 @dataclass(frozen=True)
 class Convolve(Linear):
-    """A convolution; made by `conv1d` and `conv2d`."""
+    """A convolution; made by `conv1d`, `conv2d`, `conv1d_transpose` and `conv2d_transpose`."""
 
     channels: int
     kernel: Shape
     strides: Shape
     padding: str | tuple[tuple[int, int], ...]
     groups: int
+    dilation: Shape
+    is_transposed: bool
 
     @property
     def kind(self) -> str:  # type: ignore[override]
         """The function that makes it."""
-        return f"conv{len(self.kernel)}d"
+        return f"conv{len(self.kernel)}d{'_transpose' if self.is_transposed else ''}"
 
     def geometry(self, shape: Shape) -> Convolution:
         """The geometry for inputs of this shape."""
@@ -39,8 +41,10 @@ class Convolve(Linear):
                 f"{self.kind}: `shape` must be ({names}, channels), got {shape}. "
                 "Pass the shape of the inputs to network, and no flatten() before."
             )
-        options = {"strides": self.strides, "padding": self.padding, "groups": self.groups}
-        return Convolution.of(self.kind, shape, self.kernel, self.channels, **options)
+        options: Any = {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
+        if self.is_transposed:
+            return Convolution.transposed(self.kind, shape, self.kernel, self.channels, **options)
+        return Convolution.of(self.kind, shape, self.kernel, self.channels, groups=self.groups, **options)
 
     def out_shape(self, *shapes: Shape) -> Shape:
         """(height, width, channels) or (length, channels)."""
@@ -50,11 +54,14 @@ class Convolve(Linear):
         """``[*kernel, channels / groups, channels]``."""
         return self.geometry(shape).weights_shape
 
+    def fan_in(self, shape: Shape) -> float:
+        """The number of inputs that a neuron sums."""
+        return self.geometry(shape).fan_in
+
     def product(self, weights: Any, x: Signal, shape: Shape, implementation: str | None) -> Array:
         """The convolution, as in `snnjax.spike_conv`."""
         form = self.geometry(shape)
-        options: Any = {"strides": form.strides, "padding": form.padding, "groups": form.groups}
-        out = spike_conv(flat(x), upcast(weights), shape=shape, **options, implementation=implementation)
+        out = spike_conv(flat(x), upcast(weights), **form.options, implementation=implementation)
         return shaped(out, form.out_shape)
 
     def op(self, shape: Shape) -> Product:
@@ -69,6 +76,7 @@ def conv1d(
     strides: int = 1,
     padding: str | Sequence[tuple[int, int]] = "same",
     groups: int = 1,
+    dilation: int = 1,
     bias: bool = True,
     name: str | None = None,
     source: str | None = None,
@@ -80,7 +88,8 @@ def conv1d(
         >>> conv1d(8, 5, strides=2).out_shape((20, 3))
         (10, 8)
     """
-    return _convolve("conv1d", channels, (kernel,), (strides,), padding, groups, bias, name, source)
+    form = _Form((kernel,), (strides,), padding, groups, (dilation,))
+    return _convolve("conv1d", channels, form, bias, name, source)
 
 
 def conv2d(
@@ -90,14 +99,16 @@ def conv2d(
     strides: int | tuple[int, int] = 1,
     padding: str | Sequence[tuple[int, int]] = "same",
     groups: int = 1,
+    dilation: int | tuple[int, int] = 1,
     bias: bool = True,
     name: str | None = None,
     source: str | None = None,
 ) -> Convolve:
     """Make a convolution over images, for neurons of the shape (height, width, channels).
 
-    ``current[y, x, o] = sum over (i, j, c) of spikes[y s + i - p, x s + j - p, c] weights[i, j, c, o] + bias[o]``, as
-    in `snnjax.spike_conv`: a spike adds a patch, and weight gradients only touch the patches of spikes.
+    ``current[y, x, o] = sum over (i, j, c) of spikes[y s + i d - p, x s + j d - p, c] weights[i, j, c, o] + bias[o]``
+    with stride ``s``, dilation ``d`` and leading zeros ``p``, as in `snnjax.spike_conv`: a spike adds a patch, and
+    weight gradients only touch the patches of spikes.
 
     Args:
         channels: number of channels of the current.
@@ -105,6 +116,7 @@ def conv2d(
         strides: strides along height and width, or one number for both.
         padding: "same", "valid", or (before, after) for each axis.
         groups: number of groups that the channels on both sides are split into; each group is connected to one.
+        dilation: how far the places of the kernel are apart, along height and width, or one number for both.
         bias: add a learned bias to the current of every step, one for each channel.
         name: names the block in a network.
         source: the name of the block or input that it receives; None for the one before it.
@@ -116,29 +128,95 @@ def conv2d(
         >>> from snnjax import conv2d
         >>> conv2d(12, 5).out_shape((34, 34, 2))
         (34, 34, 12)
+        >>> conv2d(12, 5, padding="valid", dilation=2).out_shape((34, 34, 2))
+        (26, 26, 12)
     """
-    return _convolve("conv2d", channels, _pair(kernel), _pair(strides), padding, groups, bias, name, source)
+    form = _Form(_pair(kernel), _pair(strides), padding, groups, _pair(dilation))
+    return _convolve("conv2d", channels, form, bias, name, source)
 
 
-def _convolve(
-    op: str,
+def conv1d_transpose(
     channels: int,
-    kernel: Shape,
-    strides: Shape,
-    padding: Any,
-    groups: int,
-    bias: bool,
-    name: Any,
-    source: Any,
+    kernel: int,
+    *,
+    strides: int = 1,
+    padding: str | Sequence[tuple[int, int]] = "same",
+    dilation: int = 1,
+    bias: bool = True,
+    name: str | None = None,
+    source: str | None = None,
 ) -> Convolve:
+    """Make a transposed convolution along one axis, like `conv2d_transpose`.
+
+    Example:
+        >>> from snnjax import blocks
+        >>> blocks.conv1d_transpose(8, 4, strides=2).out_shape((10, 3))
+        (20, 8)
+    """
+    form = _Form((kernel,), (strides,), padding, 1, (dilation,))
+    return _convolve("conv1d_transpose", channels, form, bias, name, source)
+
+
+def conv2d_transpose(
+    channels: int,
+    kernel: int | tuple[int, int],
+    *,
+    strides: int | tuple[int, int] = 1,
+    padding: str | Sequence[tuple[int, int]] = "same",
+    dilation: int | tuple[int, int] = 1,
+    bias: bool = True,
+    name: str | None = None,
+    source: str | None = None,
+) -> Convolve:
+    """Make a transposed convolution over images, which makes them larger: `jax.lax.conv_transpose`.
+
+    Inputs stand `strides` pixels apart, with zeros between them, and a convolution without strides follows: a spike
+    adds a whole patch. Weights have the shape of those of `conv2d`, and the kernel is not turned round.
+
+    Args:
+        channels: number of channels of the current.
+        kernel: height and width of the kernel, or one number for both.
+        strides: how many pixels of the current there are for one of the inputs, along height and width, or one number
+            for both.
+        padding: "same" (``inputs strides`` pixels), "valid" (all pixels that an input reaches), or for each axis the
+            zeros (before, after) the inputs with those between them.
+        dilation: how far the places of the kernel are apart, along height and width, or one number for both.
+        bias: add a learned bias to the current of every step, one for each channel.
+        name: names the block in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if a length is below 1; in a network, if its inputs have no pixels.
+
+    Example:
+        >>> from snnjax import blocks
+        >>> blocks.conv2d_transpose(12, 2, strides=2).out_shape((8, 8, 4))
+        (16, 16, 12)
+    """
+    form = _Form(_pair(kernel), _pair(strides), padding, 1, _pair(dilation))
+    return _convolve("conv2d_transpose", channels, form, bias, name, source)
+
+
+class _Form(NamedTuple):
+    """The geometry of a convolution as given."""
+
+    kernel: Any
+    strides: Any
+    padding: Any
+    groups: Any
+    dilation: Any
+
+
+def _convolve(op: str, channels: int, form: _Form, bias: bool, name: Any, source: Any) -> Convolve:
     check_integer(op, "channels", channels, 1)
-    for argument, lengths in (("kernel", kernel), ("strides", strides)):
-        for length in lengths:
+    for argument in ("kernel", "strides", "dilation"):
+        for length in getattr(form, argument):
             check_integer(op, argument, length, 1)
-    check_integer(op, "groups", groups, 1)
+    check_integer(op, "groups", form.groups, 1)
     check_switches(op, bias=bias)
+    own = form._replace(padding=checked_padding(op, form.padding, len(form.kernel)))
     options = {"bias": bool(bias), "name": name, "source": source}
-    return Convolve(channels, kernel, strides, checked_padding(op, padding, len(kernel)), groups, **options)
+    return Convolve(channels, *own, op.endswith("transpose"), **options)
 
 
 def _pair(number: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`sum_pool`, `mean_pool` and `flatten`: blocks without weights, which map the ids of lists."""
+"""`sum_pool`, `mean_pool`, `max_pool` and `flatten`: blocks without weights, which map the ids of lists."""
 
 import math
 from dataclasses import dataclass
@@ -23,19 +23,20 @@ class Flattened(Op):
 
 @dataclass(frozen=True)
 class Pool(Block):
-    """Sum or mean over windows; made by `sum_pool` and `mean_pool`."""
+    """Sum, mean or maximum over windows; made by `sum_pool`, `mean_pool` and `max_pool`."""
 
     window: int | Shape
-    mean: bool
+    strides: int | Shape | None
+    how: str
 
     @property
     def kind(self) -> str:  # type: ignore[override]
         """The function that makes it."""
-        return "mean_pool" if self.mean else "sum_pool"
+        return f"{self.how}_pool"
 
     def pooling(self, shape: Shape) -> Pooling:
         """The windows over inputs of this shape."""
-        return as_pooling(self.kind, shape, self.window, self.mean)
+        return as_pooling(self.kind, shape, self.window, self.strides, self.how)
 
     def out_shape(self, *shapes: Shape) -> Shape:
         """The windows, and the channels."""
@@ -90,28 +91,68 @@ class Flatten(Block):
         return Flattened()
 
 
-def sum_pool(window: int | tuple[int, int], *, name: str | None = None, source: str | None = None) -> Pool:
-    """Sum the spikes in each window; windows do not overlap, and no product is needed.
+def sum_pool(
+    window: int | tuple[int, int],
+    *,
+    strides: int | tuple[int, int] | None = None,
+    name: str | None = None,
+    source: str | None = None,
+) -> Pool:
+    """Sum the spikes in each window, without a product; see `snnjax.pool_spikes`.
 
-    See `snnjax.pool_spikes`. Pixels left over at the far edges are dropped.
+    Args:
+        window: height and width of a window, one number for both, or its length.
+        strides: how far it is from one window to the next, likewise; None for windows side by side.
+        name: names the block in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if a length is below 1; in a network, if a window does not fit into the image.
 
     Example:
         >>> from snnjax import sum_pool
         >>> sum_pool(2).out_shape((5, 4, 3))
         (2, 2, 3)
+        >>> sum_pool(3, strides=1).out_shape((5, 4, 3))
+        (3, 2, 3)
     """
-    return _pool("sum_pool", window, mean=False, name=name, source=source)
+    return _pool("sum", window, strides, name, source)
 
 
-def mean_pool(window: int | tuple[int, int], *, name: str | None = None, source: str | None = None) -> Pool:
+def mean_pool(
+    window: int | tuple[int, int],
+    *,
+    strides: int | tuple[int, int] | None = None,
+    name: str | None = None,
+    source: str | None = None,
+) -> Pool:
     """Average the spikes in each window, like `sum_pool`.
 
     Example:
         >>> from snnjax import mean_pool
-        >>> mean_pool(2).mean
-        True
+        >>> mean_pool(2).out_shape((5, 4, 3))
+        (2, 2, 3)
     """
-    return _pool("mean_pool", window, mean=True, name=name, source=source)
+    return _pool("mean", window, strides, name, source)
+
+
+def max_pool(
+    window: int | tuple[int, int],
+    *,
+    strides: int | tuple[int, int] | None = None,
+    name: str | None = None,
+    source: str | None = None,
+) -> Pool:
+    """Take the maximum of each window, like `sum_pool`: of spikes, whether there is any.
+
+    Its gradient reaches the first of the largest entries of a window.
+
+    Example:
+        >>> from snnjax import max_pool
+        >>> max_pool(3, strides=2).out_shape((7, 7, 4))
+        (3, 3, 4)
+    """
+    return _pool("max", window, strides, name, source)
 
 
 def flatten(*, name: str | None = None, source: str | None = None) -> Flatten:
@@ -125,7 +166,8 @@ def flatten(*, name: str | None = None, source: str | None = None) -> Flatten:
     return Flatten(name=name, source=source)
 
 
-def _pool(op: str, window: int | tuple[int, int], mean: bool, name: Any, source: Any) -> Pool:
-    for size in window if isinstance(window, tuple) else (window,):
-        check_integer(op, "window", size, 1)
-    return Pool(window, mean, name=name, source=source)
+def _pool(how: str, window: Any, strides: Any, name: Any, source: Any) -> Pool:
+    for argument, sizes in (("window", window), ("strides", strides)):
+        for size in sizes if isinstance(sizes, tuple) else () if sizes is None else (sizes,):
+            check_integer(f"{how}_pool", argument, size, 1)
+    return Pool(window, strides, how, name=name, source=source)

@@ -33,8 +33,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--model",
-        choices=("dense", "conv", "delayed"),
-        help="dense layers, convolutions (camera tasks) or learned delays (spoken); default: dense or as resumed",
+        choices=("dense", "conv", "residual", "delayed"),
+        help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits), or learned delays "
+        "(spoken); default: dense or as resumed",
     )
     add_places(parser)
     start = parser.add_mutually_exclusive_group()
@@ -150,7 +151,8 @@ def settings_of(options: argparse.Namespace) -> Any:
     if options.task is not None:
         changes["task"] = options.task
     if options.model is not None:  # a run of another model is not resumed
-        changes["convolutions"] = task_settings(settings.task, options.model).convolutions
+        of_model = task_settings(settings.task, options.model)
+        changes |= {name: getattr(of_model, name) for name in ("convolutions", "residual_blocks")}
     if options.hidden is not None:
         changes["hidden"] = tuple(options.hidden)
     if options.capacity is not None or options.dense:

@@ -119,20 +119,22 @@ class _Planner:
             return "it needs all steps"
         if self.mode.asks_for_scans:
             return "this call asks for scans"
-        if block.obstacle is not None:
-            return block.obstacle
+        op = self.ops[index]
+        obstacle = op.pooling.obstacle if isinstance(op, Pooled) else block.obstacle
+        if obstacle is not None:
+            return obstacle
         layers = self.longest(index)
         if layers and self.is_short(layers):
             return "scans of few steps are faster"
         if layers and not self.spikes(layers[-1]):
             return "a read-out is fused only at the end of a chain"
-        if isinstance(self.ops[index], Neurons):
+        if isinstance(op, Neurons):
             return (
                 "a scan of neurons alone is faster"
                 if layers
                 else "the fused op does not take what it receives"
             )
-        if self.ops[index] is None:
+        if op is None:
             return "it is no part of the fused op"
         return "no neurons follow it in a way that the fused op knows"
 
@@ -157,9 +159,8 @@ class _Planner:
                 if (place <= stage and not again) or block.needs_all_steps(self.mode.train):
                     return None
                 if isinstance(op, Pooled):
-                    own = op.pooling
-                    pooling = own if pooling is None else pooling.then(own.window, own.mean)
-                    if pooling is None:
+                    pooling = op.pooling if pooling is None else pooling.then(op.pooling)
+                    if pooling is None or pooling.obstacle is not None:
                         return None
                 found[type(op)], stage = node, place
                 if isinstance(op, Neurons):

@@ -192,7 +192,9 @@ def _passed(block: Block, received: list[_Arriving], shapes: tuple[Shape, ...], 
         return _joined(block.how, received, shapes)
     first, op = received[0], _op(block, shapes)
     if isinstance(op, Pooled):
-        counts = dataclasses.replace(op.pooling, mean=False).pool(first.counts)
+        counts = dataclasses.replace(op.pooling, how="sum").pool(first.counts)
+        if op.pooling.how == "max":  # at most one in a step
+            return _Arriving(jnp.minimum(counts, steps[:, None]), 1.0, first.is_binary)
         return _Arriving(counts, first.most * math.prod(op.pooling.window), first.is_binary)
     if isinstance(op, Delayed | Flattened) or block.is_skipped(False):
         return first

@@ -70,8 +70,8 @@ def to_nir(
 
     Raises:
         ValueError: if NIR has no node for something (other neurons, joins that do not add, norms that are not behind a
-            connection, asymmetric padding, one-dimensional pools, dense recurrent connections of images, weights of 8
-            bits), or `dt` is not positive.
+            connection, asymmetric padding, transposed convolutions, pools that are one-dimensional or take the maximum,
+            dense recurrent connections of images, weights of 8 bits), or `dt` is not positive.
 
     Example:
         >>> import jax, snnjax

@@ -151,9 +151,16 @@ def _pool(graph: _Graph, node: Node, signal: _Written) -> _Written:
             f"to_nir: `network` must pool in two dimensions, as NIR does, got one in {node.name!r}. "
             "Pool only images."
         )
-    make, window = nir.AvgPool2d if pooling.mean else nir.SumPool2d, np.array(pooling.window)
+    if pooling.how == "max":
+        fail(
+            f"to_nir: `network` must pool by sum or mean, as NIR does, got max_pool in {node.name!r}. "
+            "Replace it."
+        )
+    make, window = nir.AvgPool2d if pooling.how == "mean" else nir.SumPool2d, np.array(pooling.window)
     about = written(_facts(node, signal))
-    made = make(kernel_size=window, stride=window, padding=np.zeros(2, int), metadata=about)
+    made = make(
+        kernel_size=window, stride=np.array(pooling.strides), padding=np.zeros(2, int), metadata=about
+    )
     return _Written((graph.add(node.name, made, signal.names),), Layout.of(pooling.out_shape))
 
 
@@ -210,6 +217,11 @@ def _convolution(
 ) -> Any:
     import nir
 
+    if any(gap != 1 for gap in geometry.input_dilation):
+        fail(
+            f"to_nir: `network` must have no transposed convolutions, as NIR has none, got one in {where!r}. "
+            "Replace it."
+        )
     space = len(geometry.kernel)
     kernels = np.ascontiguousarray(np.moveaxis(weights, (-1, -2), (0, 1)))
     lengths = geometry.shape[:-1]
@@ -222,12 +234,11 @@ def _convolution(
     padding = _padding(where, geometry)
     if space == 1:
         single = padding if isinstance(padding, str) else padding[0]
-        node = nir.Conv1d(
-            input_shape=lengths[0], stride=geometry.strides[0], padding=single, dilation=1, **common
-        )
+        steps = {"stride": geometry.strides[0], "dilation": geometry.dilation[0]}
+        node = nir.Conv1d(input_shape=lengths[0], padding=single, **steps, **common)
     else:
-        pair, strides = (lengths[0], lengths[1]), (geometry.strides[0], geometry.strides[1])
-        node = nir.Conv2d(input_shape=pair, stride=strides, padding=padding, dilation=(1, 1), **common)
+        steps = {"stride": geometry.strides, "dilation": geometry.dilation}
+        node = nir.Conv2d(input_shape=(lengths[0], lengths[1]), padding=padding, **steps, **common)
     # NIR 1.0.8 assumes square kernels and ungrouped channels.
     node.input_type = {"input": _axes(channels_first(geometry.shape))}
     node.output_type = {"output": _axes(channels_first(geometry.out_shape))}
@@ -238,7 +249,7 @@ def _padding(where: str, geometry: Any) -> Any:
     """Zeros on each side, if symmetric; else "same", if that is equivalent."""
     if all(low == high for low, high in geometry.padding):
         return tuple(low for low, _ in geometry.padding)
-    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in geometry.kernel)
+    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in geometry.spans)
     if not (geometry.padding == same and all(stride == 1 for stride in geometry.strides)):
         hint = "Pad them so, or use an odd kernel"
         fail(f"to_nir: `network` must pad both sides alike, got {geometry.padding} in {where!r}. {hint}.")

@@ -18,6 +18,7 @@ from snnjax.nir._layout import Layout, Shape, per_channel
 from snnjax.nir._metadata import array_of, facts_of
 from snnjax.nir._time import raw_of_leak
 from snnjax.nir._wiring import Step
+from snnjax.ops._convolution import dilated
 
 # Neurons that are scaled without weights before them get those of the identity, whose number is quadratic.
 _MAX_IDENTITY = 2**14
@@ -117,17 +118,15 @@ def _convolution(step: Step, signal: Signal) -> Weights:
         )
     strides = integers(step.name, step.node, "stride", space, 1)
     dilation = integers(step.name, step.node, "dilation", space, 1)
-    if any(number != 1 for number in dilation):
-        hint = "Write zeros between the weights"
-        fail(f"from_nir: `graph` must have a dilation of 1 in {step.name}, got {dilation}. {hint}.")
     padding = _padding(step, space, strides)
     kernel, channels = weights.shape[2:], weights.shape[0]
-    _check_kernel(step, kernel, shape, padding)
+    _check_kernel(step, dilated(kernel, dilation), shape, padding)
     options: Any = {"padding": padding, "groups": groups}
     if space == 1:
-        block = conv1d(channels, kernel[0], strides=strides[0], **options)
+        block = conv1d(channels, kernel[0], strides=strides[0], dilation=dilation[0], **options)
     else:
-        block = conv2d(channels, (kernel[0], kernel[1]), strides=(strides[0], strides[1]), **options)
+        steps: Any = {"strides": strides, "dilation": dilation}
+        block = conv2d(channels, (kernel[0], kernel[1]), **steps, **options)
     made = block.out_shape(shape)
     if math.prod(made) > MAX_NEURONS:
         fail(f"from_nir: `graph` must make at most {MAX_NEURONS} neurons, got {math.prod(made)}. Pad less.")
@@ -163,16 +162,16 @@ def pool_of(step: Step, signal: Signal) -> tuple[Pool, Layout, np.ndarray | None
     shape = _image(step, signal, 3)
     window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
     padding = integers(step.name, step.node, "padding", 2, 0)
-    if window != strides or padding != (0, 0):
+    if padding != (0, 0):
         fail(
-            f"from_nir: `graph` must pool windows that neither overlap nor are padded in {step.name}, "
-            f"got kernel_size={window}, stride={strides}, padding={padding}. Pool adjacent windows, or "
-            "write a convolution."
+            f"from_nir: `graph` must pool windows without padding in {step.name}, got {padding}. "
+            "Write a convolution."
         )
     if any(size > length for size, length in zip(window, shape, strict=False)):
         expected = f"have windows in {step.name} of at most {shape[:2]}"
         fail(f"from_nir: `graph` must {expected}, got {window}. Pool less.")
-    block = mean_pool(window) if step.kind == "AvgPool2d" else sum_pool(window)
+    make = mean_pool if step.kind == "AvgPool2d" else sum_pool
+    block = make(window, strides=None if strides == window else strides)
     made = block.out_shape(shape)
     if signal.factor is None:
         return block, Layout.of(made), None

@@ -70,7 +70,7 @@ class Connection:
             return fan_out
         # The same for mean and sum pooling; an input outside all windows has none.
         rows = jax.ShapeDtypeStruct((self.pooling.num_inputs,), jnp.float32)
-        return jax.linear_transpose(dataclasses.replace(self.pooling, mean=False).pool, rows)(fan_out)[0]
+        return jax.linear_transpose(dataclasses.replace(self.pooling, how="sum").pool, rows)(fan_out)[0]
 
     def pool(self, rows: Array) -> Array:
         """Dense rows ``[rows, inputs]`` as the weights receive them: pooled, in the accumulation dtype."""

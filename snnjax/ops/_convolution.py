@@ -27,11 +27,14 @@ class Convolution:
     padding: tuple[tuple[int, int], ...]  # zeros before and after
     groups: int  # of channels, each convolved separately
     channels_out: int
+    dilation: tuple[int, ...]  # how far the places of the kernel are apart
+    input_dilation: tuple[int, ...]  # and those of the image: zeros between them transpose a convolution
 
     @property
     def words(self) -> str:
         """A short description, for `snnjax info` and errors."""
-        return f"a convolution of {'x'.join(map(str, self.kernel))}"
+        kind = "a convolution" if set(self.input_dilation) == {1} else "a transposed convolution"
+        return f"{kind} of {'x'.join(map(str, self.kernel))}"
 
     @classmethod
     def of(
@@ -44,37 +47,77 @@ class Convolution:
         strides: Any = 1,
         padding: Any = "same",
         groups: Any = 1,
+        dilation: Any = 1,
+        input_dilation: Any = 1,
     ) -> "Convolution":
         """Make the geometry from user arguments; errors are raised in the name of `op`."""
         shape = _lengths(op, "shape", shape, (2, 3), "(height, width, channels) or (length, channels)")
         space = len(shape) - 1
         kernel = _lengths(op, "kernel", kernel, (space,), tuple_words(space))
-        strides = (strides,) * space if isinstance(strides, int | np.integer) else strides
-        strides = _lengths(op, "strides", strides, (space,), f"an integer or {tuple_words(space)}")
+        strides = _steps(op, "strides", strides, space)
+        dilation = _between(_steps(op, "dilation", dilation, space), kernel)
+        input_dilation = _between(_steps(op, "input_dilation", input_dilation, space), shape)
         check_integer(op, "groups", groups, 1)
         for name, channels in (("channels of `shape`", shape[-1]), ("output channels", channels_out)):
             if channels % groups != 0:
                 hint = "Choose a divisor of both numbers of channels"
                 fail(f"{op}: `groups` must divide the number of {name}, {channels}, got {groups}. {hint}.")
-        pairs = _pairs(op, padding, shape[:-1], kernel, strides)
-        out = cls(shape, kernel, strides, pairs, int(groups), int(channels_out))
+        image, spans = dilated(shape[:-1], input_dilation), dilated(kernel, dilation)
+        pairs = _pairs(op, padding, image, spans, strides)
+        out = cls(shape, kernel, strides, pairs, int(groups), int(channels_out), dilation, input_dilation)
         out._check_sizes(op)
         return out
 
+    @classmethod
+    def transposed(
+        cls,
+        op: str,
+        shape: Any,
+        kernel: Any,
+        channels_out: Any,
+        *,
+        strides: Any = 1,
+        padding: Any = "same",
+        dilation: Any = 1,
+    ) -> "Convolution":
+        """Make the geometry of `jax.lax.conv_transpose`: strides are steps of the outputs between two inputs.
+
+        "same" gives ``length stride`` outputs, "valid" all that an input reaches, ``max(kernel - stride, 0)`` more.
+        """
+        space = len(kernel)
+        steps, apart = _steps(op, "strides", strides, space), _steps(op, "dilation", dilation, space)
+        padding = checked_padding(op, padding, space)
+        if padding in ("same", "valid"):
+            pairs = zip(dilated(kernel, apart), steps, strict=True)
+            padding = tuple(_transposed_pair(padding, *each) for each in pairs)
+        options = {"padding": padding, "dilation": apart, "input_dilation": steps}
+        return cls.of(op, shape, kernel, channels_out, **options)
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """The lengths of the kernel with its gaps."""
+        return dilated(self.kernel, self.dilation)
+
+    @property
+    def _room(self) -> tuple[int, ...]:
+        """The lengths of the image with its gaps and padding."""
+        image = dilated(self.shape[:-1], self.input_dilation)
+        return tuple(length + sum(pair) for length, pair in zip(image, self.padding, strict=True))
+
     def _check_sizes(self, op: str) -> None:
-        padded = [length + sum(pair) for length, pair in zip(self.shape[:-1], self.padding, strict=True)]
-        if any(length > room for length, room in zip(self.kernel, padded, strict=True)):
-            actual, hint = list(self.kernel), "Pad more, or choose a smaller kernel"
+        padded = list(self._room)
+        if any(length > room for length, room in zip(self.spans, padded, strict=True)):
+            actual, hint = list(self.spans), "Pad more, or choose a smaller kernel"
             fail(f"{op}: `kernel` must fit into the padded image, {padded}, got {actual}. {hint}.")
-        for name, count in (("shape", self.num_inputs), ("padding", self.num_outputs)):
+        for name, count in (("shape", self.num_inputs), ("padding", max(*padded, self.num_outputs))):
             if count > MAX_SIZE:
                 fail(f"{op}: `{name}` must make at most {MAX_SIZE} neurons, got {count}. Split the image.")
 
     @property
     def out_shape(self) -> tuple[int, ...]:
         """The output shape, (height, width, channels) or (length, channels)."""
-        axes = zip(self.shape[:-1], self.kernel, self.strides, self.padding, strict=True)
-        space = ((length + sum(pair) - k) // stride + 1 for length, k, stride, pair in axes)
+        axes = zip(self._room, self.spans, self.strides, strict=True)
+        space = ((room - span) // stride + 1 for room, span, stride in axes)
         return (*space, self.channels_out)
 
     @property
@@ -93,30 +136,51 @@ class Convolution:
         return (*self.kernel, self.shape[-1] // self.groups, self.channels_out)
 
     @property
-    def fan_in(self) -> int:
-        """The number of inputs that each output sums."""
-        return math.prod(self.weights_shape[:-1])
+    def fan_in(self) -> float:
+        """The number of inputs that each output sums, on average if there are gaps between them."""
+        return math.prod(self.weights_shape[:-1]) / math.prod(self.input_dilation)
 
     @property
     def num_pairs(self) -> int:
         """The number of pairs of an input and a weight it is multiplied by, without taps in the padding."""
         pairs = math.prod(self.weights_shape[-2:])
         axes = zip(self.shape, self.out_shape[:-1], self.kernel, self.strides, self.padding, strict=False)
-        for length, windows, taps, stride, (before, _) in axes:
-            place = np.arange(windows)[:, None] * stride + np.arange(taps) - before
-            pairs *= int(np.count_nonzero((place >= 0) & (place < length)))
+        gaps = zip(self.dilation, self.input_dilation, strict=True)
+        for (length, windows, taps, stride, (before, _)), (apart, own) in zip(axes, gaps, strict=True):
+            place = np.arange(windows)[:, None] * stride + np.arange(taps) * apart - before
+            pairs *= int(np.count_nonzero((place >= 0) & (place < length * own) & (place % own == 0)))
         return pairs
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `spike_conv`."""
+        names = ("shape", "strides", "padding", "groups", "dilation", "input_dilation")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def numbers(self) -> dict[str, int]:
         """The form for the kernels, as in `ConvolutionShape`: one spatial axis is an image of height 1."""
         missing = 2 - len(self.kernel)
         ones, pairs = (1,) * missing, ((0, 0),) * missing + self.padding
-        names = ("height", "width", "channels", "kernel_height", "kernel_width", "stride_y", "stride_x")
-        space = zip(names, (*ones, *self.shape, *ones, *self.kernel, *ones, *self.strides), strict=True)
         (top, bottom), (left, right) = pairs
-        around = {"top": top, "bottom": bottom, "left": left, "right": right}
-        return {**dict(space), **around, "groups": self.groups, "channels_out": self.channels_out}
+        (height, width, channels), (kernel_height, kernel_width) = (*ones, *self.shape), (*ones, *self.kernel)
+        numbers = {
+            "height": height,
+            "width": width,
+            "channels": channels,
+            "kernel_height": kernel_height,
+            "kernel_width": kernel_width,
+            "top": top,
+            "bottom": bottom,
+            "left": left,
+            "right": right,
+            "groups": self.groups,
+            "channels_out": self.channels_out,
+        }
+        steps = {"stride": self.strides, "dilation": self.dilation, "input_dilation": self.input_dilation}
+        for name, lengths in steps.items():
+            numbers[f"{name}_y"], numbers[f"{name}_x"] = (*ones, *lengths)
+        return numbers
 
     def convolve(self, rows: Array, weights: Array) -> Array:
         """Convolve ``[rows, num_inputs]`` to ``[rows, num_outputs]`` in plain JAX, in the accumulation dtype."""
@@ -126,6 +190,8 @@ class Convolution:
             upcast(weights),
             self.strides,
             self.padding,
+            self.input_dilation,
+            self.dilation,
             dimension_numbers=(f"N{space}C", f"{space}IO", f"N{space}C"),
             feature_group_count=self.groups,
         )
@@ -145,6 +211,31 @@ class Convolution:
 def tuple_words(space: int) -> str:
     """What holds an integer for each of so many axes of an image, in errors."""
     return "a tuple of one length" if space == 1 else "a tuple of a height and a width"
+
+
+def dilated(lengths: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
+    """Lengths with gaps: their places are `dilation` from each other."""
+    return tuple((length - 1) * apart + 1 for length, apart in zip(lengths, dilation, strict=True))
+
+
+def _between(dilation: tuple[int, ...], lengths: Sequence[int]) -> tuple[int, ...]:
+    """The dilation, 1 along axes of one place, where it has no effect."""
+    return tuple(1 if length == 1 else apart for apart, length in zip(dilation, lengths, strict=False))
+
+
+def _transposed_pair(padding: str, span: int, stride: int) -> tuple[int, int]:
+    """The zeros before and after one axis of a transposed convolution, as in `jax.lax.conv_transpose`."""
+    if padding == "valid":
+        return span - 1, stride - 1 + max(span - stride, 0)
+    total = span + stride - 2
+    before = span - 1 if stride > span - 1 else -(-total // 2)
+    return before, total - before
+
+
+def _steps(op: str, argument: str, value: Any, space: int) -> tuple[int, ...]:
+    """One positive integer for each spatial axis, from one for all or a tuple."""
+    value = (value,) * space if isinstance(value, int | np.integer) else value
+    return _lengths(op, argument, value, (space,), f"an integer or {tuple_words(space)}")
 
 
 def _lengths(op: str, argument: str, value: Any, counts: tuple[int, ...], form: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""`pool_spikes`: sum or mean of spikes over windows of an image, without a product."""
+"""`pool_spikes`: sum, mean or maximum of spikes over windows of an image, without a product."""
 
 import dataclasses
 import math
@@ -8,29 +8,34 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Num
+import numpy as np
+from jaxtyping import Array, Shaped
 
-from snnjax._check import check_integer, check_real_array, fail, plural
+from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
 from snnjax._sharding import gathered
 from snnjax._types import id_dtype, upcast
 from snnjax.ops._convolution import tuple_words
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
+from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
+
+# What is made of the spikes of a window, and the word for several of them.
+POOLS = {"sum": "sums", "mean": "means", "max": "maxima"}
 
 
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Pooling:
-    """Adjacent windows of an image; pixels left over at its far edges belong to none."""
+    """Windows of an image; pixels at its far edges that fill no window belong to none."""
 
     shape: tuple[int, ...]  # of the image: (height, width, channels) or (length, channels)
     window: tuple[int, ...]  # height and width of a window, or its length
-    mean: bool
+    strides: tuple[int, ...]  # from one window to the next
+    how: str  # one of POOLS
 
     @property
     def out_shape(self) -> tuple[int, ...]:
         """The output shape: windows per axis, and the channels."""
-        lengths = zip(self.shape[:-1], self.window, strict=True)
-        return (*(length // size for length, size in lengths), self.shape[-1])
+        axes = zip(self.shape[:-1], self.window, self.strides, strict=True)
+        return (*((length - size) // stride + 1 for length, size, stride in axes), self.shape[-1])
 
     @property
     def num_inputs(self) -> int:
@@ -45,64 +50,143 @@ class Pooling:
     @property
     def scale(self) -> float:
         """The weight of one spike."""
-        return 1 / math.prod(self.window) if self.mean else 1.0
+        return 1 / math.prod(self.window) if self.how == "mean" else 1.0
+
+    @property
+    def is_adjacent(self) -> bool:
+        """Whether windows lie side by side, so that a pixel is in at most one."""
+        return self.strides == self.window
 
     @property
     def words(self) -> str:
         """A short description, for `snnjax info` and errors."""
-        return f"{'means' if self.mean else 'sums'} over {'x'.join(map(str, self.window))}"
+        size = "x".join(map(str, self.window))
+        steps = "" if self.is_adjacent else f" every {'x'.join(map(str, self.strides))}"
+        return f"{POOLS[self.how]} over {size}{steps}"
 
-    def then(self, window: tuple[int, ...], mean: bool) -> "Pooling | None":
-        """This pooling followed by another one, as a single pooling if both sum or both average, else None."""
-        if mean != self.mean:
+    @property
+    def obstacle(self) -> str | None:
+        """Why `lif_network` does not pool like this, or None."""
+        if self.how == "max":
+            return "maximum pools"
+        return None if self.is_adjacent else "windows that are not adjacent"
+
+    def then(self, after: "Pooling") -> "Pooling | None":
+        """This pooling followed by another one, as a single pooling if both do the same side by side, else None."""
+        if after.how != self.how or not (self.is_adjacent and after.is_adjacent):
             return None
-        sizes = tuple(a * b for a, b in zip(self.window, window, strict=True))
-        return dataclasses.replace(self, window=sizes)
+        sizes = tuple(a * b for a, b in zip(self.window, after.window, strict=True))
+        return dataclasses.replace(self, window=sizes, strides=sizes)
 
-    def map_ids(self, ids: Array) -> Array:
-        """The window of each id, int32; `num_outputs` for ids outside all windows."""
-        is_used, rest = in_range(ids, self.num_inputs), ids.astype(jnp.int32)
+    def windows(self, ids: Array) -> Array:
+        """The windows of each id, int32 ``[..., most windows of a pixel]``; `num_outputs` where there are fewer."""
+        rest = ids.astype(jnp.int32)
         rest, channel = rest // self.shape[-1], rest % self.shape[-1]
-        place, stride = channel, self.shape[-1]
-        lengths = zip(self.shape[:-1], self.window, self.out_shape[:-1], strict=True)
-        for length, size, windows in reversed(list(lengths)):
-            index, rest = rest % length // size, rest // length
-            is_used &= index < windows
-            place, stride = place + index * stride, stride * windows
+        place, stride, is_used = channel[..., None], self.shape[-1], in_range(ids, self.num_inputs)[..., None]
+        axes = zip(self.shape[:-1], self.window, self.strides, self.out_shape[:-1], strict=True)
+        for length, size, step, windows in reversed(list(axes)):
+            index, rest = rest % length, rest // length
+            # The last window that begins at or before the pixel, and those before it that may still reach it.
+            before = jax.lax.broadcasted_iota(jnp.int32, (*ids.shape, -(-size // step)), ids.ndim)
+            own = (index // step)[..., None] - before
+            there = (own >= 0) & (own < windows) & (index[..., None] - own * step < size)
+            place = (place[..., None, :] + (own * stride)[..., None]).reshape(*ids.shape, -1)
+            is_used = (is_used[..., None, :] & there[..., None]).reshape(*ids.shape, -1)
+            stride *= windows
         return jnp.where(is_used, place, self.num_outputs)
 
     def pool(self, rows: Array) -> Array:
-        """The sum or mean over windows of dense ``[..., inputs]``, as ``[..., outputs]``."""
+        """The sum, mean or maximum over windows of dense ``[..., inputs]``, as ``[..., outputs]``."""
         axes, image = rows.shape[:-1], rows.reshape(-1 if rows.size else 0, *self.shape)
+        if self.is_adjacent and self.how != "max":
+            pooled = self._summed(image)
+        else:
+            first, join = (_least(image.dtype), jax.lax.max) if self.how == "max" else (0, jax.lax.add)
+            pooled = jax.lax.reduce_window(
+                image,
+                np.array(first, image.dtype),
+                join,
+                (1, *self.window, 1),
+                (1, *self.strides, 1),
+                "VALID",
+            )
+        pooled = pooled * jnp.asarray(self.scale, pooled.dtype) if self.how == "mean" else pooled
+        return pooled.reshape(*axes, self.num_outputs)
+
+    def _summed(self, image: Array) -> Array:
+        """The sums of adjacent windows."""
         kept = tuple(slice(n * size) for n, size in zip(self.out_shape[:-1], self.window, strict=True))
         split = [length for pair in zip(self.out_shape[:-1], self.window, strict=True) for length in pair]
         image = image[:, *kept, :].reshape(image.shape[0], *split, self.shape[-1])
-        summed = jnp.sum(image, axis=tuple(range(2, 2 + 2 * len(self.window), 2)))
-        scale = jnp.asarray(self.scale, summed.dtype)
-        return (summed * scale if self.mean else summed).reshape(*axes, self.num_outputs)
+        return jnp.sum(image, axis=tuple(range(2, 2 + 2 * len(self.window), 2)))
+
+    def listed(self, spikes: SparseSpikes) -> SparseSpikes:
+        """Lists of windows: each entry counts in all of its windows, or in those whose maximum it is."""
+        windows = self.windows(spikes.ids)
+        values = spikes.values * jnp.asarray(self.scale, spikes.values.dtype)
+        values = jnp.broadcast_to(values[..., None], windows.shape)
+        if self.how == "max":
+            is_largest = self._is_largest(spikes, windows)
+            windows = jnp.where(is_largest, windows, self.num_outputs)
+            values = jnp.where(is_largest, values, jnp.zeros_like(values))
+        num_listed = jnp.sum(in_range(windows, self.num_outputs), axis=(-2, -1), dtype=jnp.int32)
+        ids = windows.astype(id_dtype(self.num_outputs))
+        ids, values = (each.reshape(*spikes.ids.shape[:-1], -1) for each in (ids, values))
+        own = {"ids": ids, "values": values, "num_listed": num_listed, "num_neurons": self.num_outputs}
+        return dataclasses.replace(spikes, **own)
+
+    def _is_largest(self, spikes: SparseSpikes, windows: Array) -> Array:
+        """Whether each entry has the largest value of its windows, the first of those with the same one."""
+        capacity = spikes.ids.shape[-1]
+        ids, places = spikes.ids.reshape(-1, capacity), windows.reshape(-1, capacity * windows.shape[-1])
+        rows = scatter(ids, jax.lax.stop_gradient(upcast(spikes.values)).reshape(ids.shape), self.num_inputs)
+        each = windows.shape[-1]
+        own, numbers = (jnp.repeat(x, each, -1) for x in (gather(rows, ids), ids.astype(jnp.int32)))
+        ties = (own == gather(self.pool(rows), places)) & in_range(places, self.num_outputs)
+        # Each window keeps the lowest id; those of no window meet in a column of their own.
+        row = jnp.arange(len(ids))[:, None]
+        first = jnp.full((len(ids), self.num_outputs + 1), self.num_inputs, jnp.int32)
+        first = first.at[row, jnp.where(ties, places, self.num_outputs)].min(numbers)
+        return (ties & (first[row, places] == numbers)).reshape(windows.shape)
+
+
+def _least(dtype: Any) -> Any:
+    """What no maximum is below."""
+    return -np.inf if jnp.issubdtype(dtype, jnp.floating) else np.iinfo(dtype).min
 
 
 def pool_spikes(
-    spikes: SparseSpikes | Num[Array, "*axes neurons"],
+    spikes: SparseSpikes | Shaped[Array, "*axes neurons"],
     shape: Sequence[int],
     window: int | Sequence[int],
     *,
-    mean: bool = False,
-) -> SparseSpikes | Num[Array, "*axes outputs"]:
-    """Sum or average spikes over the windows of an image.
+    strides: int | Sequence[int] | None = None,
+    how: str = "sum",
+) -> SparseSpikes | Shaped[Array, "*axes outputs"]:
+    """Sum or average spikes over the windows of an image, or take their maximum.
 
-    ``out[y, x, c] = sum of in[y h : y h + h, x w : x w + w, c]``, divided by ``h w`` if `mean`. Windows are adjacent;
-    pixels left over at the far edges are dropped. Lists stay lists: ids are mapped to their windows, two spikes in one
-    window are two entries, and entries outside all windows get an id out of range. The spike counts are unchanged. The
-    derivative is exact. Sums and means are computed in float32 (float64 for float64).
+    ``out[y, x, c] = sum of in[s y : s y + h, t x : t x + w, c]`` with strides ``s, t``, divided by ``h w`` for "mean",
+    and the largest of them for "max". Pixels at the far edges that fill no window are dropped. Sums and means are
+    computed in float32 (float64 for float64).
+
+    Lists stay lists: ids are mapped to their windows. Where windows overlap, an entry becomes one for each of the ``m``
+    windows that a pixel can be in, and so a list has ``m`` times as many slots. For "sum" and "mean", two spikes in one
+    window are two entries; for "max", a window keeps the entry that is its maximum. Other slots get an id out of range.
+    The counts of spikes and of those dropped are unchanged.
+
+    The derivative is exact. That of a maximum reaches the first of the largest entries: in an array as in
+    `jax.lax.reduce_window`; in a list the first of those listed, so a window without spikes passes its gradient to a
+    listed neuron if it has one.
 
     Args:
         spikes: lists or an array, with the pixels and channels of the image on one flat axis, row-major.
         shape: (height, width, channels) of the image, or (length, channels).
         window: height and width of a window (one number for both), or its length.
+        strides: how far it is from one window to the next, likewise; None for windows side by side.
+        how: "sum", "mean" or "max".
 
     Raises:
-        ValueError: if the shape or the window does not fit, or for the mean of integers.
+        ValueError: if the shape or the window does not fit, `how` is unknown, or for the mean of integers.
 
     Example:
         >>> import jax.numpy as jnp
@@ -111,10 +195,12 @@ def pool_spikes(
         >>> image = jnp.arange(8.0)  # 2 x 4 pixels of one channel
         >>> pool_spikes(image, (2, 4, 1), 2)
         Array([10., 18.], dtype=float32)
+        >>> pool_spikes(image, (2, 4, 1), 2, strides=1, how="max")
+        Array([5., 6., 7.], dtype=float32)
         >>> pool_spikes(SparseSpikes.from_ids(jnp.array([0, 3, 7]), num_neurons=8), (2, 4, 1), 2).ids
         Array([0, 1, 1], dtype=uint16)
     """
-    pooling = as_pooling("pool_spikes", shape, window, mean)
+    pooling = as_pooling("pool_spikes", shape, window, strides, how)
     lists = isinstance(spikes, SparseSpikes)
     if lists:
         check_spikes("pool_spikes", "spikes", spikes)
@@ -126,7 +212,7 @@ def pool_spikes(
         hint = "Pass the shape of the image whose pixels spike"
         fail(f"pool_spikes: `spikes` must {expected}, got {width}. {hint}.")
     dtype = spikes.values.dtype if lists else spikes.dtype
-    if mean and not jnp.issubdtype(dtype, jnp.floating):
+    if how == "mean" and not jnp.issubdtype(dtype, jnp.floating):
         hint = "Cast them with spikes.astype(jnp.float32)"
         fail(f"pool_spikes: `spikes` must be floating-point for a mean, got {dtype.name}. {hint}.")
     return pooled(pooling, gathered(spikes))
@@ -134,32 +220,38 @@ def pool_spikes(
 
 def pooled(pooling: Pooling, spikes: Any) -> Any:
     """Lists or an array, pooled."""
-    if not isinstance(spikes, SparseSpikes):
-        is_float = jnp.issubdtype(spikes.dtype, jnp.floating)
-        return pooling.pool(upcast(spikes) if is_float else spikes).astype(spikes.dtype)
-    values = spikes.values * jnp.asarray(pooling.scale, spikes.values.dtype)
-    ids = pooling.map_ids(spikes.ids).astype(id_dtype(pooling.num_outputs))
-    return dataclasses.replace(spikes, ids=ids, values=values, num_neurons=pooling.num_outputs)
+    if isinstance(spikes, SparseSpikes):
+        return pooling.listed(spikes)
+    if jnp.issubdtype(spikes.dtype, jnp.floating):
+        return pooling.pool(upcast(spikes)).astype(spikes.dtype)
+    numbers = spikes.astype(jnp.int32) if spikes.dtype == jnp.bool_ else spikes
+    return pooling.pool(numbers).astype(spikes.dtype)
 
 
-def as_pooling(op: str, shape: Sequence[int], window: Any, mean: bool) -> Pooling:
+def as_pooling(op: str, shape: Sequence[int], window: Any, strides: Any, how: str) -> Pooling:
     """The checked geometry."""
     shape = tuple(shape)
     check_image(op, shape)
-    sizes = tuple(window) if isinstance(window, Iterable) else (window,) * (len(shape) - 1)
-    if len(sizes) != len(shape) - 1:
-        expected = f"be an integer or {tuple_words(len(shape) - 1)}"
-        fail(f"{op}: `window` must {expected}, got {sizes}. Pass one length per axis, or one for all.")
-    for size in sizes:
-        check_integer(op, "window", size, 1)
-    sizes = tuple(int(size) for size in sizes)
+    check_choice(op, "how", how, tuple(POOLS))
+    sizes = _sizes(op, "window", window, len(shape) - 1)
+    steps = sizes if strides is None else _sizes(op, "strides", strides, len(shape) - 1)
     for size, length in zip(sizes, shape[:-1], strict=True):
         if size > length:
             actual = list(sizes)
             fail(
                 f"{op}: `window` must fit into the image, {list(shape)}, got {actual}. Choose a smaller one."
             )
-    return Pooling(shape, sizes, mean)
+    return Pooling(shape, sizes, steps, how)
+
+
+def _sizes(op: str, argument: str, value: Any, space: int) -> tuple[int, ...]:
+    sizes = tuple(value) if isinstance(value, Iterable) else (value,) * space
+    if len(sizes) != space:
+        expected = f"be an integer or {tuple_words(space)}"
+        fail(f"{op}: `{argument}` must {expected}, got {sizes}. Pass one length per axis, or one for all.")
+    for size in sizes:
+        check_integer(op, argument, size, 1)
+    return tuple(int(size) for size in sizes)
 
 
 def check_image(op: str, shape: Any) -> None:

@@ -39,6 +39,8 @@ def spike_conv(
     strides: int | tuple[int, ...] = 1,
     padding: str | tuple[tuple[int, int], ...] = "same",
     groups: int = 1,
+    dilation: int | tuple[int, ...] = 1,
+    input_dilation: int | tuple[int, ...] = 1,
     implementation: str | None = None,
 ) -> Float[Array, "*axes outputs"]:
     """Convolve spikes with a kernel of weights; each spike adds a patch of outputs.
@@ -62,6 +64,10 @@ def spike_conv(
         padding: "same" (``ceil(inputs / stride)`` outputs), "valid" (no zeros), or for each spatial axis a pair of
             numbers of zeros before and after.
         groups: number of channel groups, each convolved separately.
+        dilation: how far the places of the kernel are apart, one for all spatial axes, or one for each: `i` above
+            becomes ``dilation i``.
+        input_dilation: how far the inputs are apart, likewise, with zeros between them: a transposed convolution,
+            whose strides these are. The padding stands around them.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
             kernel or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
@@ -83,7 +89,9 @@ def spike_conv(
         >>> spike_conv(jnp.array([[0, 0, 1, 0, 0]]), weights, shape=(5, 1), strides=2)
         Array([[0., 2., 0.]], dtype=float32)
     """
-    geometry = _geometry(spikes, weights, shape, strides, padding, groups)
+    options = {"strides": strides, "padding": padding, "groups": groups}
+    options |= {"dilation": dilation, "input_dilation": input_dilation}
+    geometry = _geometry(spikes, weights, shape, options)
     spikes, weights = gathered((spikes, weights))
     are_lists = isinstance(spikes, SparseSpikes)
     record: Any = Operands if are_lists else RowOperands
@@ -96,9 +104,7 @@ def spike_conv(
     return out.reshape(*spikes.shape[:-1], geometry.num_outputs)
 
 
-def _geometry(
-    spikes: Any, weights: Array, shape: Any, strides: Any, padding: Any, groups: Any
-) -> Convolution:
+def _geometry(spikes: Any, weights: Array, shape: Any, options: dict[str, Any]) -> Convolution:
     """Check the arguments, and return the geometry of the call."""
     num_neurons = neurons_of("spike_conv", spikes)
     check_float_array("spike_conv", "weights", weights)
@@ -111,9 +117,7 @@ def _geometry(
         hint = "Match their axes to `shape`" if weights.ndim != axes else "Leave no axis empty"
         fail(f"spike_conv: `weights` must have shape {form}, got {list(weights.shape)}. {hint}.")
     *kernel, _, channels_out = weights.shape
-    geometry = Convolution.of(
-        "spike_conv", shape, kernel, channels_out, strides=strides, padding=padding, groups=groups
-    )
+    geometry = Convolution.of("spike_conv", shape, kernel, channels_out, **options)
     if weights.shape != geometry.weights_shape:
         expected, hint = (
             f"{form} = {list(geometry.weights_shape)}",

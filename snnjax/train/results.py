@@ -240,6 +240,7 @@ def _network_in_words(settings: TaskSettings, network: Network) -> str:
     shapes = [network.shapes[name] for name in spiking_nodes(network)]
     widths = " - ".join("x".join(map(str, shape)) for shape in shapes)
     kinds = [settings.neuron, "recurrent"] if settings.recurrent else [settings.neuron]
+    kinds += ["residual, with norms"] if settings.residual_blocks else []
     kinds += [f"delays of up to {settings.max_delay} steps"] if settings.max_delay else []
     kinds += [] if settings.training.rule == "bptt" else [f"trained by {settings.training.rule}"]
     lists = "dense" if settings.capacity is None else f"lists of {100 * settings.capacity:g} %"

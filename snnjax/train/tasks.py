@@ -12,8 +12,8 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import losses, neurons
 from snnjax._check import check_choice, check_integer, fail, short_repr
-from snnjax.blocks import axonal, conv2d, dense, sum_pool
-from snnjax.graph import Network, layer, leaky_readout, network, spiking_readout
+from snnjax.blocks import axonal, batch_norm, conv2d, dense, sum_pool
+from snnjax.graph import Network, layer, leaky_readout, network, residual, spiking_readout
 from snnjax.graph.network import Params
 from snnjax.train.config import TrainConfig
 
@@ -43,6 +43,8 @@ class TaskSettings:
     hidden: tuple[int, ...] = (512, 256)
     # Before the hidden layers: each convolution's channels, kernel length, and length of the sum pooling after it.
     convolutions: tuple[tuple[int, int, int], ...] = ()
+    # Residual blocks of two convolutions before each pooling; all convolutions then have norms.
+    residual_blocks: int = 0
     neuron: str = "lif"
     neuron_options: dict[str, Any] = field(default_factory=dict)  # keyword arguments of the neuron's factory
     recurrent: bool = False
@@ -256,15 +258,21 @@ _CONVOLUTIONAL = {
 }
 
 
+_RESIDUAL = {
+    "digits": replace(
+        _convolutional("digits", kernels=_TWO_OF_FIVE, epochs=4), num_steps=10, residual_blocks=1
+    )
+}
 _DELAYED = {"spoken": replace(TASKS["spoken"], max_delay=10)}
 
 
 def task_settings(task: str, model: str = "dense") -> TaskSettings:
-    """The settings of a task with the network given by `model`: "dense", "conv" (convolutional) or "delayed" layers.
+    """The settings of a task with the network given by `model`.
+
+    It is "dense", "conv" (convolutions), "residual" (convolutions with norms, and residual blocks) or "delayed".
 
     Raises:
-        ValueError: if the task or the model does not exist; "conv" needs a camera task, and "spoken" has delays
-            already.
+        ValueError: if the task does not exist or has no such model.
 
     Example:
         >>> from snnjax.train import task_settings
@@ -273,7 +281,7 @@ def task_settings(task: str, model: str = "dense") -> TaskSettings:
     """
     op = "task_settings"
     check_choice(op, "task", task, tuple(TASKS))
-    models = {"dense": TASKS, "conv": _CONVOLUTIONAL, "delayed": _DELAYED}
+    models = {"dense": TASKS, "conv": _CONVOLUTIONAL, "residual": _RESIDUAL, "delayed": _DELAYED}
     check_choice(op, "model", model, tuple(name for name, tasks in models.items() if task in tasks))
     return models[model][task]
 
@@ -302,8 +310,7 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
     options = {"recurrent": settings.recurrent, "capacity": settings.capacity}
     layers: list[Any] = []
     for channels, kernel, window in settings.convolutions:
-        # Image layers have no recurrent weights.
-        layers.append(layer(conv2d(channels, kernel), neuron, capacity=settings.capacity))
+        layers += _convolved(settings, neuron, channels, kernel)
         layers += [sum_pool(window)] if window > 1 else []
     for width in settings.hidden:
         connection = [axonal(settings.max_delay), dense(width)] if settings.max_delay else dense(width)
@@ -312,6 +319,19 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
     decay = settings.readout_decay
     readout = spiking_readout(num_classes) if is_spiking else leaky_readout(num_classes, decay=decay)
     return network(num_inputs if settings.image is None else settings.image, layers, readout)
+
+
+def _convolved(settings: TaskSettings, neuron: Any, channels: int, kernel: int) -> list[Any]:
+    """A layer of an image, and residual blocks behind it; they have no recurrent weights."""
+    capacity = settings.capacity
+    if not settings.residual_blocks:
+        return [layer(conv2d(channels, kernel), neuron, capacity=capacity)]
+
+    def normalised(kernel: int) -> Any:
+        connection = conv2d(channels, kernel, bias=False)
+        return layer(connection, neuron, norm=batch_norm(), capacity=capacity)
+
+    return [normalised(kernel)] + [residual([normalised(3), normalised(3)])] * settings.residual_blocks
 
 
 def init_params(settings: TaskSettings, net: Network, sample: Any) -> Params:

@@ -21,6 +21,8 @@ from snnjax import (
     flatten,
     layer,
     leaky_readout,
+    max_pool,
+    mean_pool,
     network,
     neurons,
     parallel,
@@ -91,6 +93,38 @@ NETS: dict[str, Network] = {
     ),
     "no read-out": network(6, [layer(5, capacity=2), layer(4, capacity=3)]),
     "a pool at the end": network(IMAGE, [layer(conv2d(2, 3)), sum_pool(2)]),
+    "maxima and windows that overlap, of lists and arrays": network(
+        IMAGE,
+        [
+            layer(conv2d(3, 3), capacity=20),
+            max_pool(2, strides=1),
+            layer(conv2d(3, 3)),
+            sum_pool(2, strides=1),
+            layer(conv2d(3, 2), capacity=5),
+            mean_pool((2, 1), strides=1),
+            max_pool((1, 2)),
+        ],
+        leaky_readout(3),
+    ),
+    "dilated and transposed": network(
+        IMAGE,
+        [
+            layer(conv2d(3, 2, dilation=2)),
+            layer(conv2d(3, 3, strides=2), capacity=6),
+            layer(blocks.conv2d_transpose(3, 3, strides=2), capacity=20),
+            blocks.conv2d_transpose(2, 2, strides=2, dilation=(1, 2)),
+            neurons.adlif(),
+        ],
+        leaky_readout(conv2d(2, 3)),
+    ),
+    "masked recurrence": network(
+        6,
+        [
+            layer(5, recurrent=dense(5, mask=np.eye(5) == 0)),
+            layer(4, capacity=3, recurrent=dense(4, mask=np.eye(4) == 1)),
+        ],
+        leaky_readout(2),
+    ),
     "networks in a network": network(6, [INNER, layer(6), INNER], leaky_readout(3)),
     "recurrent convolutions": network(
         IMAGE, [layer(conv2d(2, 3), recurrent=[conv2d(2, 3)]), layer(conv2d(2, 3))], leaky_readout(2)
@@ -98,7 +132,7 @@ NETS: dict[str, Network] = {
 }
 
 
-CHUNKED = {"residuals of arrays and lists", "branches", "recurrent convolutions"}
+CHUNKED = {"residuals of arrays and lists", "branches", "recurrent convolutions", "masked recurrence"}
 
 
 def inputs_of(net: Network) -> dict[str, Any]:

@@ -27,7 +27,7 @@ NETWORKS = {
         (6, 8, 2),
         [
             snnjax.layer(snnjax.conv2d(4, 3), recurrent=snnjax.conv2d(4, 3, bias=False)),
-            snnjax.sum_pool((2, 2)),
+            snnjax.sum_pool((2, 2), strides=(1, 2)),
             snnjax.layer(
                 snnjax.conv2d(3, 3, strides=2, padding=[(1, 1), (1, 1)], bias=False),
                 neurons.lif((0.5, 0.9), per="neuron", reset="zero", normalize=False, learn_decay=True),
@@ -45,7 +45,7 @@ NETWORKS = {
     "line": lambda: snnjax.network(
         (9, 2),
         [
-            snnjax.layer(snnjax.conv1d(4, 4, groups=2)),
+            snnjax.layer(snnjax.conv1d(4, 4, groups=2, dilation=2)),
             snnjax.flatten(),
             snnjax.axonal(4, learn=False, per="layer"),
             snnjax.layer(

@@ -85,8 +85,8 @@ def refused_wirings() -> dict[str, tuple[Any, str]]:
 
 def refused_connections() -> dict[str, tuple[Any, str]]:
     """Graphs with connections that networks here do not support, or that do not fit."""
-    overlapping = nir.SumPool2d(np.array([3, 3]), np.array([2, 2]), np.array([0, 0]))
-    dilated = nir.Conv2d((4, 4), np.ones((1, 1, 2, 2)), 1, 0, 2, 1, np.zeros(1))
+    padded = nir.SumPool2d(np.array([2, 2]), np.array([2, 2]), np.array([1, 1]))
+    dilated = nir.Conv2d((4, 4), np.ones((1, 1, 2, 2)), 1, 0, 4, 1, np.zeros(1))
     return {
         "weights": (
             graph_of(identity(2), lif(2)),
@@ -103,10 +103,13 @@ def refused_connections() -> dict[str, tuple[Any, str]]:
             "have the shape [neurons], [channels, length] or [channels, height, width] in input",
         ),
         "pool": (
-            graph_of(overlapping, lif(), shape=(1, 4, 4)),
-            "pool windows that neither overlap nor are padded in n0",
+            graph_of(padded, lif(), shape=(1, 4, 4)),
+            "pool windows without padding in n0, got (1, 1).",
         ),
-        "dilation": (graph_of(dilated, lif(), shape=(1, 4, 4)), "have a dilation of 1 in n0, got (2, 2)."),
+        "dilation": (
+            graph_of(dilated, lif(), shape=(1, 4, 4)),
+            "have a kernel in n0 of at most the padded [4, 4], got [5, 5].",
+        ),
         "no axis": (
             graph_of(identity(4), lif(4), shape=(1, 2, 2)),
             "have one axis before n0, got [1, 2, 2].",
@@ -240,6 +243,25 @@ def test_network_is_refused(case: str) -> None:
 def test_one_dimensional_pools_are_refused() -> None:
     network = snnjax.network((4, 2), [snnjax.sum_pool(2), snnjax.layer(3)])
     text = "to_nir: `network` must pool in two dimensions, as NIR does, got one in 'sum_pool_0'. Pool only images."
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        to_nir(network, params_of(network), dt=DT)
+
+
+def test_maximum_pools_are_refused() -> None:
+    network = snnjax.network((4, 4, 2), [snnjax.max_pool(2), snnjax.layer(3)])
+    text = (
+        "to_nir: `network` must pool by sum or mean, as NIR does, got max_pool in 'max_pool_0'. Replace it."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        to_nir(network, params_of(network), dt=DT)
+
+
+def test_transposed_convolutions_are_refused() -> None:
+    network = snnjax.network((4, 4, 2), [snnjax.layer(blocks.conv2d_transpose(2, 3, strides=2))])
+    text = (
+        "to_nir: `network` must have no transposed convolutions, as NIR has none, got one in "
+        "'layer_0/connection'. Replace it."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         to_nir(network, params_of(network), dt=DT)
 

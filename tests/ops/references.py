@@ -137,8 +137,9 @@ def spike_conv(spikes: Any, weights: Any, geometry: Any) -> Any:
         group = channel // own_in
         outputs = slice(group * own_out, (group + 1) * own_out)
         for offset in np.ndindex(geometry.kernel if value != 0 else (0,)):
-            axes = zip(pixel, offset, geometry.padding, geometry.strides, strict=True)
-            steps = [divmod(x + low - k, stride) for x, k, (low, _), stride in axes]
+            apart = zip(geometry.input_dilation, geometry.dilation, strict=True)
+            axes = zip(pixel, offset, geometry.padding, geometry.strides, apart, strict=True)
+            steps = [divmod(x * own + low - k * gap, stride) for x, k, (low, _), stride, (own, gap) in axes]
             target = tuple(step for step, rest in steps if rest == 0)
             if len(target) == len(offset) and all(
                 0 <= x < length for x, length in zip(target, geometry.out_shape, strict=False)

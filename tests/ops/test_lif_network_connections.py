@@ -1,5 +1,6 @@
 """`lif_network` with delays, convolutions and pooling: the kernels against the reference, forward and backward."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from snnjax import (
     Network,
     SparseSpikes,
     axonal,
+    blocks,
     conv1d,
     conv2d,
     dense,
@@ -26,6 +28,8 @@ from snnjax import (
     sum_pool,
 )
 from snnjax.blocks.delay import DelayState
+from snnjax.ops._connection import Connection
+from snnjax.ops.pool_spikes import Pooling
 from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -103,6 +107,20 @@ CASES = {
             (20, 20, 2), [layer(conv2d(8, 3), capacity=500), layer(conv2d(4, 2), LEARNED)], leaky_readout(3)
         ),
         rate=0.7,
+    ),
+    "dilated and transposed, of lists and of many spikes": Given(
+        network(
+            (9, 7, 2),
+            [
+                layer(conv2d(4, 3, dilation=(2, 1)), LEARNED, capacity=0.5),
+                layer(conv2d(6, 3, strides=2, dilation=2), LEARNED),
+                layer(blocks.conv2d_transpose(4, (3, 2), strides=2), LEARNED, capacity=0.3),
+                sum_pool(2),
+            ],
+            leaky_readout(3),
+        ),
+        rate=0.4,
+        lists=True,
     ),
     "delays of values, of lists and of spikes, shared and fixed": Given(
         network(
@@ -209,3 +227,17 @@ def test_the_kernels_say_what_they_cannot_take() -> None:
         lif_network(jnp.zeros((2, 1, 16)), [own], implementation="cpu")
     expected = "be None or 'reference' for recurrent layers after a convolution"
     assert expected in str(caught.value)
+
+
+def test_only_sums_and_means_of_adjacent_windows_are_pooled() -> None:
+    refused = ((1, 1), "sum", "sums over 2x2 every 1x1"), ((2, 2), "max", "maxima over 2x2")
+    for strides, how, words in refused:
+        pooling = Pooling((4, 4, 1), (2, 2), strides, how)
+        connection = Connection(pooling)
+        own = LIFLayer(jnp.zeros((pooling.num_outputs, 3)), 0.5, connection=connection)
+        text = (
+            "lif_network: `layers[0].connection` must pool adjacent windows by sum or mean, "
+            f"got {words}. Call pool_spikes before."
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            lif_network(jnp.zeros((2, 1, 16)), [own])

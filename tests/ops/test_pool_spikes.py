@@ -1,5 +1,10 @@
 """`pool_spikes`: windows in an image, of arrays and of lists."""
 
+import dataclasses
+import itertools
+import re
+from typing import Any
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -7,6 +12,39 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, pool_spikes
+from tests.numbers import assert_close, dyadic
+
+# (shape, window, strides): side by side, left over at the edges, overlapping, with gaps, one dimension.
+WINDOWS = (
+    ((6, 4, 3), 2, None),
+    ((7, 5, 2), (3, 2), None),
+    ((9, 2), 4, None),
+    ((7, 6, 2), 3, 2),
+    ((5, 6, 1), (2, 3), (3, 1)),
+    ((8, 2), 3, 1),
+    ((5, 5, 1), (1, 5), 4),
+)
+each_window = pytest.mark.parametrize("shape, window, strides", WINDOWS)
+JOINS = {"sum": jnp.add, "mean": jnp.add, "max": jnp.maximum}
+
+
+def by_slices(rows: Any, shape: Any, window: Any, strides: Any, how: str) -> Any:
+    """The definition in plain JAX: every place of a window in turn, for all windows at once."""
+    axes = len(shape) - 1
+    window = window if isinstance(window, tuple) else (window,) * axes
+    strides = window if strides is None else strides if isinstance(strides, tuple) else (strides,) * axes
+    image, found = rows.reshape(-1, *shape), None
+    for place in itertools.product(*map(range, window)):
+        ends = [length - size + k + 1 for length, size, k in zip(shape, window, place, strict=False)]
+        part = image[:, *map(slice, place, ends, strides), :]
+        found = part if found is None else JOINS[how](found, part)
+    found = found / np.prod(window).astype(rows.dtype) if how == "mean" else found
+    return found.reshape(*rows.shape[:-1], -1)
+
+
+def distinct(rng: np.random.Generator, *shape: int) -> Any:
+    """Numbers without ties, which plain JAX divides a gradient among."""
+    return jnp.asarray(rng.permutation(int(np.prod(shape))).reshape(shape) / 8 - 2, jnp.float32)
 
 
 def test_sum_of_windows_drops_what_is_left_over():
@@ -16,7 +54,7 @@ def test_sum_of_windows_drops_what_is_left_over():
 
 def test_mean_of_windows_along_one_axis_keeps_channels_apart():
     sound = jnp.array([1.0, 10.0, 3.0, 30.0])  # two steps of two channels
-    assert pool_spikes(sound, (2, 2), 2, mean=True).tolist() == [2.0, 20.0]
+    assert pool_spikes(sound, (2, 2), 2, how="mean").tolist() == [2.0, 20.0]
 
 
 def test_lists_stay_lists_whose_entries_name_windows():
@@ -24,18 +62,79 @@ def test_lists_stay_lists_whose_entries_name_windows():
     pooled = pool_spikes(spikes, (3, 5, 1), 2)
     assert pooled.ids.tolist() == [[0, 0, 2, 2]]  # one window twice; left over, and no neuron at all: none
     assert pooled.num_neurons == 2 and pooled.num_spikes.tolist() == [3]
+    assert pooled.num_listed.tolist() == [2]
+    assert pool_spikes(spikes, (3, 5, 1), 2, how="max").ids.tolist() == [[0, 2, 2, 2]]  # a window once
 
 
-@pytest.mark.parametrize("mean", [False, True])
-@pytest.mark.parametrize("shape, window", [((6, 4, 3), 2), ((7, 5, 2), (3, 2)), ((9, 2), 4)])
-def test_lists_equal_arrays(shape: tuple[int, ...], window: int | tuple[int, ...], mean: bool):
-    rng = np.random.default_rng(0)
-    ids = jnp.asarray(rng.integers(-2, np.prod(shape) + 2, (4, 10)), jnp.int32)
-    spikes = SparseSpikes.from_ids(ids, int(np.prod(shape)))
-    lists = pool_spikes(spikes, shape, window, mean=mean)
-    chex.assert_trees_all_close(
-        lists.to_dense(), pool_spikes(spikes.to_dense(), shape, window, mean=mean), rtol=1e-6, strict=True
-    )
+def test_an_entry_counts_in_each_of_its_windows():
+    spikes = SparseSpikes.from_ids(jnp.array([[2, 0, 5]]), num_neurons=5)
+    pooled = pool_spikes(spikes, (5, 1), 3, strides=1)  # windows that begin at 0, 1 and 2
+    assert pooled.ids.tolist() == [[2, 1, 0, 0, 3, 3, 3, 3, 3]]
+    assert pooled.num_listed.tolist() == [4] and pooled.to_dense().tolist() == [[2, 1, 1]]
+
+
+@each_window
+@pytest.mark.parametrize("how", ["mean", "max"])
+def test_arrays_and_lists_equal_the_definition_with_their_gradients(
+    shape: Any, window: Any, strides: Any, how: str
+):
+    """Lists of values of both signs, zeros, ids twice and ids out of range; gradients of numbers without ties."""
+    rng, size = np.random.default_rng(0), int(np.prod(shape))
+    ids = jnp.asarray(rng.integers(-2, size + 2, (2, 25)), jnp.int32)
+    spikes = dataclasses.replace(SparseSpikes.from_ids(ids, size), values=dyadic(rng, -2, 2, *ids.shape))
+    rows = distinct(rng, 2, size)
+    full = SparseSpikes.from_ids(jnp.tile(jnp.arange(size, dtype=jnp.int32), (2, 1)), size)
+
+    def pool(spikes: Any) -> Any:
+        return pool_spikes(spikes, shape, window, strides=strides, how=how)
+
+    def defined(rows: Any) -> Any:
+        return by_slices(rows, shape, window, strides, how)
+
+    def listed(values: Any) -> Any:
+        return pool(dataclasses.replace(full, values=values)).to_dense()
+
+    @jax.jit
+    def compute(rows: Any, spikes: Any, g: Any) -> Any:
+        each = [jax.vjp(function, rows) for function in (defined, pool, listed)]
+        lists = pool(spikes)
+        pairs = lists.to_dense(), defined(spikes.to_dense()), (lists.num_spikes, spikes.num_spikes)
+        return [(out, pull_back(g)) for out, pull_back in each], pairs
+
+    g = dyadic(rng, -8, 8, *jax.eval_shape(defined, rows).shape)
+    (expected, *ours), (lists, dense, counts) = compute(rows, spikes, g)
+    for own in ours:
+        assert_close(
+            own, expected, of_largest=1e-6
+        )  # sums of multiples of 2^-5 are exact, but means divide by 6
+    assert_close(lists, dense, of_largest=1e-6)
+    chex.assert_trees_all_equal(*counts)
+
+
+def test_the_first_of_equal_entries_is_the_maximum():
+    @jax.jit
+    @jax.grad
+    def gradient(values: Any, ids: Any) -> Any:
+        spikes = dataclasses.replace(SparseSpikes.from_ids(ids, 4), values=values)
+        return pool_spikes(spikes, (2, 2, 1), 2, how="max").to_dense().sum()
+
+    def of(values: list[float], ids: list[int]) -> list[float]:
+        return gradient(jnp.array(values), jnp.array(ids)).tolist()
+
+    assert of([1.0, 1.0, 0.0], [2, 1, 0]) == [0, 1, 0]
+    assert of([0.0, 0.0, 5.0], [3, 2, 4]) == [0, 1, 0]  # no spike: a listed neuron that is near to one
+    assert of([-1.0, -1.0, 5.0], [3, 2, 4]) == [0, 0, 0]  # the neurons that are not listed are larger
+    assert of([1.0, 0.0, 1.0], [3, 0, 1]) == [0, 0, 1]
+    image = jnp.array([0.0, 1.0, 1.0, 0.0])
+    largest = jax.grad(lambda image: pool_spikes(image, (2, 2, 1), 2, how="max").sum())
+    assert largest(image).tolist() == [0, 1, 0, 0] and largest(0 * image).tolist() == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", [jnp.int32, jnp.uint8, jnp.bool_, jnp.bfloat16])
+def test_dtypes_are_kept(dtype: Any):
+    image = jnp.array([0, 1, 1, 0, 0, 0], dtype)
+    assert pool_spikes(image, (6, 1), 2, strides=1, how="max").tolist() == [1, 1, 1, 0, 0]
+    assert pool_spikes(image, (6, 1), 3, strides=3).dtype == dtype
 
 
 def test_pools_behind_one_another_are_one():
@@ -45,5 +144,22 @@ def test_pools_behind_one_another_are_one():
 
 
 def test_the_gradient_reaches_every_pixel_of_a_window():
-    gradient = jax.grad(lambda image: jnp.sum(pool_spikes(image, (3, 3, 1), 2, mean=True)))(jnp.ones(9))
+    gradient = jax.grad(lambda image: jnp.sum(pool_spikes(image, (3, 3, 1), 2, how="mean")))(jnp.ones(9))
     assert gradient.tolist() == [0.25, 0.25, 0, 0.25, 0.25, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"how": "largest"}, "`how` must be 'sum', 'mean' or 'max', got 'largest'. Choose one of these."),
+        (
+            {"strides": (1, 2, 3)},
+            "`strides` must be an integer or a tuple of a height and a width, got (1, 2, 3). "
+            "Pass one length per axis, or one for all.",
+        ),
+        ({"strides": 0}, "`strides` must be an integer of at least 1, got 0. Pass 1 or more."),
+    ],
+)
+def test_what_is_no_pool_is_refused(options: Any, text: str):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'pool_spikes: {text}')}$"):
+        pool_spikes(jnp.zeros(16), (4, 4, 1), 2, **options)

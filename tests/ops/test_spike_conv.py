@@ -1,6 +1,7 @@
 """`spike_conv`: patches of spikes, every edge and geometry, and weights that must not leak."""
 
 import dataclasses
+import re
 from typing import Any
 
 import chex
@@ -16,7 +17,7 @@ from tests.ops import references
 from tests.ops.common import check_gradient, jit
 
 # (shape, kernel, channels_out, the rest): both kinds of padding and pairs of unequal lengths, strides beyond the
-# kernel, kernels as large as the image, groups, one dimension.
+# kernel, kernels as large as the image, groups, one dimension, dilations of the kernel and of the image.
 GEOMETRIES = (
     Convolution.of("test", (5, 4, 2), (3, 3), 3),
     Convolution.of("test", (5, 4, 2), (2, 4), 3, strides=2),
@@ -26,18 +27,15 @@ GEOMETRIES = (
     Convolution.of("test", (3, 3, 4), (3, 3), 8, strides=(1, 2), groups=4),
     Convolution.of("test", (9, 3), (4,), 2),
     Convolution.of("test", (9, 2), (3,), 4, strides=2, padding=((0, 2),), groups=2),
+    Convolution.of("test", (6, 7, 2), (3, 2), 3, dilation=(2, 3), strides=(1, 2)),
+    Convolution.transposed("test", (3, 4, 2), (3, 2), 3, strides=2),
+    Convolution.of("test", (7, 2), (3,), 4, strides=4, dilation=2, input_dilation=3, groups=2),
 )
 each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
 
 
 def conv(spikes: Any, weights: Any, c: Convolution, **options: Any) -> Any:
-    geometry: dict[str, Any] = {
-        "shape": c.shape,
-        "strides": c.strides,
-        "padding": c.padding,
-        "groups": c.groups,
-    }
-    return spike_conv(spikes, weights, **geometry, **options)
+    return spike_conv(spikes, weights, **c.options, **options)
 
 
 def as_lists(ids: Any, values: Any, num_neurons: int) -> SparseSpikes:
@@ -65,6 +63,65 @@ def test_strides_and_padding_by_hand() -> None:
     assert spike_conv(**given, strides=3).tolist() == [42, 2100]
     assert spike_conv(**given, padding="valid").tolist() == [421, 4210]
     assert spike_conv(**given, padding=((2, 0),)).tolist() == [4, 42, 421, 4210]
+
+
+def test_dilations_by_hand() -> None:
+    weights, spikes = jnp.array([1.0, 2.0, 4.0]).reshape(3, 1, 1), jnp.array([1.0, 10.0, 100.0, 1000.0])
+    given: dict[str, Any] = {"spikes": spikes, "weights": weights, "shape": (4, 1)}
+    assert spike_conv(**given, dilation=2).tolist() == [402, 4020, 201, 2010]
+    assert spike_conv(**given, dilation=2, strides=3).tolist() == [402, 2010]
+    wide = spike_conv(**given, input_dilation=2, padding="valid")  # 1 0 10 0 100 0 1000
+    assert wide.tolist() == [41, 20, 410, 200, 4100]
+
+
+@pytest.mark.parametrize("padding", ["same", "valid", ((2, 1), (0, 3))])
+@pytest.mark.parametrize("kernel, strides, dilation", [((3, 2), (2, 2), (1, 1)), ((2, 4), (3, 1), (2, 1))])
+def test_transposed_convolution_is_that_of_jax(
+    padding: Any, kernel: Any, strides: Any, dilation: Any
+) -> None:
+    """`jax.lax.conv_transpose`, bit for bit: sums are exact; and its gradients."""
+    rng = np.random.default_rng(0)
+    options: dict[str, Any] = {"strides": strides, "padding": padding, "dilation": dilation}
+    geometry = Convolution.transposed("test", (4, 3, 2), kernel, 3, **options)
+    images = dyadic(rng, -8, 8, 2, 4, 3, 2)
+    weights = dyadic(rng, -8, 8, *geometry.weights_shape)
+    pads = padding.upper() if isinstance(padding, str) else padding
+
+    def expected(images: Any, weights: Any) -> Any:
+        return jax.lax.conv_transpose(images, weights, strides, pads, rhs_dilation=dilation)
+
+    def ours(images: Any, weights: Any) -> Any:
+        return conv(images.reshape(2, -1), weights, geometry).reshape(2, *geometry.out_shape)
+
+    out = expected(images, weights)
+    g = dyadic(rng, -8, 8, *out.shape)
+    results = [
+        jax.jit(lambda x, w, g, f=f: (f(x, w), jax.vjp(f, x, w)[1](g)))(images, weights, g)
+        for f in (ours, expected)
+    ]
+    chex.assert_trees_all_equal(*results, strict=True)
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (
+            {"dilation": (2, 2)},
+            "`dilation` must be an integer or a tuple of one length, got (2, 2). Pass one integer per axis.",
+        ),
+        (
+            {"input_dilation": 0},
+            "`input_dilation` must be an integer of at least 1, got 0. Pass 1 or more.",
+        ),
+        (
+            {"dilation": 2, "padding": "valid"},
+            "`kernel` must fit into the padded image, [4], got [5]. Pad more, or choose a smaller kernel.",
+        ),
+    ],
+)
+def test_dilations_that_do_not_fit_are_refused(options: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(f'spike_conv: {text}')}$"):
+        spike_conv(jnp.zeros(4), jnp.zeros((3, 1, 1)), shape=(4, 1), **options)
 
 
 def test_groups_keep_to_their_channels() -> None:

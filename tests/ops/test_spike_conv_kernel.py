@@ -37,6 +37,11 @@ GEOMETRIES = (
     # Kernels narrower than a stride, whose gaps meet no weight, in groups of one channel; and one axis with all of it.
     Convolution.of("test", (7, 5, 2), (1, 2), 4, strides=(3, 3), padding=((0, 1), (2, 0)), groups=2),
     Convolution.of("test", (7, 4), (4,), 6, strides=2, padding=((3, 1),), groups=2),
+    # Dilations that share a divisor with the strides, or none; and zeros between the pixels.
+    Convolution.of("test", (9, 11, 3), (3, 3), 12, strides=(2, 3), dilation=(4, 2)),
+    Convolution.of("test", (6, 8, 4), (3, 2), 6, dilation=(1, 3), groups=2),
+    Convolution.transposed("test", (5, 4, 12), (4, 3), 9, strides=(2, 3)),
+    Convolution.of("test", (9, 4), (3,), 6, strides=3, dilation=2, input_dilation=2, groups=2),
 )
 ROWS = 35  # two chunks of the gradient, the second of them larger
 each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
@@ -45,13 +50,7 @@ each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
 def all_of(geometry: Convolution, implementation: str) -> Any:
     """Results and gradients of lists and of rows."""
     c = geometry
-    options: dict[str, Any] = {
-        "shape": c.shape,
-        "strides": c.strides,
-        "padding": c.padding,
-        "groups": c.groups,
-    }
-    conv = functools.partial(spike_conv, **options, implementation=implementation)
+    conv = functools.partial(spike_conv, **c.options, implementation=implementation)
 
     def of(ids: Any, values: Any, rows: Any, weights: Any, g: Any) -> Any:
         count = jnp.zeros(ids.shape[:-1], jnp.int32)
@@ -143,13 +142,7 @@ def valid_call() -> Call:
     c = GEOMETRIES[4]
     ids, values, *_, weights, _ = draw_arguments(np.random.default_rng(0), c, 3, 0.1)
     count = jnp.zeros(3, jnp.int32)
-    options: dict[str, Any] = {
-        "shape": c.shape,
-        "strides": c.strides,
-        "padding": c.padding,
-        "groups": c.groups,
-    }
-    conv = functools.partial(spike_conv, **options, implementation="cpu")
+    conv = functools.partial(spike_conv, **c.options, implementation="cpu")
     return calls_of(
         with_gradient(conv), SparseSpikes(ids, values, count, count, 0 * count, c.num_inputs), weights
     )[0]

@@ -69,7 +69,7 @@ def convolve(by: str, ids: jax.Array, values: jax.Array, weights: jax.Array) -> 
 
 
 def means(_: str, ids: jax.Array, rows: jax.Array) -> Any:
-    return pool_spikes(rows, (8, 8, 1), 4, mean=True)
+    return pool_spikes(rows, (8, 8, 1), 4, how="mean")
 
 
 SUMS = {
@@ -155,7 +155,7 @@ class Net(NamedTuple):
         return inputs, layer, dyadic(rng, 0, 127, most + 1, 3, self.num_inputs).astype(dtype)
 
 
-WINDOWS = Pooling((4, 4, 1), (2, 2), mean=True)
+WINDOWS = Pooling((4, 4, 1), (2, 2), (2, 2), "mean")
 NETS = {
     "lists": Net(True, Connection()),
     "means": Net(False, Connection(pooling=WINDOWS)),

@@ -200,7 +200,12 @@ def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
     assert asked == list(zip(folders, ("train", "test", "train", "test"), strict=True))
 
 
-MODELS = [*((task, "dense") for task in sorted(TASKS)), ("digits", "conv"), ("spoken", "delayed")]
+MODELS = [
+    *((task, "dense") for task in sorted(TASKS)),
+    ("digits", "conv"),
+    ("digits", "residual"),
+    ("spoken", "delayed"),
+]
 
 
 @pytest.mark.parametrize("task, model", MODELS)

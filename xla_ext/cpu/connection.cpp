@@ -159,9 +159,10 @@ ConvolutionColumns::ConvolutionColumns(const PackedConvolution& convolution, Ind
   const ConvolutionShape& shape = convolution.shape();
   const Index out_row = shape.outWidth() * shape.channels_out, row = shape.width * shape.channels;
   const Index top = first / out_row * shape.stride_y - shape.top;
-  const Index bottom = (first + columns - 1) / out_row * shape.stride_y - shape.top + shape.kernel_height;
-  first_input_ = std::clamp<Index>(top, 0, shape.height) * row;
-  end_input_ = std::clamp<Index>(bottom, 0, shape.height) * row;
+  const Index bottom = (first + columns - 1) / out_row * shape.stride_y - shape.top + shape.spanY();
+  const Index apart = shape.input_dilation_y;
+  first_input_ = std::clamp<Index>(top / apart, 0, shape.height) * row;
+  end_input_ = std::clamp<Index>((std::max<Index>(bottom, 0) + apart - 1) / apart, 0, shape.height) * row;
 }
 
 SpikeRow ConvolutionColumns::meeting(const SpikeRows& spikes, const SpikeRow& row) const {

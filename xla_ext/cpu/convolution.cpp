@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <numeric>
 
 namespace snnjax {
 namespace {
@@ -45,22 +46,38 @@ bool ConvolutionShape::isValid() const {
     return std::all_of(numbers.begin(), numbers.end(),
                        [&](Index number) { return number >= least && number <= kMostNeurons; });
   };
-  return inRange({height, width, channels, kernel_height, kernel_width, stride_y, stride_x, groups, channels_out}, 1) &&
+  return inRange({height, width, channels, kernel_height, kernel_width, stride_y, stride_x, groups, channels_out,
+                  dilation_y, dilation_x, input_dilation_y, input_dilation_x},
+                 1) &&
          inRange({top, bottom, left, right}, 0) && channels % groups == 0 && channels_out % groups == 0 &&
-         kernel_height <= height + top + bottom && kernel_width <= width + left + right &&
+         inRange({roomY(), roomX()}, 1) && spanY() <= roomY() && spanX() <= roomX() &&
          fits({height, width, channels}) && fits({outHeight(), outWidth(), channels_out}) &&
          fits({kernel_height, kernel_width, groupInputs(), channels_out});
 }
 
+// Places k of the kernel meet position p where p - k dilation is a multiple of the stride.
+PatchAxis::PatchAxis(Index length_of, Index stride_of, Index dilation_of)
+    : length(length_of),
+      stride(stride_of),
+      dilation(dilation_of),
+      apart(stride_of / std::gcd(stride_of, dilation_of)),
+      step(dilation_of / std::gcd(stride_of, dilation_of)) {}
+
+Index PatchAxis::phaseOf(Index position) const {
+  Index phase = 0;
+  while (phase < phases() && (position - phase * dilation) % stride != 0) ++phase;
+  return phase;
+}
+
 PatchWeights::PatchWeights(const ConvolutionShape& shape)
     : shape_(shape),
-      phases_y_(std::min(shape.stride_y, shape.kernel_height)),
-      phases_x_(std::min(shape.stride_x, shape.kernel_width)) {
+      y_(shape.kernel_height, shape.stride_y, shape.dilation_y),
+      x_(shape.kernel_width, shape.stride_x, shape.dilation_x) {
   Index start = 0;
-  for (Index y = 0; y < phases_y_; ++y) {
-    for (Index x = 0; x < phases_x_; ++x) {
+  for (Index y = 0; y < y_.phases(); ++y) {
+    for (Index x = 0; x < x_.phases(); ++x) {
       starts_.push_back(start);
-      start += rows(y) * pixels(x) * shape.channels * shape.groupOutputs();
+      start += y_.places(y) * x_.places(x) * shape.channels * shape.groupOutputs();
     }
   }
 }
@@ -70,10 +87,11 @@ void PatchWeights::eachRun(Visit visit) const {
   const Index run = shape_.groupOutputs(), inputs = shape_.groupInputs();
   for (Index y = 0; y < shape_.kernel_height; ++y) {
     for (Index x = 0; x < shape_.kernel_width; ++x) {
-      const Index phase_y = y % shape_.stride_y, phase_x = x % shape_.stride_x;
-      const Index row = rows(phase_y) - 1 - y / shape_.stride_y, column = pixels(phase_x) - 1 - x / shape_.stride_x;
+      const Index phase_y = y % y_.apart, phase_x = x % x_.apart;
+      const Index rows = y_.places(phase_y), pixels = x_.places(phase_x);
+      const Index row = rows - 1 - y / y_.apart, column = pixels - 1 - x / x_.apart;
       for (Index c = 0; c < shape_.channels; ++c) {
-        const Index patch = (c * rows(phase_y) + row) * pixels(phase_x) + column;
+        const Index patch = (c * rows + row) * pixels + column;
         const Index weight = ((y * shape_.kernel_width + x) * inputs + c % inputs) * shape_.channels_out;
         visit(weight + c / inputs * run, start(phase_y, phase_x) + patch * run);
       }
@@ -96,9 +114,9 @@ ConvolutionPatches::ConvolutionPatches(const PatchWeights& weights, Index first,
   patches_ = {nullptr,
               static_cast<std::uint32_t>(s.channels),
               static_cast<std::uint32_t>(s.groupInputs()),
-              s.channels_out,
               run,
-              row_length,
+              s.channels_out * weights.x_.step,
+              row_length * weights.y_.step,
               first,
               columns};
   const Index first_row = first / row_length, end_row = (first + columns + row_length - 1) / row_length;
@@ -106,26 +124,32 @@ ConvolutionPatches::ConvolutionPatches(const PatchWeights& weights, Index first,
   struct Part {
     Index from = 0, count = 0, out = 0;
   };
-  const auto partOf = [](Index place, Index stride, Index length, Index least, Index end) {
-    const Index out = place / stride - length + 1, from = std::max<Index>(0, least - out);
-    return Part{from, std::max<Index>(0, std::min(length, end - out) - from), out + from};
+  const auto partOf = [](Index position, Index phase, const PatchAxis& axis, Index least, Index end) {
+    const Index places = axis.places(phase), step = axis.step;
+    const Index out = (position - phase * axis.dilation) / axis.stride - (places - 1) * step;
+    // Places whose outputs lie below a limit.
+    const auto below = [&](Index limit) { return limit > out ? (limit - out + step - 1) / step : Index{0}; };
+    const Index from = below(least);
+    return Part{from, std::max<Index>(0, std::min(places, below(end)) - from), out + from * step};
   };
   std::vector<Part> columns_of(static_cast<std::size_t>(s.width));
+  std::vector<Index> phases_x(columns_of.size());
   for (Index x = 0; x < s.width; ++x) {
-    const Index phase = (x + s.left) % s.stride_x;
-    if (phase >= weights.phases_x_) continue;  // met by no weight
-    columns_of[static_cast<std::size_t>(x)] = partOf(x + s.left, s.stride_x, weights.pixels(phase), 0, s.outWidth());
+    const Index position = x * s.input_dilation_x + s.left, phase = weights.x_.phaseOf(position);
+    if (phase >= weights.x_.phases()) continue;  // met by no weight
+    columns_of[static_cast<std::size_t>(x)] = partOf(position, phase, weights.x_, 0, s.outWidth());
+    phases_x[static_cast<std::size_t>(x)] = phase;
   }
   for (Index y = 0; y < s.height; ++y) {
-    const Index phase_y = (y + s.top) % s.stride_y;
-    if (phase_y >= weights.phases_y_) continue;
-    const Index rows = weights.rows(phase_y);
-    const Part own_rows = partOf(y + s.top, s.stride_y, rows, first_row, end_row);
+    const Index position = y * s.input_dilation_y + s.top, phase_y = weights.y_.phaseOf(position);
+    if (phase_y >= weights.y_.phases()) continue;
+    const Index rows = weights.y_.places(phase_y);
+    const Part own_rows = partOf(position, phase_y, weights.y_, first_row, end_row);
     if (own_rows.count == 0) continue;  // most rows of an image are far from a few columns
     for (Index x = 0; x < s.width; ++x) {
       const Part& own_pixels = columns_of[static_cast<std::size_t>(x)];
       if (own_pixels.count == 0) continue;
-      const Index phase_x = (x + s.left) % s.stride_x, pixels = weights.pixels(phase_x);
+      const Index phase_x = phases_x[static_cast<std::size_t>(x)], pixels = weights.x_.places(phase_x);
       of_pixel_[static_cast<std::size_t>(y * s.width + x)] = {
           static_cast<std::uint32_t>(weights.start(phase_y, phase_x) +
                                      (own_rows.from * pixels + own_pixels.from) * run),
@@ -151,6 +175,7 @@ DenseConvolution DenseConvolution::transposed(const ConvolutionShape& s) {
 }
 
 bool DenseConvolution::takes(const ConvolutionShape& shape) {
+  if (shape.isDilated()) return false;  // the pixels that an output sees do not lie side by side
   const DenseConvolution own(shape);
   const auto width = static_cast<double>(own.paddedWidth());
   const auto rows = static_cast<double>(std::max(own.paddedHeight(), shape.kernel_height));
@@ -158,7 +183,8 @@ bool DenseConvolution::takes(const ConvolutionShape& shape) {
 }
 
 bool DenseConvolution::takesTransposed(const ConvolutionShape& shape) {
-  return shape.groups == 1 && shape.stride_y == 1 && shape.stride_x == 1 && takes(transposed(shape).shape_);
+  return shape.groups == 1 && shape.stride_y == 1 && shape.stride_x == 1 && !shape.isDilated() &&
+         takes(transposed(shape).shape_);
 }
 
 Index DenseConvolution::place(Index ky, Index kx, Index channel) const {

@@ -14,12 +14,14 @@
 namespace snnjax {
 
 // The geometry of a convolution (a cross-correlation); one dimension is an image of height 1. Weights are
-// [kernel_height, kernel_width, channels / groups, channels_out].
+// [kernel_height, kernel_width, channels / groups, channels_out]. The places of the kernel are `dilation` pixels apart,
+// and those of the image `input_dilation`, with zeros between them: so a convolution is transposed.
 struct ConvolutionShape {
   Index height, width, channels;  // of an image
   Index kernel_height, kernel_width, stride_y, stride_x;
   Index top, bottom, left, right;  // zeros around the image
   Index groups, channels_out;
+  Index dilation_y = 1, dilation_x = 1, input_dilation_y = 1, input_dilation_x = 1;
 
   // From static values of these names.
   template <typename Numbers>
@@ -38,11 +40,23 @@ struct ConvolutionShape {
         .right = n.right,
         .groups = n.groups,
         .channels_out = n.channels_out,
+        .dilation_y = n.dilation_y,
+        .dilation_x = n.dilation_x,
+        .input_dilation_y = n.input_dilation_y,
+        .input_dilation_x = n.input_dilation_x,
     };
   }
 
-  Index outHeight() const { return (height + top + bottom - kernel_height) / stride_y + 1; }
-  Index outWidth() const { return (width + left + right - kernel_width) / stride_x + 1; }
+  // Pixels that the kernel spans, and those of the image with all zeros.
+  Index spanY() const { return (kernel_height - 1) * dilation_y + 1; }
+  Index spanX() const { return (kernel_width - 1) * dilation_x + 1; }
+  Index roomY() const { return (height - 1) * input_dilation_y + 1 + top + bottom; }
+  Index roomX() const { return (width - 1) * input_dilation_x + 1 + left + right; }
+  bool isDilated() const {
+    return dilation_y != 1 || dilation_x != 1 || input_dilation_y != 1 || input_dilation_x != 1;
+  }
+  Index outHeight() const { return (roomY() - spanY()) / stride_y + 1; }
+  Index outWidth() const { return (roomX() - spanX()) / stride_x + 1; }
   Index numInputs() const { return height * width * channels; }
   Index numOutputs() const { return outHeight() * outWidth() * channels_out; }
   Index groupInputs() const { return channels / groups; }
@@ -52,10 +66,21 @@ struct ConvolutionShape {
   bool isValid() const;
 };
 
-// Weights in patches. A spike of a pixel meets, in each row of the kernel that reaches an output, every stride-th
-// column of it from right to left, and these outputs lie side by side. So weights are packed as [phase y, phase x,
-// channel, row, column, output of the group], rows and columns in the order of the outputs, where the phase of a pixel
-// is its padded position modulo the stride.
+// One axis of the patch of a pixel. It meets every `apart`-th place of the kernel from right to left, beginning with
+// its phase, and these outputs are `step` from each other: side by side unless the kernel is dilated.
+struct PatchAxis {
+  Index length, stride, dilation;  // of the kernel
+  Index apart, step;
+
+  PatchAxis(Index length_of, Index stride_of, Index dilation_of);
+  Index phases() const { return std::min(apart, length); }  // with any weight
+  Index places(Index phase) const { return (length - phase + apart - 1) / apart; }
+  // That of a padded position; phases() if it meets no weight.
+  Index phaseOf(Index position) const;
+};
+
+// Weights in patches: packed as [phase y, phase x, channel, row, column, output of the group], rows and columns in the
+// order of the outputs.
 class PatchWeights {
  public:
   explicit PatchWeights(const ConvolutionShape& shape);
@@ -70,15 +95,12 @@ class PatchWeights {
   // Calls visit(place among the weights, packed place) for every run of outputs of a group.
   template <typename Visit>
   void eachRun(Visit visit) const;
-  // Rows (columns) of the kernel of a phase.
-  Index rows(Index phase) const { return (shape_.kernel_height - phase + shape_.stride_y - 1) / shape_.stride_y; }
-  Index pixels(Index phase) const { return (shape_.kernel_width - phase + shape_.stride_x - 1) / shape_.stride_x; }
   Index start(Index phase_y, Index phase_x) const {
-    return starts_[static_cast<std::size_t>(phase_y * phases_x_ + phase_x)];
+    return starts_[static_cast<std::size_t>(phase_y * x_.phases() + phase_x)];
   }
 
   ConvolutionShape shape_;
-  Index phases_y_, phases_x_;  // with any weight
+  PatchAxis y_, x_;
   std::vector<Index> starts_;
 };
 

@@ -185,8 +185,8 @@ struct PixelPatch {
 struct PixelPatches {
   const PixelPatch* of_pixel;
   std::uint32_t channels, channels_of_group;  // of a pixel; every group of them is convolved by itself
-  Index outputs, outputs_of_group;            // of a pixel
-  Index row;                                  // outputs of a row of pixels
+  Index outputs_of_group;                     // of a pixel
+  Index pixel, row;                           // outputs from one pixel (row of pixels) of a patch to the next
   Index first, columns;
 };
 

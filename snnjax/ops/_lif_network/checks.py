@@ -80,6 +80,9 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
         fail(
             f"{_OP}: `{name}.connection` must be a Connection, got {actual}. Leave it out for dense weights."
         )
+    if connection.pooling is not None and connection.pooling.obstacle is not None:
+        expected, actual = "pool adjacent windows by sum or mean", connection.pooling.words
+        fail(f"{_OP}: `{name}.connection` must {expected}, got {actual}. Call pool_spikes before.")
     shape = connection.weights_shape(inputs)
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
     argument, weights = f"{name}.weights", layer.weights

@@ -85,7 +85,7 @@ def _numbers_of_connection(connection: Connection) -> ConnectionNumbers:
         pooling_channels=channels,
         window_height=window[0],
         window_width=window[1],
-        is_mean=pooling.mean,
+        is_mean=pooling.how == "mean",
     )
 
 

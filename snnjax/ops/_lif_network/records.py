@@ -233,6 +233,10 @@ class ConnectionNumbers(NamedTuple):
     right: int = 0
     groups: int = 0
     channels_out: int = 0
+    dilation_y: int = 0
+    dilation_x: int = 0
+    input_dilation_y: int = 0
+    input_dilation_x: int = 0
 
 
 # The roots of the tables: what the two targets take and yield.

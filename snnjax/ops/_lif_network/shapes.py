@@ -1,5 +1,6 @@
 """The shapes of what `lif_network` yields."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -35,13 +36,6 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     def marks(width: int) -> Any:
         return timed(-(-width // 8), dtype=jnp.uint8)
 
-    def spikes(width: int, layer: LayerSwitches) -> Any:
-        if layer.capacity is None:
-            return timed(width)
-        ids, slots = timed(layer.capacity, dtype=id_dtype(width)), timed(layer.capacity)
-        count = timed(dtype=jnp.int32)
-        return SparseSpikes(ids, slots, count, count, LEFT_OUT, width)
-
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
         return LayerRecord(
@@ -60,7 +54,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
         output=None if readout is None else timed(readout.shape[-1]),
         counts=tuple(per_sequence(width, dtype=sums) for width in widths),
         dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
-        spikes=tuple(spikes(n, layer) if layer.records_spikes else None for n, _, layer in each),
+        spikes=tuple(_spikes(timed, n, layer) if layer.records_spikes else None for n, _, layer in each),
         last=last,
         last_readout=readout,
     )
@@ -70,6 +64,15 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     if not isinstance(operands.inputs, SparseSpikes) and not operands.has_currents:
         of_inputs = marks(operands.inputs.shape[-1]), timed(dtype=jnp.bool_)
     return ForwardResults(results, Record(*of_inputs, tuple(record(*layer) for layer in each)))
+
+
+def _spikes(timed: Callable[..., Any], width: int, layer: LayerSwitches) -> Any:
+    """Spikes of every step: rows, or lists of a layer with a capacity."""
+    if layer.capacity is None:
+        return timed(width)
+    ids, slots = timed(layer.capacity, dtype=id_dtype(width)), timed(layer.capacity)
+    count = timed(dtype=jnp.int32)
+    return SparseSpikes(ids, slots, count, count, LEFT_OUT, width)
 
 
 def _left(state: Any, layer: LayerSwitches) -> Any:

@@ -96,6 +96,10 @@ class Geometry(NamedTuple):
     right: int
     groups: int
     channels_out: int
+    dilation_y: int
+    dilation_x: int
+    input_dilation_y: int
+    input_dilation_x: int
 
 
 ROOTS = (

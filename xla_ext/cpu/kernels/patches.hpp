@@ -19,15 +19,15 @@ template <typename Visit>
     const Index begin = to < 0 ? -to : 0, end = count < patches.columns - to ? count : patches.columns - to;
     if (begin < end) visit(from + begin, to + begin, end - begin);
   };
-  if (patches.channels == patches.channels_of_group) {
-    const Index count = static_cast<Index>(patch.pixels) * patches.outputs;
+  if (patches.pixel == patches.outputs_of_group) {  // one group whose pixels lie side by side
+    const Index count = static_cast<Index>(patch.pixels) * patches.pixel;
     for (std::uint32_t r = 0; r < patch.rows; ++r, weight += patch.row, out += patches.row) part(weight, out, count);
     return;
   }
   out += static_cast<Index>(channel / patches.channels_of_group) * patches.outputs_of_group;
   for (std::uint32_t r = 0; r < patch.rows; ++r, weight += patch.row, out += patches.row) {
     for (Index i = 0; i < static_cast<Index>(patch.pixels); ++i) {
-      part(weight + i * patches.outputs_of_group, out + i * patches.outputs, patches.outputs_of_group);
+      part(weight + i * patches.outputs_of_group, out + i * patches.pixel, patches.outputs_of_group);
     }
   }
 }

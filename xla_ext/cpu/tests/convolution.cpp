@@ -84,7 +84,10 @@ void rangesOfPixelsMakeTheWhole(const ConvolutionShape& shape) {
 int main() {
   const ConvolutionShape plain{5, 9, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 8}, wide{6, 17, 3, 5, 4, 1, 1, 2, 2, 2, 1, 1, 16};
   const ConvolutionShape strided{7, 8, 4, 3, 2, 2, 3, 1, 0, 0, 2, 2, 6};
-  for (const ConvolutionShape& shape : {plain, wide, strided}) {
+  // Strides with and without a common divisor with the dilation; zeros between the pixels.
+  const ConvolutionShape dilated{7, 9, 2, 3, 2, 2, 3, 2, 1, 1, 2, 1, 8, 4, 2, 1, 1};
+  const ConvolutionShape transposed{4, 5, 2, 3, 4, 1, 1, 2, 1, 3, 2, 2, 6, 1, 3, 2, 3};
+  for (const ConvolutionShape& shape : {plain, wide, strided, dilated, transposed}) {
     CHECK(shape.isValid());
     rangesOfPatchesSumToTheWhole(shape);
   }

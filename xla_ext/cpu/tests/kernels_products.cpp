@@ -360,7 +360,7 @@ struct Image {
 
   PixelPatches patches(Index first, Index columns) const {
     const auto channels = static_cast<std::uint32_t>(kChannels);
-    return {of_pixel.data(), channels, channels / static_cast<std::uint32_t>(groups), outputs, outputs_of_group, row,
+    return {of_pixel.data(), channels, channels / static_cast<std::uint32_t>(groups), outputs_of_group, outputs, row,
             first,           columns};
   }
 
