@@ -101,7 +101,7 @@ def adaptive_lif(
         >>> from snnjax import neurons
         >>> neuron = neurons.adaptive_lif(decay=0.5, adaptation_decay=0.5, adaptation_strength=2.0)
         >>> params, three = neuron.init(jax.random.key(0), 1), jnp.array([[3.0]])
-        >>> state = neuron.initial_state(params, 1)
+        >>> state = neuron.initial_state(params, 1, 1)
         >>> for _ in range(2):
         ...     state, spikes = neuron.step(params, state, three)
         >>> float(state.v[0, 0]), float(state.adaptation[0, 0]), int(spikes[0, 0])

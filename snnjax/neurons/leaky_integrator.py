@@ -57,6 +57,7 @@ def leaky_integrator(
         ValueError: if the decay is outside (0, 1).
 
     Example:
+        >>> import jax
         >>> from snnjax import neurons
         >>> neuron = neurons.leaky_integrator(decay=0.5)
         >>> params, state = neuron.init(jax.random.key(0), 1), LeakyIntegratorState(jnp.array([[1.0]]))
