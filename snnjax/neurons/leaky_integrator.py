@@ -58,6 +58,7 @@ def leaky_integrator(
 
     Example:
         >>> import jax
+        >>> import jax, jax.numpy as jnp
         >>> from snnjax import neurons
         >>> neuron = neurons.leaky_integrator(decay=0.5)
         >>> params, state = neuron.init(jax.random.key(0), 1), LeakyIntegratorState(jnp.array([[1.0]]))
