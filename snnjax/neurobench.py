@@ -17,7 +17,7 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
-from snnjax.blocks.spiking import Spiking
+from snnjax.blocks.spiking import Spiking, SpikingParams
 from snnjax.graph import Network, NetworkOutput
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Params, Stats, params_dtype
@@ -153,7 +153,7 @@ def _modules(torch: Any, network: Network, params: Params) -> Any:
         if isinstance(block, Dense):
             modules[_key(node.name)] = _linear(torch, block, arrays)
             continue
-        if isinstance(block, Spiking):
+        if isinstance(arrays, SpikingParams):
             for part, weights in zip(block.feedback, arrays.recurrent or (), strict=True):
                 if isinstance(part, Dense):
                     modules[_key(node.name, recurrent=True)] = _linear(torch, part, weights)

@@ -27,7 +27,8 @@ from snnjax._types import id_dtype, upcast
 class SparseSpikes:
     """Lists of the neurons that spike, and of those close enough to spiking to receive a gradient.
 
-    In each list that `select_spikes` or `lif_network` makes, the neurons that spike come first (``values`` 1), then
+    In each list that `select_spikes` or `lif_network` makes, the neurons that spike come first (``values`` 1, or those
+    of graded spikes), then
     those whose membrane is between the second threshold and the threshold (``values`` 0). Each group is sorted by id;
     unused slots hold the id ``num_neurons``. Nothing else relies on that order, nor on unused slots being last. A
     product with a list uses ``values[k] * weights[ids[k]]``: ids outside ``[0, num_neurons)`` contribute nothing,
@@ -47,7 +48,8 @@ class SparseSpikes:
 
     ids: Int[Array, "*axes capacity"]  # uint16 or int32
     values: Float[Array, "*axes capacity"]
-    num_spikes: Int[Array, "*axes"]  # int32, the true count, even beyond the capacity
+    # int32, the true count, even beyond the capacity; a graded spike counts its magnitude
+    num_spikes: Int[Array, "*axes"]
     num_listed: Int[Array, "*axes"]  # int32, the slots in use
     num_dropped: Int[Array, "*axes"]  # int32, the true spikes that are in no list
     num_neurons: int = field(metadata={"static": True})

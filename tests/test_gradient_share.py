@@ -77,6 +77,11 @@ def test_two_neurons_by_hand() -> None:
     assert not np.any(measure(params, *batch, bands=bands, second_thresholds=seconds).gradient_within)
 
 
+def constants_of(node: Any, params: Any) -> Any:
+    """The constants of the neurons of a node that are no numbers."""
+    return node.block.neuron_params(params.get(node.name), None, (1,))
+
+
 def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) -> Any:
     """The distances and gradients of each layer by name, ``[time, batch, neurons]``, by a loop over the steps."""
     *hidden, last = layers_of("by_definition", net)
@@ -86,7 +91,8 @@ def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) 
         x, distances = inputs, {}
         for own in hidden:
             name, (weights, bias) = own.neuron.name, params[own.connection.name]
-            model, (constants, recurrent) = own.neuron.block.neuron, params[name]
+            model, constants = own.neuron.block.neuron, constants_of(own.neuron, params)
+            recurrent = getattr(params.get(name), "recurrent", None)
             (neuron_state, before, _), spikes, found = state[name], [], []
             for now, away in zip(x, offsets[name], strict=True):
                 current = now @ weights + bias[None]
@@ -98,9 +104,10 @@ def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) 
                 before = None if before is None else spikes[-1]
             x, distances[name] = jnp.stack(spikes), jnp.stack(found)
         (weights, bias), outputs, v = params[last.connection.name], [], state[last.neuron.name]
+        constants = constants_of(last.neuron, params)
         for now in x:
             current = now @ weights + bias[None]
-            v, output = last.neuron.block.neuron.step(params[last.neuron.name], v, current)
+            v, output = last.neuron.block.neuron.step(constants, v, current)
             outputs.append(output)
         return losses.cross_entropy_sum(jnp.stack(outputs), LABELS, lengths=lengths), distances
 
@@ -129,7 +136,9 @@ def test_shares_are_those_of_the_definition(kind: str) -> None:
     names = ["layer_0/neuron", "layer_1/neuron"]
     models = [node.block.neuron for node in net.nodes if node.name in names]
     resting = [
-        np.asarray(model.threshold(params[name].neuron)) for model, name in zip(models, names, strict=True)
+        np.asarray(node.block.neuron.threshold(constants_of(node, params)))
+        for node in net.nodes
+        if node.name in names
     ]
     seconds = jnp.array([0.9, 0.5, -100.0, -jnp.inf])
     measure, options = compiled(net, loss=tiny), {"lengths": LENGTHS, "state": state}
@@ -156,11 +165,11 @@ def test_shares_are_those_of_the_definition(kind: str) -> None:
 
 
 # No reset: the threshold then only enters through the distance of the spikes.
-FREE = neurons.lif(0.7, reset="none", learn_threshold=True)
+FREE, EACH = (neurons.lif(0.7, reset="none", learn_threshold=True, per=per) for per in ("channel", "neuron"))
 PATHS = {
     "convolution": network(
         (6, 6, 1),
-        [layer(conv2d(2, 3), FREE, per_channel=False), sum_pool(2), layer(5, FREE)],
+        [layer(conv2d(2, 3), EACH), sum_pool(2), layer(5, FREE)],
         leaky_readout(3),
     ),
     "delays": network(

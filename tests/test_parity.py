@@ -78,7 +78,7 @@ def run(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Spikes, membranes and the gradient of the loss, all [time, batch, neurons]."""
     inputs, weights = sequences(golden(case.library)[case.name]["scale"])
     params = case.neuron.init(jax.random.key(0), inputs.shape[-1])
-    state = case.neuron.initial_state(params, inputs.shape[1])
+    state = case.neuron.initial_state(params, *inputs.shape[1:])
 
     def step(state: Any, x: jax.Array) -> tuple[Any, Any]:
         state, spikes = case.neuron.step(params, state, x)

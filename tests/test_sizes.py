@@ -88,7 +88,7 @@ SIZES: dict[str, Callable[[Any], Any]] = {
     },
     **{
         f"{name}.initial_state": lambda n, name=name: (own := getattr(neurons, name)()).initial_state(
-            own.init(KEY, 3), n
+            own.init(KEY, 3), n, 3
         )
         for name in train.tasks.NEURONS
     },

@@ -142,9 +142,9 @@ class Block:
         """Whether its signal are lists of spikes, which have a second threshold."""
         return False
 
-    def check_second_threshold(self, op: str, params: Any, second: Any) -> None:
+    def check_second_threshold(self, op: str, params: Any, stats: Any, shape: Shape, second: Any) -> None:
         """Warn about a second threshold in place of its own that does not serve."""
-        del op, params, second
+        del op, params, stats, shape, second
 
     @property
     def obstacle(self) -> str | None:

@@ -1,6 +1,7 @@
 """`integrator`: neurons that do not spike, which read a network out."""
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +20,13 @@ from snnjax.blocks.block import (
     choose,
     dense_signal,
     flat,
-    one_per_neuron,
     shaped,
+    within,
 )
 from snnjax.blocks.spiking import NeuronOperands, Neurons
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
+from snnjax.neurons._neuron import drawn, for_each, num_owners
 
 # The initial standard deviation of read-out membranes: summed over time they are logits, which should be undecided.
 READOUT_DEVIATION = 0.1
@@ -42,16 +44,22 @@ class Integrator(Block):
         return self.neuron.name
 
     def init(self, key: Array, *shapes: Shape, dtype: Any) -> Any:
-        """Draw the neuron's parameters, one set per channel."""
-        return self.neuron.init(key, shapes[0][-1], dtype)
+        """Draw what the neurons learn, None if it is nothing."""
+        found = self.neuron.init(key, num_owners(self.neuron, shapes[0]), dtype)
+        return found if jax.tree.leaves(found) else None
 
-    def _params(self, params: Any, shape: Shape) -> Any:
-        return jax.tree.map(lambda leaf: one_per_neuron(leaf, shape) if leaf.ndim else leaf, params)
+    def initial_stats(self, key: Array, *shapes: Shape) -> Any:
+        """Draw the constants of the neurons that are not learned, None if all are numbers."""
+        return self.neuron.init_stats(key, num_owners(self.neuron, shapes[0]))
+
+    def neuron_params(self, params: Any, stats: Any, shape: Shape) -> Any:
+        """The constants of the neurons that are no numbers, one set for each."""
+        return for_each(self.neuron, params, stats, shape)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> Any:
         """Neurons at rest."""
-        del stats
-        return self.neuron.initial_state(self._params(params, shapes[0]), batch)
+        own = self.neuron_params(params, stats, shapes[0])
+        return self.neuron.initial_state(own, batch, math.prod(shapes[0]))
 
     def apply(
         self,
@@ -63,11 +71,9 @@ class Integrator(Block):
         context: Context,
     ) -> BlockResult:
         """The membrane after each step; after the end of a sequence the last one."""
-        del stats
         (x,), (shape,) = signals, shapes
-        end, outputs = _scan(
-            self, self._params(params, shape), state, upcast(flat(dense_signal(x, shape))), context
-        )
+        own, currents = self.neuron_params(params, stats, shape), upcast(flat(dense_signal(x, shape)))
+        end, outputs = _scan(self, own, state, currents, context)
         return BlockResult(shaped(outputs, shape), end)
 
     def drive(self) -> float:
@@ -83,24 +89,26 @@ class Integrator(Block):
         return Neurons(form, None, self.neuron.surrogate, False, False, None)
 
     def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
-        """The constants of the equation, one per neuron."""
-        del stats
+        """The constants of the equation."""
         form = self.neuron.fused
         assert form is not None
-        return NeuronOperands(form.constants(self._params(params, shape)), None, None)
+        return NeuronOperands(form.constants(self.neuron_params(params, stats, shape)), None, None)
 
 
 @functools.cache
 def _has_second_state(neuron: Neuron) -> bool:
     form = neuron.fused
     assert form is not None
-    constants = jax.eval_shape(lambda: form.constants(neuron.init(jax.random.key(0), 1)))
+    constants = jax.eval_shape(lambda: form.constants(drawn(neuron, jax.random.key(0), 1)))
     return constants.second_state is not None
 
 
 @functools.partial(jax.jit, static_argnames=("block",), inline=True)
 def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: Context) -> tuple[Any, Array]:
     valid, own = context.valid(currents.shape[0]), jax.tree.map(upcast, params)
+    if block.neuron.sequence is not None:
+        outputs, _, end = block.neuron.sequence(own, state, within(currents, valid), valid)
+        return end, outputs
 
     def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
         (before, last), (current, inside) = carry, xs

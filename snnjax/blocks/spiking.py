@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from snnjax._check import check_integer, check_rounding, check_shape, check_switches, fail, short_repr
+from snnjax._check import check_integer, check_rounding, check_shape, fail, short_repr
 from snnjax._jax_compat import Tracer
 from snnjax._sharding import vary_alike
 from snnjax._types import upcast
+from snnjax.blocks._fire import fire
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -27,15 +28,16 @@ from snnjax.blocks.block import (
     choose,
     dense_signal,
     flat,
-    one_per_neuron,
     overflow,
     shaped,
+    within,
 )
 from snnjax.blocks.dense import Dense
 from snnjax.neurons import GLIF, Neuron, lif
+from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
-from snnjax.neurons._neuron import check_spiking
-from snnjax.ops import select_spikes, spike
+from snnjax.neurons._neuron import check_spiking, drawn, for_each, num_owners
+from snnjax.ops._glif_step import align
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
@@ -51,7 +53,7 @@ _DEFAULT_NEURON = lif()
 class SpikingParams(NamedTuple):
     """The params of `spiking`."""
 
-    neuron: Any  # the neuron's parameters, one set per neuron or per channel
+    neuron: Any  # the neuron's parameters
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
 
 
@@ -73,6 +75,11 @@ class Neurons(Op):
     rounds_record: bool
     spikes: bool  # else it is the read-out
     feedback: Any  # the dense block of the recurrent connection, None if there is none
+    # Whether the op holds the membrane before a reset that the state of the block is after.
+    is_immediate: bool = False
+    is_inclusive: bool = (
+        False  # whether a membrane at the threshold spikes: that of the op is one float lower
+    )
 
 
 class NeuronOperands(NamedTuple):
@@ -91,7 +98,6 @@ class Spiking(Block):
     neuron: Neuron
     capacity: int | float | None = None
     second_threshold: float | None = None  # None means nine tenths of the way from rest to the threshold
-    per_channel: bool = True
     rounds_record: bool = False  # whether the backward pass reads membranes in bfloat16
     recurrent: tuple[Block, ...] | bool = ()  # True until it is fitted to its neurons
 
@@ -142,19 +148,24 @@ class Spiking(Block):
             )
         return shape
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> SpikingParams:
-        """Draw the constants of the neurons, and the weights of the recurrent connection."""
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> SpikingParams | None:
+        """Draw what the neurons learn, and the weights of the recurrent connection; None if there is neither."""
         (shape,) = shapes
         neuron_key, recurrent_key = jax.random.split(key)
-        owners = shape[-1] if self.per_channel else math.prod(shape)
-        neuron = self.neuron.init(neuron_key, owners, dtype)
+        neuron = self.neuron.init(neuron_key, num_owners(self.neuron, shape), dtype)
         params, place = [], shape
         for index, block in enumerate(self.feedback):
-            drawn = block.init(jax.random.fold_in(recurrent_key, index), place, dtype=dtype)
-            smaller = None if drawn is None else block.scaled(drawn, jnp.float32(RECURRENT_SHARE))
-            params.append(drawn if smaller is None else smaller)
+            own = block.init(jax.random.fold_in(recurrent_key, index), place, dtype=dtype)
+            smaller = None if own is None else block.scaled(own, jnp.float32(RECURRENT_SHARE))
+            params.append(own if smaller is None else smaller)
             place = block.out_shape(place)
-        return SpikingParams(neuron, tuple(params) if self.feedback else None)
+        found = SpikingParams(neuron, tuple(params) if self.feedback else None)
+        return found if jax.tree.leaves(found) else None
+
+    def initial_stats(self, key: Array, *shapes: Shape) -> Any:
+        """Draw the constants of the neurons that are not learned, None if all are numbers."""
+        own = jax.random.split(key)[0]
+        return self.neuron.init_stats(own, num_owners(self.neuron, shapes[0]))
 
     def scaled_feedback(self, params: SpikingParams, factor: Array) -> SpikingParams:
         """The params with recurrent weights times `factor`."""
@@ -164,23 +175,22 @@ class Spiking(Block):
         scaled = ((block.scaled(own, factor) if own is not None else None, own) for block, own in pairs)
         return params._replace(recurrent=tuple(own if new is None else new for new, own in scaled))
 
-    def neuron_params(self, params: SpikingParams, shape: Shape) -> Any:
-        """The neuron's parameters, one set per neuron."""
-        if not self.per_channel or len(shape) == 1:
-            return params.neuron
-        return jax.tree.map(lambda leaf: one_per_neuron(leaf, shape) if leaf.ndim else leaf, params.neuron)
+    def neuron_params(self, params: SpikingParams | None, stats: Any, shape: Shape) -> Any:
+        """The constants of the neurons that are no numbers, one set for each."""
+        return for_each(self.neuron, None if params is None else params.neuron, stats, shape)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SpikingState:
         """Neurons at rest that have not spiked."""
         (shape,) = shapes
-        neuron = self.neuron.initial_state(self.neuron_params(params, shape), batch)
+        count = math.prod(shape)
+        neuron = self.neuron.initial_state(self.neuron_params(params, stats, shape), batch, count)
         if not self.feedback:
             return SpikingState(neuron)
         states, place = [], shape
-        for block, own in zip(self.feedback, params.recurrent, strict=True):
-            states.append(block.initial_state(own, stats, batch, place))
+        for block, own in zip(self.feedback, _recurrent(self, params), strict=True):
+            states.append(block.initial_state(own, None, batch, place))
             place = block.out_shape(place)
-        spikes = jnp.zeros((batch, math.prod(shape)), jax.tree.leaves(neuron)[0].dtype)
+        spikes = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
         return SpikingState(neuron, spikes, tuple(states))
 
     @property
@@ -188,9 +198,10 @@ class Spiking(Block):
         """With a capacity."""
         return self.capacity is not None
 
-    def check_second_threshold(self, op: str, params: SpikingParams, second: Any) -> None:
+    def check_second_threshold(self, op: str, params: Any, stats: Any, shape: Shape, second: Any) -> None:
         """Warn about one that is not below the threshold."""
-        warn_unless_below(op, second, self.neuron, self.neuron.threshold(params.neuron))
+        threshold = self.neuron.threshold(self.neuron_params(params, stats, shape))
+        warn_unless_below(op, second, self.neuron, threshold)
 
     def without_capacity(self) -> "Spiking":
         """The same neurons with all spikes passed on."""
@@ -201,7 +212,7 @@ class Spiking(Block):
         return drive(self.neuron)
 
     def second(self, neuron: Any) -> Any:
-        """The second threshold, None if nothing is listed; `neuron` holds one set of parameters per neuron."""
+        """The second threshold, None if nothing is listed; `neuron` are the `neuron_params`."""
         if self.capacity is None or self.second_threshold is not None:
             return self.second_threshold
         return usual_second_threshold(self.neuron.threshold(neuron), self.neuron.rest)
@@ -215,25 +226,34 @@ class Spiking(Block):
         shapes: tuple[Shape, ...],
         context: Context,
     ) -> BlockResult:
-        """A scan of the neuron's step."""
-        del stats
+        """A scan of the neuron's step, or all steps at once."""
         (x,), (shape,) = signals, shapes
         currents = upcast(flat(dense_signal(x, shape)))
-        end, steps = _scan(self, params, state, currents, shape, context)
+        run = _scan if self.neuron.sequence is None else _sequence
+        end, steps = run(self, params, stats, state, currents, shape, context)
         counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, overflow(steps.listed), membranes)
+
+    def needs_all_steps(self, train: bool) -> bool:
+        """Of neurons that mix all steps."""
+        del train
+        return self.neuron.num_steps is not None
 
     @property
     def obstacle(self) -> str | None:
         """What the fused op does not compute of these neurons, None if it does."""
         own, form = self.neuron, self.neuron.glif
-        if own.fused is None:
+        if own.sequence is not None:
+            return f"{own.name} computes all steps at once"
+        if own.is_graded:
+            return f"the spikes of {own.name} are graded"
+        found = converted(own)
+        if isinstance(found, str):
             if form is None or own.integrate is not None or not form.conventions:
                 return f"{own.name} is not a generalised LIF neuron"
             switches = " and ".join(f"{name}={value!r}" for name, value in form.conventions.items())
-            what = "a convention" if len(form.conventions) == 1 else "conventions"
-            return f"{own.name} with {switches}, {what} of other libraries"
+            return f"{own.name} with {switches}: {found}"
         if own.surrogate.obstacle is not None:
             return own.surrogate.obstacle
         is_dense = [block.kind == "dense" and not getattr(block, "bias", True) for block in self.feedback]
@@ -241,22 +261,22 @@ class Spiking(Block):
 
     def op(self, shape: Shape) -> Neurons | None:
         """Neurons of the fused op, if nothing stands against it."""
-        form = self.neuron.fused
-        if form is None or self.obstacle is not None:
+        found = converted(self.neuron)
+        if isinstance(found, str) or self.obstacle is not None:
             return None
         feedback = self.feedback[0] if self.feedback else None
-        return Neurons(form, self.slots(shape), self.neuron.surrogate, self.rounds_record, True, feedback)
+        surrogate, slots = self.neuron.surrogate, self.slots(shape)
+        return Neurons(found.form, slots, surrogate, self.rounds_record, True, feedback, *found[1:])
 
     def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
-        """The constants of the equation, one per neuron."""
-        del stats
-        neuron, form = self.neuron_params(params, shape), self.neuron.fused
-        assert form is not None
+        """The constants of the equation."""
+        neuron, found = self.neuron_params(params, stats, shape), converted(self.neuron)
+        assert isinstance(found, Converted)
         feedback = None
-        if params.recurrent is not None:
+        if self.feedback:
             (block,), (own,) = self.feedback, params.recurrent
             feedback = block.operands(own, None, shape).weights
-        return NeuronOperands(form.constants(neuron), self.second(neuron), feedback)
+        return NeuronOperands(found.form.constants(neuron), self.second(neuron), feedback)
 
 
 class _Steps(NamedTuple):
@@ -271,7 +291,8 @@ class _Steps(NamedTuple):
 @functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
 def _scan(
     block: Spiking,
-    params: SpikingParams,
+    params: SpikingParams | None,
+    stats: Any,
     state: SpikingState,
     currents: Array,
     shape: Shape,
@@ -281,7 +302,7 @@ def _scan(
     model = block.neuron
     # In the accumulation dtype, in which a scan adds up cotangents.
     params = jax.tree.map(_wide_floats, params)
-    own = block.neuron_params(params, shape)
+    own = block.neuron_params(params, stats, shape)
     valid = context.valid(currents.shape[0])
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     slots = block.slots(shape)
@@ -293,71 +314,99 @@ def _scan(
         membrane, threshold, after = model.advance(own, carry.neuron, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
-        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
-        threshold = threshold if offset is None else threshold - offset
-        spikes = spike(membrane - threshold, model.surrogate)
-        after = model.finish(after, spikes)
+        spikes, steps = _fired(block, own, slots, (membrane, threshold), second, (inside, offset), context)
+        after, listed = model.finish(after, spikes), steps.listed
         _check_kept(model, carry.neuron, after)
         after = choose(inside, after, carry.neuron)
-        listed, counted = fire(block, own, slots, (membrane, threshold, spikes), second, inside, context)
         sent = carry.spikes
         if sent is not None:
             sent = choose(inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, sent)
-        shown = None
-        if "membranes" in context.record:
-            shown = membrane if offset is None else membrane - threshold
-            shown = choose(inside, shown, jnp.zeros_like(shown))
-        return SpikingState(after, sent, recurrent), _Steps(listed, counted, shown)
+        return SpikingState(after, sent, recurrent), steps
 
     leaves, form = jax.tree.flatten(state)
-    others = jax.tree.leaves((params, currents, second, valid, context.offsets))
+    others = jax.tree.leaves((params, stats, currents, second, valid, context.offsets))
     state = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
     return jax.lax.scan(step, state, (currents, valid, context.offsets))
 
 
-def fire(
+@functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
+def _sequence(
+    block: Spiking,
+    params: SpikingParams,
+    stats: Any,
+    state: SpikingState,
+    currents: Array,
+    shape: Shape,
+    context: Context,
+) -> tuple[SpikingState, _Steps]:
+    """`_scan` of neurons that compute all steps at once."""
+    model, steps = block.neuron, currents.shape[0]
+    assert model.sequence is not None
+    if model.num_steps not in (None, steps):
+        fail(
+            f"{model.name}: `currents` must have {model.num_steps} steps, got {steps}. "
+            f"Make the neurons for {steps} steps, or pad the sequences and pass their lengths."
+        )
+    own = block.neuron_params(jax.tree.map(_wide_floats, params), stats, shape)
+    valid = context.valid(steps)
+    found = model.sequence(own, state.neuron, within(currents, valid), valid)
+    membranes, thresholds, after = found
+    hint = "Give the membranes the shape of the currents"
+    check_shape(
+        f"{model.name}.sequence", "membranes", membranes, currents.shape, "time, batch, neurons", hint
+    )
+    _check_kept(model, state.neuron, after)
+    second = block.second(own) if context.second_threshold is None else context.second_threshold
+    fired, given = (membranes, thresholds), (valid, context.offsets)
+    return SpikingState(after), _fired(block, own, block.slots(shape), fired, second, given, context)[1]
+
+
+def _fired(
     block: Spiking,
     own: Any,
     slots: int | None,
-    fired: tuple[Array, Array, Array],
+    fired: tuple[Array, Array],
     second: Any,
-    inside: Array | None,
+    given: tuple[Array | None, Array | None],
     context: Context,
-) -> tuple[Any, Array]:
-    """The spikes of a step that reach other neurons, and the true ones as the activity counts them.
+) -> tuple[Array, _Steps]:
+    """The true spikes of membranes and thresholds, and the results; `given` are where a sequence lasts, and offsets.
 
-    `own` are the neuron's parameters, `fired` the membrane, the threshold and the true spikes, all ``[batch,
-    neurons]`` in the accumulation dtype. Counted spikes have a gradient only above the second threshold.
+    All are ``[..., batch, neurons]``.
     """
-    membrane, threshold, spikes = fired
-    if slots is None:
-        spikes = choose(inside, spikes, jnp.zeros_like(spikes))
-        return spikes, spikes
-    # The second threshold keeps its distance from an adaptive one.
-    resting = jnp.broadcast_to(upcast(block.neuron.threshold(own)), threshold.shape)
-    second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
-    second = jax.lax.stop_gradient(second + (threshold - resting))
-    counted = jnp.where(membrane > second, spikes, jax.lax.stop_gradient(spikes))
-    shown = choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))  # nothing is listed after the end
-    options: Any = {"surrogate": block.neuron.surrogate, "implementation": context.implementation}
-    listed = select_spikes(shown, threshold, second, capacity=slots, **options)
-    return listed, choose(inside, counted, jnp.zeros_like(counted))
+    (membrane, threshold), (inside, offset) = fired, given
+    threshold = jnp.broadcast_to(align(threshold.astype(membrane.dtype), membrane), membrane.shape)
+    threshold = threshold if offset is None else threshold - offset
+    spikes, counts = block.neuron.graded(membrane, threshold)
+    listed, counted = fire(
+        block.neuron, own, slots, (membrane, threshold, spikes, counts), second, inside, context
+    )
+    shown = None
+    if "membranes" in context.record:
+        shown = membrane if offset is None else membrane - threshold
+        shown = choose(inside, shown, jnp.zeros_like(shown))
+    return spikes, _Steps(listed, counted, shown)
 
 
 def _fed_back(
-    block: Spiking, params: SpikingParams, carry: SpikingState, inside: Any, shape: Shape, context: Context
+    block: Spiking, params: Any, carry: SpikingState, inside: Any, shape: Shape, context: Context
 ) -> tuple[Array | None, Any]:
     """The recurrent current of a step, and the states of the blocks that it passed."""
-    if carry.spikes is None or params.recurrent is None or carry.recurrent is None:
+    if carry.spikes is None or carry.recurrent is None:
         return None, carry.recurrent
     signal, place, states = carry.spikes.reshape(1, -1, *shape), shape, []
     lengths = None if inside is None else inside.astype(jnp.int32)
     own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
-    for part, weights, before in zip(block.feedback, params.recurrent, carry.recurrent, strict=True):
+    for part, weights, before in zip(block.feedback, _recurrent(block, params), carry.recurrent, strict=True):
         result = part.apply(weights, before, None, signal, shapes=(place,), context=own)
         signal, place = result.signal, part.out_shape(place)
         states.append(result.state)
     return flat(signal)[0], tuple(states)
+
+
+def _recurrent(block: Spiking, params: Any) -> Sequence[Any]:
+    """The params of each block of the recurrent connection, which may learn nothing."""
+    return [None] * len(block.feedback) if params is None else params.recurrent
 
 
 def _wide_floats(leaf: Any) -> Any:
@@ -394,7 +443,6 @@ def spiking(
     capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
     recurrent: Any = False,
-    per_channel: bool = True,
     record_dtype: Any = None,
     name: str | None = None,
     source: str | None = None,
@@ -410,7 +458,6 @@ def spiking(
             If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued.
         recurrent: the connection by which the spikes of the previous step are fed back: a block, or several in
             order; True for dense weights without bias.
-        per_channel: whether the neurons of an image have one set of constants per channel or one per neuron.
         record_dtype: ``jnp.bfloat16`` halves the memory of the membranes recorded for the backward pass, as in
             `lif_network`: of neurons without a second state that `lif_network` runs; others ignore it.
         name: names the block in a network.
@@ -428,8 +475,8 @@ def spiking(
         Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
     """
     options: Any = {"capacity": capacity, "second_threshold": second_threshold, "recurrent": recurrent}
-    options |= {"per_channel": per_channel, "record_dtype": record_dtype}
-    return dataclasses.replace(spiking_of("spiking", neuron, **options), name=name, source=source)
+    own = spiking_of("spiking", neuron, **options, record_dtype=record_dtype)
+    return dataclasses.replace(own, name=name, source=source)
 
 
 def spiking_of(
@@ -439,18 +486,21 @@ def spiking_of(
     capacity: Any = None,
     second_threshold: float | None = None,
     recurrent: Any = False,
-    per_channel: bool = True,
     record_dtype: Any = None,
 ) -> Spiking:
     """`spiking`, whose errors name `op`."""
     neuron = _DEFAULT_NEURON if neuron is None else neuron
     check_spiking(op, neuron)
-    check_switches(op, per_channel=per_channel)
+    if neuron.sequence is not None and recurrent is not False:
+        fail(
+            f"{op}: `recurrent` must be False for neurons that compute all steps at once, {neuron.name}, "
+            f"got {short_repr(recurrent)}. Choose neurons with a step, such as lif()."
+        )
     share = _checked_capacity(op, capacity)
     if share is not None and second_threshold is not None:
         warn_unless_below(op, second_threshold, neuron)
     rounds = check_rounding(op, "record_dtype", record_dtype)
-    return Spiking(neuron, share, second_threshold, per_channel, rounds, _as_recurrent(op, recurrent))
+    return Spiking(neuron, share, second_threshold, rounds, _as_recurrent(op, recurrent))
 
 
 def _as_recurrent(op: str, recurrent: Any) -> tuple[Block, ...] | bool:
@@ -506,5 +556,5 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
 @functools.cache
 def _lowest_threshold(neuron: Neuron) -> float:
     """The lowest initial threshold of neurons of this kind."""
-    drawn = jax.jit(lambda: neuron.threshold(neuron.init(jax.random.key(0), _DRAWN)))
-    return float(np.min(np.asarray(drawn.lower().compile()())))
+    thresholds = jax.jit(lambda: neuron.threshold(drawn(neuron, jax.random.key(0), _DRAWN)))
+    return float(np.min(np.asarray(thresholds.lower().compile()())))

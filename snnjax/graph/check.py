@@ -43,15 +43,15 @@ def check_dtypes(op: str, params: Mapping[str, Any]) -> None:
 
 
 def check_state(
-    op: str, argument: str, state: Any, init: Callable[..., Any], params: Any, batch: Any
+    op: str, argument: str, state: Any, init: Callable[..., Any], params: Any, batch: Any, stats: Any
 ) -> None:
-    """Check that a state has the structure, shapes and dtypes of ``init(params, batch)``."""
-    leaves, form = jax.tree.flatten(params)
+    """Check that a state has the structure, shapes and dtypes of ``init(params, batch, stats)``."""
+    leaves, form = jax.tree.flatten((params, stats))
     like = _initial(init, form, tuple((np.shape(leaf), dtype_of(leaf)) for leaf in leaves), batch)
     check_like(op, argument, state, like, same_array, f"Make it with {init.__name__} of this network")
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def _initial(init: Callable[..., Any], form: Any, arrays: tuple[Any, ...], batch: Any) -> Any:
-    params = jax.tree.unflatten(form, [jax.ShapeDtypeStruct(*each) for each in arrays])
-    return jax.eval_shape(lambda own: init(own, batch), params)
+    held = jax.tree.unflatten(form, [jax.ShapeDtypeStruct(*each) for each in arrays])
+    return jax.eval_shape(lambda params, stats: init(params, batch, stats), *held)

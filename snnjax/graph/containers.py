@@ -279,7 +279,6 @@ def layer(
     capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
     recurrent: Any = False,
-    per_channel: bool = True,
     record_dtype: Any = None,
     name: str | None = None,
     source: str | None = None,
@@ -295,7 +294,6 @@ def layer(
         capacity: as for `blocks.spiking`, like the following.
         second_threshold: the lower end of the membranes that are listed for their gradient.
         recurrent: the connection by which spikes are fed back; True for dense weights.
-        per_channel: whether the neurons of an image have one set of constants per channel or one per neuron.
         record_dtype: ``jnp.bfloat16`` halves the memory of recorded membranes.
         name: names the layer in a network.
         source: the name of the block or input that it receives; None for the one before it.
@@ -310,8 +308,7 @@ def layer(
         ['hidden/connection', 'hidden/neuron', 'readout/connection', 'readout/neuron']
     """
     options: Any = {"capacity": capacity, "second_threshold": second_threshold, "recurrent": recurrent}
-    options |= {"per_channel": per_channel, "record_dtype": record_dtype}
-    own = spiking_of("layer", neuron, **options)
+    own = spiking_of("layer", neuron, **options, record_dtype=record_dtype)
     return Layer(_as_connection("layer", connection), norm, own, dropout, name=name, source=source)
 
 

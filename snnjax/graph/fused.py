@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -14,6 +15,8 @@ from snnjax.blocks.linear import rescaled
 from snnjax.blocks.spiking import SpikingState
 from snnjax.graph.containers import Node
 from snnjax.graph.plan import Fused, FusedLayer
+from snnjax.neurons._conversion import after_reset
+from snnjax.neurons._step import just_below
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._connection import DENSE
 from snnjax.ops._lif_network.primitive import run_network
@@ -69,6 +72,12 @@ class _Chain(NamedTuple):
         weights, bias = self.linear(layer)
         constants, second, recurrent = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
+        if self.op(layer.neuron).is_inclusive:
+            given = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
+            constants = constants._replace(threshold=just_below(given))
+            if second is not None:  # it keeps its distance, as in the scan
+                moved = jax.lax.stop_gradient(constants.threshold - given)
+                second = jnp.asarray(second).astype(given.dtype) + moved
         return LIFLayer(
             weights,
             **constants._asdict(),
@@ -135,7 +144,12 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
     for place, layer in enumerate(chain.layers):
         before: SpikingState = own.state(layer.neuron)
         last, spikes = results.last[place], results.spikes[place]
-        neuron = type(before.neuron)(*((last.v,) if last.w is None else (last.v, last.w)))
+        v = last.v
+        if own.op(layer.neuron).is_immediate:
+            v = after_reset(
+                cast(Any, own.nodes[layer.neuron].block).neuron, own.operands(layer.neuron).constants, v
+            )
+        neuron = type(before.neuron)(*((v,) if last.w is None else (v, last.w)))
         sent = None if last.spikes is None else upcast(last.spikes)
         signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])
         found[layer.neuron] = BlockResult(

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax.blocks.block import Context, Shape, Signal, shaped, widened, with_counts, within
+from snnjax.blocks.block import Block, Context, Shape, Signal, shaped, widened, with_counts, within
 from snnjax.blocks.pool import Pooled
 from snnjax.blocks.spiking import Spiking, SpikingParams
 from snnjax.graph.containers import Node
@@ -47,6 +47,7 @@ def draw(
     return _scaled_to_activity(params, nodes, shapes, stats, sample)
 
 
+@functools.partial(jax.jit, static_argnames=("nodes", "shapes"))
 def initial_stats(key: Array, nodes: tuple[Node, ...], shapes: tuple[Any, ...]) -> dict[str, Any]:
     """The stats of all nodes that have some before the first call."""
     each = zip(nodes, shapes, strict=True)
@@ -190,7 +191,7 @@ def _run_alone(
     received = [widened(within(shaped(x, own), valid)) for x, own in zip(received, shapes, strict=True)]
     held, own_stats = params.get(node.name), (stats or {}).get(node.name)
     block = node.block.without_capacity() if isinstance(node.block, Spiking) else node.block
-    state = block.initial_state(held, own_stats, batch, *shapes)
+    state = first_state(block, held, own_stats, batch, shapes, received[0].dtype)
     result = block.apply(held, state, own_stats, *received, shapes=shapes, context=context)
     result = with_counts(block, result, block.out_shape(*shapes), valid)
     if result.counts is None:
@@ -199,6 +200,19 @@ def _run_alone(
         return result.signal, jnp.mean(result.counts / max(num_steps, 1))
     steps = jnp.maximum(sample.lengths, 1)[:, None].astype(result.counts.dtype)
     return result.signal, jnp.mean(result.counts / steps, where=sample.lengths[:, None] > 0)
+
+
+def first_state(
+    block: Block, params: Any, stats: Any, batch: int, shapes: tuple[Shape, ...], dtype: Any
+) -> Any:
+    """The state of a block before the first step, with float64 in place of float32 in a network of float64.
+
+    Neurons whose constants are all numbers do not know the dtype of their currents.
+    """
+    state = block.initial_state(params, stats, batch, *shapes)
+    if dtype != jnp.float64:
+        return state
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype == jnp.float32 else leaf, state)
 
 
 def _log2_factor(activity: Callable[[Array], Array], target: Any) -> Array:

@@ -33,7 +33,7 @@ from snnjax.graph.check import check_dtypes, check_params, check_state
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
-from snnjax.graph.init import Sample, draw, initial_stats, params_like
+from snnjax.graph.init import Sample, draw, first_state, initial_stats, params_like
 from snnjax.graph.plan import FEWEST_STEPS, Fused, Mode, Segment, plan
 from snnjax.graph.run import Running, run
 from snnjax.graph.signals import checked_signals, warn_of_bytes
@@ -117,9 +117,14 @@ class Network:
         record: tuple[str, ...] = (),
         implementation: str | None = None,
         steps: int = FEWEST_STEPS,
+        from_rest: bool = True,
     ) -> tuple[Segment, ...]:
-        """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone."""
-        mode = Mode(train, record, implementation, steps)
+        """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone.
+
+        `from_rest` is whether it is called without a state and without `chunk`: only then neurons with an immediate
+        reset are part of a chain.
+        """
+        mode = Mode(train, record, implementation, steps, from_rest)
         return plan(self.nodes, self.in_shapes, self._read(record), mode)
 
     @property
@@ -219,7 +224,7 @@ class Network:
         return draw(key, self.nodes, self.in_shapes, jnp.dtype(dtype), stats, sample)
 
     def init_stats(self, key: Array) -> Stats:
-        """The stats before the first call: running statistics of norms, for example."""
+        """The stats before the first call: running statistics of norms, constants that are drawn and not learned."""
         check_key("network.init_stats", key)
         return initial_stats(key, self.nodes, self.in_shapes)
 
@@ -259,9 +264,10 @@ class Network:
         """
         check_size("network.initial_state", "batch", batch)
         check_params("network", params, self.nodes, self.in_shapes)
-        found, stats = {}, stats or {}
+        found, stats, dtype = {}, stats or {}, params_dtype(params)
         for node, shapes in zip(self.nodes, self.in_shapes, strict=True):
-            own = node.block.initial_state(params.get(node.name), stats.get(node.name), batch, *shapes)
+            held = params.get(node.name), stats.get(node.name)
+            own = first_state(node.block, *held, batch, shapes, dtype)
             if own is not None:
                 found[node.name] = own
         return found
@@ -291,7 +297,8 @@ class Network:
             state: from `initial_state` or an earlier call; None starts from 0.
             inputs: ``[time, batch, *shape]`` or ``[time, batch, inputs]``, an array or `SparseSpikes`; a dict by name
                 if the network has several inputs.
-            stats: from `init_stats` or an earlier call's ``output.stats``; only networks with norms need them.
+            stats: from `init_stats` or an earlier call's ``output.stats``; only networks with norms, or neurons with
+                constants that are drawn and not learned, need them.
             train: whether norms use the statistics of the call, and dropout drops.
             key: of the call's random numbers; each block receives its own.
             lengths: number of steps of each sequence.
@@ -318,9 +325,9 @@ class Network:
             check_key(op, key)
         check_switches(op, train=train)
         arrays, signals, lengths = self.checked(params, state, stats, inputs, lengths, is_whole=chunk is None)
-        second = self._second_thresholds(params, second_threshold)
+        second = self._second_thresholds(arrays, second_threshold)
         context = Context(lengths, key, second, None, bool(train), record, implementation)
-        return self.run(arrays, signals, context, chunk)
+        return self.run(arrays, signals, context, chunk, state is None and chunk is None)
 
     def checked(
         self,
@@ -334,7 +341,7 @@ class Network:
         """The arguments of `apply`, checked, with a state; `is_whole` where no scan over chunks carries it."""
         check_params("network", params, self.nodes, self.in_shapes)
         check_dtypes("network.apply", params)
-        params, state, inputs, lengths = gathered((params, state, inputs, lengths))
+        params, state, stats, inputs, lengths = gathered((params, state, stats, inputs, lengths))
         signals = checked_signals("network.apply", self.inputs, inputs)
         steps, batch = next(iter(signals.values())).shape[:2]
         stats = self._checked_stats("network.apply", stats)
@@ -343,14 +350,19 @@ class Network:
         return Arrays(params, state, stats), signals, lengths
 
     def run(
-        self, arrays: Arrays, signals: Mapping[str, Signal], context: Context, chunk: int | None = None
+        self,
+        arrays: Arrays,
+        signals: Mapping[str, Signal],
+        context: Context,
+        chunk: int | None = None,
+        from_rest: bool = False,
     ) -> tuple[NetworkOutput, State]:
         """`apply` for checked arguments."""
         steps = next(iter(signals.values())).shape[0]
         most = FEWEST_STEPS if chunk is None else chunk
         # A number of steps that is left open counts as many.
         few = min(steps, most, FEWEST_STEPS) if isinstance(steps, int) else FEWEST_STEPS
-        segments = self.plan(context.train, context.record, context.implementation, few)
+        segments = self.plan(context.train, context.record, context.implementation, few, from_rest)
         read = self._read(context.record)
         running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))
         results = run(running, arrays, signals, context, chunk)
@@ -402,7 +414,7 @@ class Network:
             )
         return tuple(given)
 
-    def _second_thresholds(self, params: Params, given: Any) -> dict[str, Any]:
+    def _second_thresholds(self, arrays: Arrays, given: Any) -> dict[str, Any]:
         """The second threshold of each node whose own one is overridden."""
         lists = {node.name: node.block for node in self.nodes if node.block.lists_spikes}
         if given is None:
@@ -418,14 +430,15 @@ class Network:
                     f"Choose {alternatives(list(lists)) if lists else 'a capacity for a layer first'}."
                 )
             found[node] = second
-            lists[node].check_second_threshold("network.apply", params[node], second)
+            held = (arrays.params.get(node), arrays.stats.get(node), self.shapes[node])
+            lists[node].check_second_threshold("network.apply", *held, second)
         return found
 
     def _checked_stats(self, op: str, stats: Stats | None) -> Stats:
         hint = "Make them with network.init_stats(key)"
         if stats is None and self._stats_like:
             names = ", ".join(self._stats_like)
-            fail(f"{op}: `stats` must hold the statistics of {names}, got None. {hint}.")
+            fail(f"{op}: `stats` must hold those of {names}, got None. {hint}.")
         stats = {} if stats is None else stats
         check_like(op, "stats", stats, self._stats_like, same_shape, hint)
         return stats
@@ -434,7 +447,7 @@ class Network:
         self, params: Params, state: State | None, stats: Stats, batch: int, is_whole: bool
     ) -> State:
         if state is not None:
-            check_state("network.apply", "state", state, self.initial_state, params, batch)
+            check_state("network.apply", "state", state, self.initial_state, params, batch, stats)
             return state
         found = self.initial_state(params, batch, stats)
         if is_whole:  # no rows stand for rows of zeros

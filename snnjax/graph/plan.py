@@ -45,7 +45,7 @@ class Fused(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """A node that runs alone: its neurons are scanned, its products run in the event kernels."""
+    """A node that runs alone: neurons are scanned or compute all steps at once; products run in event kernels."""
 
     node: int
     why: str
@@ -66,6 +66,7 @@ class Mode(NamedTuple):
     record: tuple[str, ...] = ()
     implementation: str | None = None
     steps: int = FEWEST_STEPS  # of the call, or as many as matter
+    from_rest: bool = True  # whether the run begins without a state, and is not cut into pieces
 
     @property
     def asks_for_scans(self) -> bool:
@@ -123,6 +124,8 @@ class _Planner:
         obstacle = op.pooling.obstacle if isinstance(op, Pooled) else block.obstacle
         if obstacle is not None:
             return obstacle
+        if not self.begins(index):
+            return "its immediate reset is that of the fused op from rest alone, without a state and chunks"
         layers = self.longest(index)
         if layers and self.is_short(layers):
             return "scans of few steps are faster"
@@ -137,6 +140,11 @@ class _Planner:
         if op is None:
             return "it is no part of the fused op"
         return "no neurons follow it in a way that the fused op knows"
+
+    def begins(self, index: int) -> bool:
+        """Whether the fused op may begin with the state of a node."""
+        op = self.ops[index]
+        return self.mode.from_rest or not (isinstance(op, Neurons) and op.is_immediate)
 
     def only(self, index: int) -> int | None:
         """The only node that receives the signal of a node, None if others read it too."""
@@ -156,7 +164,8 @@ class _Planner:
             if not block.is_skipped(self.mode.train):
                 place = next((i for i, kind in enumerate(_PARTS) if isinstance(op, kind)), -1)
                 again = isinstance(op, Pooled) and place == stage
-                if (place <= stage and not again) or block.needs_all_steps(self.mode.train):
+                is_next = (place > stage or again) and self.begins(node)
+                if not is_next or block.needs_all_steps(self.mode.train):
                     return None
                 if isinstance(op, Pooled):
                     pooling = op.pooling if pooling is None else pooling.then(op.pooling)

@@ -11,12 +11,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import concrete, fail, short_repr
-from snnjax._types import accumulation_dtype, steps_within, upcast
+from snnjax._types import accumulation_dtype, steps_within
 from snnjax.blocks.block import Context, Signal, flat
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.fused import Arrays
 from snnjax.graph.network import Params, State, Stats, params_dtype
+from snnjax.ops._glif_step import align
 from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "gradient_share"
@@ -115,7 +116,8 @@ def gradient_share(
     rows = []
     for node in spiking_nodes(full):
         block: Any = node.block
-        constants = block.neuron_params(params[node.name], full.shapes[node.name])
+        held = arrays.params.get(node.name), arrays.stats.get(node.name)
+        constants = block.neuron_params(*held, full.shapes[node.name])
         rows.append(_of_layer(block, constants, measured[node.name], valid, sets, keep))
     return GradientShare(*sets, *(jnp.stack(column) for column in zip(*rows, strict=True)))
 
@@ -187,6 +189,11 @@ def in_full(node: Node) -> Node:
     if not isinstance(block, Spiking):
         return node
     neuron, surrogate = block.neuron, block.neuron.surrogate
+    if neuron.is_graded:
+        fail(
+            f"gradient_share: `{node.name}` must have one threshold, got graded spikes of {neuron.name}. "
+            "Choose the second threshold by the activity."
+        )
     if surrogate.cutoff > 0:
         has_own = neuron.inner_surrogate is not None
         if neuron.integrate is not None and has_own:
@@ -214,7 +221,7 @@ def _of_layer(
     squares = (gradients / jnp.where(largest == 0, 1, largest)) ** 2  # those of tiny gradients would be 0
     dtype, num_neurons = squares.dtype, squares.shape[-1]
     num_steps = jnp.maximum(jnp.sum(valid, dtype=jnp.int32), 1).astype(dtype)
-    resting = jnp.broadcast_to(upcast(block.neuron.threshold(constants)), (1, 1, num_neurons))
+    resting = align(block.neuron.threshold(constants).astype(dtype), distances)
 
     def shares(near: Array) -> tuple[Array, Array, Array]:
         near = near & valid[:, :, None]

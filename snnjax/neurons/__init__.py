@@ -14,6 +14,10 @@ from snnjax.neurons.adlif import adlif as adlif
 from snnjax.neurons.current_lif import CurrentLIFParams as CurrentLIFParams
 from snnjax.neurons.current_lif import CurrentLIFState as CurrentLIFState
 from snnjax.neurons.current_lif import current_lif as current_lif
+from snnjax.neurons.graded_lif import GradedLIFParams as GradedLIFParams
+from snnjax.neurons.graded_lif import GradedLIFState as GradedLIFState
+from snnjax.neurons.graded_lif import integer_lif as integer_lif
+from snnjax.neurons.graded_lif import ternary_lif as ternary_lif
 from snnjax.neurons.integrate_and_fire import IntegrateAndFireParams as IntegrateAndFireParams
 from snnjax.neurons.integrate_and_fire import IntegrateAndFireState as IntegrateAndFireState
 from snnjax.neurons.integrate_and_fire import integrate_and_fire as integrate_and_fire
@@ -26,6 +30,14 @@ from snnjax.neurons.leaky_integrator import leaky_integrator as leaky_integrator
 from snnjax.neurons.lif import LIFParams as LIFParams
 from snnjax.neurons.lif import LIFState as LIFState
 from snnjax.neurons.lif import lif as lif
+from snnjax.neurons.parallel_in_time import parallel_in_time as parallel_in_time
+from snnjax.neurons.psn import PSNParams as PSNParams
+from snnjax.neurons.psn import PSNState as PSNState
+from snnjax.neurons.psn import SlidingPSNParams as SlidingPSNParams
+from snnjax.neurons.psn import SlidingPSNState as SlidingPSNState
+from snnjax.neurons.psn import masked_psn as masked_psn
+from snnjax.neurons.psn import psn as psn
+from snnjax.neurons.psn import sliding_psn as sliding_psn
 from snnjax.neurons.refractory import RefractoryParams as RefractoryParams
 from snnjax.neurons.refractory import RefractoryState as RefractoryState
 from snnjax.neurons.refractory import refractory as refractory

@@ -10,8 +10,6 @@ from jaxtyping import Array, ArrayLike, Float
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype
 
-# The raw parameter of a decay of 1: its sigmoid is 1 in float32 and float64.
-_RAW_OF_1 = 40.0
 # One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
 Constant = float | tuple[float, float]
 
@@ -78,8 +76,7 @@ def draw(key: Array, value: Constant, num_neurons: int | None, dtype: Any) -> Ar
 
 def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: Any) -> Array:
     """The raw parameters of `decay`, or of draws from its range."""
-    raw = decay_to_raw(draw(key, decay, num_neurons, accumulation_dtype(dtype)))
-    return jnp.minimum(raw, _RAW_OF_1).astype(dtype)
+    return decay_to_raw(draw(key, decay, num_neurons, accumulation_dtype(dtype))).astype(dtype)
 
 
 def check_constant(op: str, argument: str, value: Any) -> None:
@@ -91,10 +88,12 @@ def check_constant(op: str, argument: str, value: Any) -> None:
         fail(f"{op}: `{argument}` must be a number or a range (low, high), got {actual}. {hint}.")
 
 
-def check_decay(op: str, argument: str, value: Any) -> None:
-    """Check that `value` is a number or a range between 0 and 1."""
+def check_decay(op: str, argument: str, value: Any, is_fixed: bool) -> None:
+    """Check that `value` is a number or a range between 0 and 1, both of which only a fixed number may be."""
     check_constant(op, argument, value)
-    ends = value if isinstance(value, tuple) else (value, value)
-    if not (ends[0] > 0 and ends[1] < 1):
+    low, high = value if isinstance(value, tuple) else (value, value)
+    may_be_ends = is_fixed and not isinstance(value, tuple)
+    if not (0 <= low <= high <= 1 if may_be_ends else 0 < low <= high < 1):
+        expected = "between 0 and 1" if may_be_ends else "strictly between 0 and 1"
         hint = "From a time constant it is exp(-dt / time_constant)"
-        fail(f"{op}: `{argument}` must be strictly between 0 and 1, got {value}. {hint}.")
+        fail(f"{op}: `{argument}` must be {expected}, got {value}. {hint}.")

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import upcast
-from snnjax.neurons._neuron import Neuron
+from snnjax.neurons._neuron import Neuron, drawn
+from snnjax.ops._glif_step import align
 
 # The spikes per step and input that weights are scaled for, and at which neurons should then spike: the activity that
 # sparse training aims for, kept alive in deep layers.
@@ -34,8 +34,26 @@ def drive(neuron: Neuron) -> float:
 
 
 def _drive(neuron: Neuron) -> Array:
-    params = neuron.init(jax.random.key(0), _NEURONS, jnp.float32)
-    start = neuron.initial_state(params, 1)
+    # Neurons that need all steps share their constants.
+    count = _NEURONS if neuron.num_steps is None else 1
+    params = drawn(neuron, jax.random.key(0), count)
+    response = _responses if neuron.sequence is None else _responses_at_once
+    quiet, noise, mean = response(neuron, params)
+    deviation = jnp.sqrt((1 - EXPECTED_RATE) * noise + EXPECTED_RATE * mean)
+    if not neuron.spikes:
+        return jnp.median(1 / deviation)
+    distance = jnp.abs(align(neuron.threshold(params).astype(quiet.dtype), quiet) - quiet)
+    has_reset = neuron.glif is None or neuron.glif.reset != "none"
+    if neuron.sequence is not None or not has_reset:
+        share: Array | float = _SHARE
+    else:
+        share = _SHARE + _SHARE_OF_SQUARE * (mean / noise) ** 2
+    return jnp.median(share * distance / deviation)  # the median, because single neurons may be unstable
+
+
+def _responses(neuron: Neuron, params: Any) -> tuple[Array, Array, Array]:
+    """The membranes without input, and the sum of squares and the square of the sum of an impulse's responses."""
+    start = neuron.initial_state(params, 1, _NEURONS)
 
     def step(state: Any, current: Array) -> tuple[Any, Array]:
         membrane, _, after = neuron.advance(params, state, jnp.broadcast_to(current, (1, _NEURONS)))
@@ -44,11 +62,20 @@ def _drive(neuron: Neuron) -> Array:
     impulse = jnp.zeros(_STEPS, jnp.float32).at[0].set(1)
     quiet = jax.lax.scan(step, start, jnp.zeros_like(impulse))[1]
     response = jax.lax.scan(step, start, impulse)[1] - quiet
-    noise, mean = jnp.sum(response**2, axis=0), jnp.sum(response, axis=0) ** 2
-    deviation = jnp.sqrt((1 - EXPECTED_RATE) * noise + EXPECTED_RATE * mean)
-    if not neuron.spikes:
-        return jnp.median(1 / deviation)
-    distance = jnp.abs(upcast(neuron.threshold(params)) - quiet[0])
-    has_reset = neuron.glif is None or neuron.glif.reset != "none"
-    share = _SHARE + (_SHARE_OF_SQUARE * (mean / noise) ** 2 if has_reset else 0)
-    return jnp.median(share * distance / deviation)  # the median, because single neurons may be unstable
+    return quiet[0], jnp.sum(response**2, axis=0), jnp.sum(response, axis=0) ** 2
+
+
+def _responses_at_once(neuron: Neuron, params: Any) -> tuple[Array, Array, Array]:
+    """`_responses` of neurons that compute all steps at once, for each step: to an impulse at each step."""
+    assert neuron.sequence is not None
+    steps, neurons = neuron.num_steps or _STEPS, 1 if neuron.num_steps else _NEURONS
+    impulses = jnp.broadcast_to(jnp.eye(steps, dtype=jnp.float32)[:, :, None], (steps, steps, neurons))
+
+    def run(currents: Array) -> Array:
+        start = neuron.initial_state(params, currents.shape[1], neurons)
+        return neuron.sequence(params, start, currents, None)[0]  # type: ignore[misc]
+
+    quiet = run(jnp.zeros_like(impulses[:, :1]))
+    response = run(impulses) - quiet
+    noise, total = jnp.sum(response**2, axis=1, keepdims=True), jnp.sum(response, axis=1, keepdims=True)
+    return quiet, noise, total**2

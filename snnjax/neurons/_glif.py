@@ -21,15 +21,15 @@ class GLIF(NamedTuple):
     A reset subtracts the raised threshold. `detach_reset` stops only the gradient through the spikes in the reset; the
     gradient through the spikes that add to ``w`` always flows.
 
-    The last three are conventions of other libraries, as in `snnjax.lif_step`. The fused op does not support them: a
-    layer with one of them is scanned.
+    The last three are conventions of other libraries, as in `snnjax.lif_step`. Those that equal this equation with
+    other constants are part of the fused op; layers with others are scanned.
 
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import neurons
         >>> half = neurons.GLIFConstants(jnp.array(0.5), jnp.array(1.0), jnp.array(0.5))
         >>> neuron = neurons.lif()._replace(glif=neurons.GLIF(lambda params: half))
-        >>> neuron.step((), neurons.LIFState(jnp.array([[1.5]])), jnp.array([[2.0]]))[0].v
+        >>> neuron.step(None, neurons.LIFState(jnp.array([[1.5]])), jnp.array([[2.0]]))[0].v
         Array([[1.25]], dtype=float32)
 
     Reference:
@@ -58,7 +58,7 @@ def advance(
     Listed spikes do not change the state: the true ones follow from the membrane.
     """
     given = form.constants(params)
-    check_inputs(op, (params, given.threshold), state.v, inputs)
+    check_inputs(op, state.v, inputs)
     second, threshold = given.second_state, given.threshold
     v, w = (state.v, None) if second is None else state
     stepped = glif_step(given, LIFConvention(surrogate, *form[1:]), v, w, upcast(inputs))

@@ -1,17 +1,23 @@
 """`Neuron`: a neuron model as pure functions, split so that a network can list the spikes in between."""
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check_choice, fail, plural, short_repr
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
+from snnjax._check import check_array, check_choice, check_shape, fail, plural, short_repr
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
 from snnjax.neurons._glif import GLIF, advance
 from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
+
+# Which neurons of an image share their constants: those of a channel, none, or all. The first is the default.
+OWNERS = ("channel", "neuron", "layer")
 
 
 def threshold_of_params(params: Any) -> Array:
@@ -19,19 +25,29 @@ def threshold_of_params(params: Any) -> Array:
     return params.threshold
 
 
+def no_stats(key: Array, num_neurons: int) -> None:
+    """No constants are drawn that are not learned."""
+    del key, num_neurons
+
+
 class Neuron(NamedTuple):
     """A neuron model: pure functions of its `params` and `state`, both NamedTuples of arrays.
 
+    The params hold what is learned and nothing else. Other constants are numbers, or drawn by `init_stats`; `merged`
+    gives the functions both: ``neuron.merged(params, stats)`` takes the place of `params`.
+
     A model states its equation as `glif`, which is fast on every device, or as `integrate`. `step` is ``advance``, then
-    ``spikes = [membrane > threshold]`` with the surrogate derivative, then ``finish``. A network that passes spikes on
-    as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes the place of `glif` in it too.
+    ``spikes = [membrane > threshold]`` with the surrogate derivative, or graded ones (`levels`), then ``finish``. A
+    network that passes spikes on as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes
+    the place of `glif` in it too. A model without reset may state `sequence`, which networks call in place of its
+    steps.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> from snnjax import neurons
         >>> neuron = neurons.lif(decay=0.5, threshold=1.0, normalize=False)
         >>> params = neuron.init(jax.random.key(0), 2)
-        >>> state = neuron.initial_state(params, batch=1)
+        >>> state = neuron.initial_state(params, 1, 2)
         >>> state, spikes = neuron.step(params, state, jnp.array([[2.0, 0.5]]))
         >>> spikes
         Array([[1., 0.]], dtype=float32)
@@ -39,7 +55,8 @@ class Neuron(NamedTuple):
 
     name: str
     init: Callable[..., Any]  # (key, num_neurons, dtype=float32) -> params
-    initial_state: Callable[..., Any]  # (params, batch) -> state of arrays [batch, neurons]
+    # (params, batch, num_neurons, dtype=float32) -> state of arrays [batch, neurons]
+    initial_state: Callable[..., Any]
     # (params, state, inputs[batch, neurons]) -> (membrane, threshold, state after the step)
     integrate: Callable[..., tuple[Array, Array, Any]] | None = None
     # (state after the step, spikes[batch, neurons]) -> new state, of neurons whose state depends on these spikes
@@ -51,18 +68,62 @@ class Neuron(NamedTuple):
     # The surrogate of the spikes that `integrate` computes from the previous membrane, if it does.
     inner_surrogate: Surrogate | None = None
     glif: GLIF | None = None
+    # (key, num_neurons) -> the constants that are drawn and not learned, in the form of the params; None for none
+    init_stats: Callable[..., Any] = no_stats
+    # Whether one set of constants belongs to a "channel" of an image, a "neuron" or the "layer": `init` draws so many.
+    per: str = "channel"
     # The arguments of the function of this name that made the neuron, by name; none for one's own.
     arguments: tuple[tuple[str, Any], ...] = ()
+    # All steps at once: (params, state, currents[time, batch, neurons], valid[time, batch] or None)
+    # -> (membranes[time, batch, neurons], thresholds, state after the last valid step). Other currents are 0.
+    sequence: Callable[..., tuple[Array, Array, Any]] | None = None
+    num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
+    # The least and the largest value of a spike. A graded spike is the membrane in units of twice the threshold,
+    # rounded and clipped to these values, so that it is not 0 where the membrane is above the threshold.
+    levels: tuple[int, int] = (0, 1)
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether spikes have other values than 0 and 1."""
+        return self.levels != (0, 1)
+
+    def graded(self, membrane: Array, threshold: Array) -> tuple[Array, Array]:
+        """The values of the spikes, and their magnitudes, which count them; each level has the surrogate derivative."""
+        return graded_spikes(membrane, threshold, self.levels, self.surrogate)
 
     @property
     def fused(self) -> GLIF | None:
         """The equation by which `snnjax.lif_network` computes this neuron, None if it does not."""
-        is_replaced = self.integrate is not None or self.fire is not None
+        is_replaced = (
+            any(own is not None for own in (self.integrate, self.fire, self.sequence)) or self.is_graded
+        )
         return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
+
+    def merged(self, params: Any, stats: Any) -> Any:
+        """The params with what stats hold in place of None, in the same dtype.
+
+        Example:
+            >>> import jax
+            >>> from snnjax import neurons
+            >>> neuron = neurons.lif(decay=(0.8, 0.95))
+            >>> stats = neuron.init_stats(jax.random.key(0), 3)
+            >>> neuron.merged(neuron.init(jax.random.key(0), 3), stats).raw_decay.shape
+            (3,)
+        """
+        if stats is None:
+            return params
+        leaves = jax.tree.leaves(params)
+        if leaves:
+            stats = jax.tree.map(lambda leaf: leaf.astype(accumulation_dtype(leaves[0].dtype)), stats)
+        return jax.tree.map(
+            lambda own, drawn: drawn if own is None else own, params, stats, is_leaf=lambda own: own is None
+        )
 
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""
         if self.integrate is None:
+            if self.glif is None and self.sequence is not None:
+                return self._one_of_sequence(params, state, inputs)
             if self.glif is None:
                 hint = "Pass integrate=... or glif=... to Neuron"
                 fail(f"Neuron: `integrate` must be a function unless `glif` is given, got None. {hint}.")
@@ -74,6 +135,19 @@ class Neuron(NamedTuple):
             fail(f"Neuron: `integrate` must return membrane, threshold and state, got {actual}. {hint}.")
         return found
 
+    def _one_of_sequence(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
+        """`advance` as a sequence of one step."""
+        assert self.sequence is not None
+        if self.num_steps is not None:
+            fail(
+                f"{self.name}.step: `neuron` must have a step of its own, got one that needs all {self.num_steps} "
+                "steps. Call neuron.sequence, or run it in a network."
+            )
+        check_array(f"{self.name}.step", "inputs", inputs)
+        check_shape(f"{self.name}.step", "inputs", inputs, (None, None), "batch, neurons", "Add a batch axis")
+        membranes, thresholds, after = self.sequence(params, state, upcast(inputs)[None], None)
+        return membranes[0], thresholds, after
+
     def finish(self, state: Any, spikes: Array) -> Any:
         """The state after the step and its spikes, from that of `advance`."""
         return state if self.fire is None else self.fire(state, spikes)
@@ -84,9 +158,85 @@ class Neuron(NamedTuple):
         membrane, threshold, after = self.advance(params, state, inputs)
         if not self.spikes:
             return self.finish(after, jnp.zeros_like(membrane)), membrane.astype(inputs.dtype)
-        distance = upcast(membrane) - align(upcast(threshold), membrane)
-        spikes = spike(distance, self.surrogate).astype(inputs.dtype)
+        membrane = upcast(membrane)
+        spikes = self.graded(membrane, align(threshold, membrane))[0].astype(inputs.dtype)
         return self.finish(after, spikes), spikes
+
+
+def graded_spikes(
+    membrane: Array, threshold: Array, levels: tuple[int, int], surrogate: Surrogate
+) -> tuple[Array, Array]:
+    """The values of spikes as in `Neuron.levels`, and their magnitudes: sums of a spike for each level."""
+    least, most = levels
+
+    def reached(membrane: Array, highest: int) -> Array:
+        each = (spike(membrane - (2 * level - 1) * threshold, surrogate) for level in range(1, highest + 1))
+        return functools.reduce(jnp.add, each)
+
+    if least == 0:
+        values = reached(membrane, most)
+        return values, values
+    positive, negative = reached(membrane, most), reached(-membrane, -least)
+    return positive - negative, positive + negative
+
+
+def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
+    """How many sets of constants neurons of this shape have."""
+    return {"channel": shape[-1], "neuron": math.prod(shape), "layer": 1}[neuron.per]
+
+
+def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: Any = jnp.float32) -> Any:
+    """All constants of a neuron that are no numbers, learned or not."""
+    return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.init_stats(key, num_neurons))
+
+
+def for_each(neuron: Neuron, params: Any, stats: Any, shape: tuple[int, ...]) -> Any:
+    """Params and stats merged, with one set of constants for each neuron of `shape`.
+
+    `params` may be None if nothing is learned.
+    """
+    own = neuron.merged(_few(neuron) if params is None else params, stats)
+    repeats = math.prod(shape) // max(num_owners(neuron, shape), 1)
+    if repeats <= 1:
+        return own
+
+    def spread(leaf: Array | None, axis: int | None) -> Array | None:
+        if leaf is None or axis is None:
+            return leaf
+        return jnp.tile(leaf, (*(1,) * axis, repeats, *(1,) * (leaf.ndim - axis - 1)))
+
+    return jax.tree.map(spread, own, _axes(neuron), is_leaf=lambda leaf: leaf is None)
+
+
+# How many neurons the functions of a neuron are asked for, to see which axes of its constants are theirs.
+_FEW, _MORE = 2, 3
+
+
+@functools.cache
+def _few(neuron: Neuron) -> Any:
+    """The params of few neurons, without arrays."""
+    return jax.eval_shape(lambda: neuron.init(jax.random.key(0), _FEW))
+
+
+@functools.cache
+def _axes(neuron: Neuron) -> Any:
+    """The axis of each constant that is as long as there are neurons, None for those without."""
+    few, more = (
+        jax.eval_shape(lambda count=count: drawn(neuron, jax.random.key(0), count)) for count in (_FEW, _MORE)
+    )
+    return jax.tree.map(lambda a, b: _axis(neuron.name, a.shape, b.shape), few, more)
+
+
+def _axis(name: str, few: tuple[int, ...], more: tuple[int, ...]) -> int | None:
+    sizes = list(zip(few, more, strict=True))
+    found = [axis for axis, (a, b) in enumerate(sizes) if a != b]
+    if len(found) > 1 or any(sizes[axis] != (_FEW, _MORE) for axis in found):
+        hint = "Make them for each neuron with per='neuron'"
+        fail(
+            f"Neuron.init: `{name}` must have constants of at most one axis of neurons, "
+            f"got {list(few)} for {_FEW} neurons and {list(more)} for {_MORE}. {hint}."
+        )
+    return found[0] if found else None
 
 
 def check_spiking(op: str, neuron: Any) -> None:
@@ -101,6 +251,7 @@ def check_spiking(op: str, neuron: Any) -> None:
         hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
         fail(f"{op}: `neuron` must be a spiking neuron, got {neuron.name}. {hint}.")
     check_surrogates(op, neuron)
+    check_choice(op, "neuron.per", neuron.per, OWNERS)
     if neuron.glif is not None:
         check_choice(op, "neuron.glif.reset", neuron.glif.reset, RESETS)
         check_choice(op, "neuron.glif.reset_time", neuron.glif.reset_time, RESET_TIMES)

@@ -1,4 +1,4 @@
-"""What the steps of neurons share: checks of their inputs, and aligned constants."""
+"""What the steps of neurons share: functions with arguments, checks of their inputs, and first states."""
 
 import functools
 from typing import Any
@@ -9,7 +9,6 @@ from jaxtyping import Array
 
 from snnjax._check import check_float_array, check_shape, check_size, fail
 from snnjax._types import accumulation_dtype
-from snnjax.ops._glif_step import align
 
 
 class Bound(functools.partial[Any]):
@@ -28,28 +27,22 @@ class Bound(functools.partial[Any]):
         return hash((self.func, len(self.args), *sorted(self.keywords)))
 
 
-def check_inputs(op: str, params: Any, v: Array, inputs: Array) -> None:
-    """Check that `inputs` have the shape of the membrane `v` and the dtype of `params`, or the accumulation dtype."""
+def check_inputs(op: str, v: Array, inputs: Array) -> None:
+    """Check that `inputs` have the shape of the membrane `v`, which is in their accumulation dtype."""
     check_float_array(op, "inputs", inputs)
     check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give them the shape of the state")
-    dtype = jax.tree.leaves(params)[0].dtype
-    if inputs.dtype not in (dtype, accumulation_dtype(dtype)):
-        hint = "Cast them, or call init with their dtype"
-        fail(f"{op}: `inputs` must have dtype {dtype.name}, got {inputs.dtype.name}. {hint}.")
+    if v.dtype != accumulation_dtype(inputs.dtype):
+        hint = "Cast them, or call initial_state with their dtype"
+        fail(f"{op}: `inputs` must have dtype {v.dtype.name}, got {inputs.dtype.name}. {hint}.")
 
 
-def at_zero(batch: int, like: Array) -> Array:
-    """A state ``[batch, neurons]`` of zeros for the neurons of `like`, in the accumulation dtype.
+def at_zero(batch: int, num_neurons: int, dtype: Any) -> Array:
+    """A state ``[batch, neurons]`` of zeros, in the accumulation dtype of `dtype`.
 
     Each part of a state needs its own: JAX does not donate one buffer twice.
     """
     check_size("Neuron.initial_state", "batch", batch)
-    return jnp.zeros((batch, *like.shape), accumulation_dtype(like.dtype))
-
-
-def aligned(constants: Any, like: Array) -> Any:
-    """Every array of `constants`, aligned."""
-    return jax.tree.map(lambda constant: align(constant, like), constants)
+    return jnp.zeros((batch, num_neurons), accumulation_dtype(dtype))
 
 
 def just_below(threshold: Array) -> Array:

@@ -13,12 +13,12 @@ from snnjax.surrogates import Surrogate
 
 
 class AdaptiveLIFParams(NamedTuple):
-    """The parameters of `adaptive_lif`; a constant that is not learned has gradient 0."""
+    """The parameters of `adaptive_lif`; None for a constant that is not learned."""
 
-    raw_decay: Array  # [neurons], or [] for one per layer
-    raw_adaptation_decay: Array  # same shape
-    adaptation_strength: Array  # same shape
-    threshold: Array  # [neurons], threshold at rest
+    raw_decay: Array | None = None  # [neurons], or [] for one a layer
+    raw_adaptation_decay: Array | None = None  # likewise
+    adaptation_strength: Array | None = None  # likewise
+    threshold: Array | None = None  # [neurons], threshold at rest
 
 
 class AdaptiveLIFState(NamedTuple):
@@ -59,7 +59,7 @@ def adaptive_lif(
     *,
     adaptation_decay: Constant = 0.98,
     adaptation_strength: Constant = 1.8,
-    per_neuron: bool = True,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -84,14 +84,14 @@ def adaptive_lif(
         s &= [v > \theta + \beta a]
 
     Args:
-        decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.
+        decay: decay of the membrane per step; a number, or a range (low, high) from which it is drawn.
         threshold: threshold at rest, a number or a range.
         adaptation_decay: decay of the raised threshold, a number or a range; usually slower than the membrane's.
         adaptation_strength: by how much spiking in every step raises the threshold in the end, a number or a range.
         learn_adaptation: whether both of these are learned.
         reset_time: "after_decay" subtracts the reset from the new membrane, as in the paper: ``v = decay v' + gain
             inputs - (threshold + strength a') s'``.
-        per_neuron: this and the remaining switches are as for `lif`. The gradient through `a` is never detached.
+        per: this and the remaining switches are as for `lif`. The gradient through `a` is never detached.
 
     Raises:
         ValueError: if a decay is outside (0, 1), or a switch is unknown.
@@ -101,7 +101,7 @@ def adaptive_lif(
         >>> from snnjax import neurons
         >>> neuron = neurons.adaptive_lif(decay=0.5, adaptation_decay=0.5, adaptation_strength=2.0)
         >>> params, three = neuron.init(jax.random.key(0), 1), jnp.array([[3.0]])
-        >>> state = neuron.initial_state(params, 1)
+        >>> state = neuron.initial_state(params, 1, 1)
         >>> for _ in range(2):
         ...     state, spikes = neuron.step(params, state, three)
         >>> float(state.v[0, 0]), float(state.adaptation[0, 0]), int(spikes[0, 0])

@@ -27,13 +27,13 @@ PARAMETERS = (
 
 
 class AdLIFParams(NamedTuple):
-    """The parameters of `adlif`; a constant that is not learned has gradient 0."""
+    """The parameters of `adlif`; None for a constant that is not learned."""
 
-    raw_decay: Array  # [neurons], or [] for one per layer
-    raw_adaptation_decay: Array  # same shape
-    membrane_coupling: Array  # same shape, `a` in the paper
-    spike_coupling: Array  # same shape, `b` in the paper
-    threshold: Array  # [neurons]
+    raw_decay: Array | None = None  # [neurons], or [] for one a layer
+    raw_adaptation_decay: Array | None = None  # likewise
+    membrane_coupling: Array | None = None  # likewise, `a` in the paper
+    spike_coupling: Array | None = None  # likewise, `b` in the paper
+    threshold: Array | None = None  # [neurons]
 
 
 class AdLIFState(NamedTuple):
@@ -62,7 +62,7 @@ def adlif(
     adaptation_decay: Constant = ADAPTATION_DECAY_RANGE,
     membrane_coupling: Constant = MEMBRANE_COUPLING,
     spike_coupling: Constant = SPIKE_COUPLING,
-    per_neuron: bool = True,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -91,13 +91,13 @@ def adlif(
     1.0)``.
 
     Args:
-        decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.
+        decay: decay of the membrane per step; a number, or a range (low, high) from which it is drawn.
         threshold: a number or a range.
         adaptation_decay: decay of the adaptation current, a number or a range.
         membrane_coupling: coupling from the membrane to this current (`a`), a number or a range.
         spike_coupling: increase of this current by a spike (`b`), a number or a range.
         learn_adaptation: whether these three are learned.
-        per_neuron: this and the remaining switches are as for `lif`. The gradient through `w` is never detached.
+        per: this and the remaining switches are as for `lif`. The gradient through `w` is never detached.
 
     Raises:
         ValueError: if a decay is outside (0, 1), or a switch is unknown.

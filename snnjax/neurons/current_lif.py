@@ -14,11 +14,11 @@ from snnjax.surrogates import Surrogate
 
 
 class CurrentLIFParams(NamedTuple):
-    """The parameters of `current_lif`; a constant that is not learned has gradient 0."""
+    """The parameters of `current_lif`; None for a constant that is not learned."""
 
-    raw_decay: Array  # [neurons], or [] for one per layer
-    raw_synapse_decay: Array  # same shape
-    threshold: Array  # [neurons]
+    raw_decay: Array | None = None  # [neurons], or [] for one a layer
+    raw_synapse_decay: Array | None = None  # likewise
+    threshold: Array | None = None  # [neurons]
 
 
 class CurrentLIFState(NamedTuple):
@@ -52,7 +52,7 @@ def current_lif(
     synapse_decay: Constant = 0.8,
     threshold: Constant = 1.0,
     *,
-    per_neuron: bool = True,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -77,11 +77,11 @@ def current_lif(
         s &= [v > \theta]
 
     Args:
-        decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.
+        decay: decay of the membrane per step; a number, or a range (low, high) from which it is drawn.
         synapse_decay: decay of the current per step, a number or a range.
         threshold: a number or a range, in the unit of the membrane.
         normalize_synapse: scale inputs by ``1 - synapse_decay``.
-        per_neuron: this and the remaining switches are as for `lif`.
+        per: this and the remaining switches are as for `lif`.
 
     Raises:
         ValueError: if a decay is outside (0, 1), or a switch is unknown.

@@ -1,5 +1,6 @@
 """Integrate-and-fire neurons, without leak."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -16,9 +17,9 @@ from snnjax.surrogates import Surrogate
 
 
 class IntegrateAndFireParams(NamedTuple):
-    """The parameters of `integrate_and_fire`."""
+    """The parameters of `integrate_and_fire`; None for a constant that is not learned."""
 
-    threshold: Array  # [neurons]
+    threshold: Array | None = None  # [neurons]
 
 
 class IntegrateAndFireState(NamedTuple):
@@ -38,6 +39,7 @@ _MODEL = Model("integrate_and_fire", IntegrateAndFireParams, IntegrateAndFireSta
 def integrate_and_fire(
     threshold: Constant = 1.0,
     *,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -58,8 +60,8 @@ def integrate_and_fire(
         s &= [v > \theta]
 
     Args:
-        threshold: a number, or a range (low, high) from which `init` draws one for each neuron.
-        surrogate: this and the other switches are as for `lif`.
+        threshold: a number, or a range (low, high) from which it is drawn.
+        per: this and the other switches are as for `lif`.
         initial: the membrane before the first step, as a share of the threshold. With half of it, the number of spikes
             for a constant input is rounded to the nearest one, else down.
 
@@ -67,12 +69,11 @@ def integrate_and_fire(
         ValueError: if a switch is unknown, or `initial` is not a number from 0 to 1.
 
     Example:
+        >>> import jax
         >>> from snnjax import neurons
-        >>> params, state = (
-        ...     IntegrateAndFireParams(jnp.array([1.0])),
-        ...     IntegrateAndFireState(jnp.array([[1.25]])),
-        ... )
-        >>> neurons.integrate_and_fire().step(params, state, jnp.array([[0.5]]))[0].v
+        >>> neuron = neurons.integrate_and_fire()
+        >>> params, state = neuron.init(jax.random.key(0), 1), IntegrateAndFireState(jnp.array([[1.25]]))
+        >>> neuron.step(params, state, jnp.array([[0.5]]))[0].v
         Array([[0.75]], dtype=float32)
 
     Reference:
@@ -88,10 +89,19 @@ def integrate_and_fire(
     neuron = glif_neuron(_MODEL, {name: value for name, value in given.items() if name != "initial"})
     if initial == 0:
         return neuron
-    arguments = (*neuron.arguments, ("initial", float(initial)))
-    return neuron._replace(initial_state=Bound(_charged, share=float(initial)), arguments=arguments)
+    charged = Bound(_charged, share=float(initial), threshold=neuron.threshold)
+    return neuron._replace(initial_state=charged, arguments=(*neuron.arguments, ("initial", float(initial))))
 
 
-def _charged(params: Any, batch: int, *, share: float) -> IntegrateAndFireState:
+def _charged(
+    params: Any,
+    batch: int,
+    num_neurons: int,
+    dtype: Any = jnp.float32,
+    *,
+    share: float,
+    threshold: Callable[[Any], Array],
+) -> IntegrateAndFireState:
     """A state whose membranes are at a share of their thresholds."""
-    return IntegrateAndFireState(at_zero(batch, params.threshold) + share * upcast(params.threshold)[None])
+    zeros = at_zero(batch, num_neurons, dtype)
+    return IntegrateAndFireState(zeros + share * jnp.broadcast_to(upcast(threshold(params)), zeros.shape))

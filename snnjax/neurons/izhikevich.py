@@ -1,6 +1,6 @@
 """Izhikevich neurons: two equations that reproduce the firing patterns of most cortical cells."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +9,10 @@ from jaxtyping import Array
 from snnjax._check import check_choice, check_switches
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
-from snnjax.neurons._model import Parameter, initialiser, learned_alone
+from snnjax.neurons._model import Given, Parameter, draws_of, given_of, values_of
 from snnjax.neurons._neuron import Neuron
-from snnjax.neurons._step import Bound, aligned, at_zero, check_inputs
+from snnjax.neurons._step import Bound, at_zero, check_inputs
+from snnjax.ops._glif_step import align
 from snnjax.surrogates import Surrogate, as_surrogate, superspike
 
 PEAK = 30.0  # mV, at which a spike is cut off
@@ -33,12 +34,12 @@ PRESETS = {
 
 
 class IzhikevichParams(NamedTuple):
-    """The parameters of `izhikevich`; constants that are not learned have gradient 0."""
+    """The parameters of `izhikevich`; None for constants that are not learned."""
 
-    recovery_rate: Array  # [neurons] `a`, 1/ms
-    sensitivity: Array  # [neurons] `b`, sensitivity of the recovery to the membrane
-    reset_voltage: Array  # [neurons] `c`, mV
-    reset_recovery: Array  # [neurons] `d`
+    recovery_rate: Array | None = None  # [neurons] `a`, 1/ms
+    sensitivity: Array | None = None  # [neurons] `b`, sensitivity of the recovery to the membrane
+    reset_voltage: Array | None = None  # [neurons] `c`, mV
+    reset_recovery: Array | None = None  # [neurons] `d`
 
 
 class IzhikevichState(NamedTuple):
@@ -49,7 +50,7 @@ class IzhikevichState(NamedTuple):
     spikes: Array  # [batch, neurons] of the last step
 
 
-_PARAMETERS = tuple(Parameter(name, "learn", per_neuron=True) for name in IzhikevichParams._fields)
+_PARAMETERS = tuple(Parameter(name, "learn") for name in IzhikevichParams._fields)
 
 
 def izhikevich(
@@ -59,6 +60,7 @@ def izhikevich(
     sensitivity: Constant | None = None,
     reset_voltage: Constant | None = None,
     reset_recovery: Constant | None = None,
+    per: str = "channel",
     surrogate: str | Surrogate = SURROGATE,
     detach_reset: bool = True,
     learn: bool = False,
@@ -82,7 +84,8 @@ def izhikevich(
         preset: "regular_spiking", "intrinsically_bursting", "chattering", "fast_spiking", "low_threshold_spiking",
             "thalamo_cortical" or "resonator".
         recovery_rate: `a` in the paper, instead of the preset's value; a number, or a range (low, high) from which
-            `init` draws. The same holds for `sensitivity` (`b`), `reset_voltage` (`c`) and `reset_recovery` (`d`).
+            it is drawn. The same holds for `sensitivity` (`b`), `reset_voltage` (`c`) and `reset_recovery` (`d`).
+        per: as for `lif`.
         surrogate: surrogate of the spikes, a function of the distance to the peak in mV.
         detach_reset: no gradient through the spikes in the reset.
         learn: whether the four constants are learned.
@@ -92,13 +95,11 @@ def izhikevich(
 
     Example:
         >>> from snnjax import neurons
-        >>> neuron = neurons.izhikevich("chattering")
-        >>> params = neuron.init(jax.random.key(0), 1)
-        >>> params.reset_voltage
+        >>> neurons.izhikevich("chattering", learn=True).init(jax.random.key(0), 1).reset_voltage
         Array([-50.], dtype=float32)
         >>> neuron = neurons.izhikevich()
         >>> params = neuron.init(jax.random.key(0), 1)
-        >>> state, count = neuron.initial_state(params, 1), 0
+        >>> state, count = neuron.initial_state(params, 1, 1), 0
         >>> for _ in range(100):
         ...     state, spikes = neuron.step(params, state, jnp.array([[10.0]]))
         ...     count += int(spikes[0, 0])
@@ -111,40 +112,45 @@ def izhikevich(
     check_choice("izhikevich", "preset", preset, tuple(PRESETS))
     given = (recovery_rate, sensitivity, reset_voltage, reset_recovery)
     values = (usual if value is None else value for value, usual in zip(given, PRESETS[preset], strict=True))
-    initial = dict(zip(IzhikevichParams._fields, values, strict=True))
-    check_switches("izhikevich", detach_reset=detach_reset, learn=learn)
+    arguments = dict(zip(IzhikevichParams._fields, values, strict=True), learn=learn, per=per)
+    own = given_of("izhikevich", IzhikevichParams, _PARAMETERS, arguments)
+    check_switches("izhikevich", detach_reset=detach_reset)
     return Neuron(
         "izhikevich",
-        initialiser("izhikevich", IzhikevichParams, _PARAMETERS, initial),
-        _initial_state,
-        Bound(_integrate, detach_reset=detach_reset, learn=learn),
-        _fire,
+        **draws_of(own),
+        initial_state=Bound(_initial_state, given=own),
+        integrate=Bound(_integrate, given=own, detach_reset=detach_reset),
+        fire=_fire,
         threshold=_threshold,
         surrogate=as_surrogate("izhikevich", surrogate),
         rest=REST,
     )
 
 
-def _initial_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
+def _initial_state(
+    params: IzhikevichParams, batch: int, num_neurons: int, dtype: Any = jnp.float32, *, given: Given
+) -> IzhikevichState:
     """As in the paper: membrane at -65 mV, recovery at ``sensitivity v``, no spikes."""
-    silent = at_zero(batch, params.sensitivity)
+    silent = at_zero(batch, num_neurons, dtype)
     v = jnp.full_like(silent, REST)
-    return IzhikevichState(v, jax.lax.stop_gradient(upcast(params.sensitivity))[None, :] * v, silent)
+    sensitivity = jax.lax.stop_gradient(values_of(params, given)[1])
+    return IzhikevichState(v, align(sensitivity, v) * v, silent)
 
 
-def _threshold(params: IzhikevichParams) -> Array:
+def _threshold(params: Any) -> Array:
     """The peak of 30 mV at which a spike is cut off."""
-    return jnp.full_like(jax.lax.stop_gradient(params.sensitivity), PEAK)
+    del params
+    return jnp.asarray(PEAK)
 
 
 def _integrate(
-    params: IzhikevichParams, state: IzhikevichState, inputs: Array, *, detach_reset: bool, learn: bool
+    params: IzhikevichParams, state: IzhikevichState, inputs: Array, *, given: Given, detach_reset: bool
 ) -> tuple[Array, Array, IzhikevichState]:
     """Reset and 1 ms, in at least float32."""
-    check_inputs("izhikevich.step", params, state.v, inputs)
-    params, state, inputs = jax.tree.map(upcast, (params, state, inputs))
-    rate, sensitivity, reset_voltage, reset_recovery = aligned(
-        learned_alone(params, (learn,) * len(params)), inputs
+    check_inputs("izhikevich.step", state.v, inputs)
+    inputs = upcast(inputs)
+    rate, sensitivity, reset_voltage, reset_recovery = (
+        align(value, inputs) for value in values_of(params, given)
     )
     before = jax.lax.stop_gradient(state.spikes) if detach_reset else state.spikes
     v = state.v + (reset_voltage - state.v) * before

@@ -2,11 +2,9 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import fail
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
@@ -14,9 +12,9 @@ from snnjax.ops._glif_step import GLIFConstants
 
 
 class LeakyIntegratorParams(NamedTuple):
-    """The parameters of `leaky_integrator`."""
+    """The parameters of `leaky_integrator`; None for a decay that is not learned."""
 
-    raw_decay: Array  # [neurons]; decay = raw_to_decay(raw_decay)
+    raw_decay: Array | None = None  # [neurons]; decay = raw_to_decay(raw_decay)
 
 
 class LeakyIntegratorState(NamedTuple):
@@ -34,42 +32,37 @@ _MODEL = Model(
     "leaky_integrator",
     LeakyIntegratorParams,
     LeakyIntegratorState,
-    (DECAY._replace(may_be_1=True),),
+    (DECAY,),
     _constants,
     ("normalize",),
     resets=("none",),
 )
 
 
-def leaky_integrator(decay: Constant = 0.95, *, normalize: bool = True, learn_decay: bool = False) -> Neuron:
+def leaky_integrator(
+    decay: Constant = 0.95, *, per: str = "channel", normalize: bool = True, learn_decay: bool = False
+) -> Neuron:
     """Make leaky integrators, for read-outs: ``v = decay v' + gain inputs``, without spikes or reset.
 
     `step` returns the membrane instead of spikes.
 
     Args:
-        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which `init` draws. With
-            1, ``normalize=False`` and a decay that is not learned, the membrane is the sum of the inputs.
+        decay: fraction of the membrane kept per step; a number, or a range (low, high) from which it is drawn. With
+            ``normalize=False`` a number may be 1: the membrane sums its inputs.
+        per: as for `lif`.
         normalize: ``gain = 1 - decay``, else 1.
         learn_decay: whether the decay is learned.
 
     Raises:
-        ValueError: if the decay is outside (0, 1), but for that sum.
+        ValueError: if the decay is outside (0, 1).
 
     Example:
+        >>> import jax
+        >>> import jax, jax.numpy as jnp
         >>> from snnjax import neurons
         >>> neuron = neurons.leaky_integrator(decay=0.5)
         >>> params, state = neuron.init(jax.random.key(0), 1), LeakyIntegratorState(jnp.array([[1.0]]))
         >>> neuron.step(params, state, jnp.array([[2.0]]))[1]
         Array([[1.5]], dtype=float32)
     """
-    if decay == 1 and (normalize or learn_decay):
-        fail(
-            f"leaky_integrator: `decay` must be below 1 where it is learned or normalizes inputs, got {decay}. "
-            "For the sum of all inputs pass normalize=False and learn_decay=False."
-        )
-    neuron = glif_neuron(_MODEL, {"decay": decay, "normalize": normalize, "learn_decay": learn_decay})
-    return neuron._replace(threshold=_threshold, spikes=False)
-
-
-def _threshold(params: LeakyIntegratorParams) -> Array:
-    return jnp.full_like(jax.lax.stop_gradient(params.raw_decay), jnp.inf)
+    return glif_neuron(_MODEL, locals())._replace(spikes=False)

@@ -12,10 +12,10 @@ from snnjax.surrogates import Surrogate
 
 
 class LIFParams(NamedTuple):
-    """The parameters of `lif`; a constant that is not learned has gradient 0."""
+    """The parameters of `lif`; None for a constant that is not learned."""
 
-    raw_decay: Array  # [neurons], or [] for one per layer; decay = raw_to_decay(raw_decay)
-    threshold: Array  # [neurons]
+    raw_decay: Array | None = None  # [neurons], or [] for one a layer; decay = raw_to_decay(raw_decay)
+    threshold: Array | None = None  # [neurons]
 
 
 class LIFState(NamedTuple):
@@ -35,7 +35,7 @@ def lif(
     decay: Constant = 0.9,
     threshold: Constant = 1.0,
     *,
-    per_neuron: bool = True,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -60,15 +60,16 @@ def lif(
 
     Args:
         decay: fraction of the membrane kept per step, between 0 and 1: a number, or a range (low, high) from which
-            `init` draws.
+            `init` draws it if it is learned, else `init_stats`.
         threshold: a number or a range, in the unit of the membrane.
-        per_neuron: whether each neuron has its own decay, or the layer has one.
+        per: whether constants that are learned or drawn belong to a "channel" (the last axis: of an image; of flat
+            neurons each is one), a "neuron", or the "layer". Other constants are numbers.
         surrogate: replaces the derivative of the spikes.
         reset: "subtract", "zero" or "none".
         detach_reset: no gradient through the spikes in the reset.
         normalize: scale inputs by ``1 - decay``, so that the membrane converges to a constant input.
-        learn_decay: whether the decay is learned; `learn_threshold` is for the threshold. An optimiser's weight decay
-            would change them even if not learned: mask it, as for biases.
+        learn_decay: whether the decay is learned, and thereby one of the params; `learn_threshold` is for the
+            threshold.
         reset_time: this, `spike_from` and `inclusive` are conventions of other libraries; see `snnjax.lif_step`.
 
     Raises:
@@ -78,7 +79,7 @@ def lif(
         >>> import jax, jax.numpy as jnp
         >>> from snnjax import neurons
         >>> neuron = neurons.lif(decay=(0.8, 0.95), learn_decay=True)
-        >>> neuron.init(jax.random.key(0), 100).raw_decay.shape
+        >>> neuron.init(jax.random.key(0), 100).raw_decay.shape  # the threshold is no parameter
         (100,)
         >>> neuron = neurons.lif(decay=0.5)
         >>> params, state = neuron.init(jax.random.key(0), 1), LIFState(jnp.array([[1.5]]))

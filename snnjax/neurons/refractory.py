@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from snnjax._check import check_integer
-from snnjax.neurons._neuron import Neuron, check_spiking
+from snnjax.neurons._neuron import Neuron, check_spiking, drawn, no_stats
 from snnjax.neurons._step import Bound
 from snnjax.ops._glif_step import align
 from snnjax.surrogates import Surrogate
@@ -43,7 +43,7 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         >>> from snnjax import neurons
         >>> neuron = neurons.refractory(neurons.integrate_and_fire(threshold=0.5), steps=2)
         >>> params = neuron.init(jax.random.key(0), 1)
-        >>> state, spikes = neuron.initial_state(params, 1), []
+        >>> state, spikes = neuron.initial_state(params, 1, 1), []
         >>> for _ in range(5):
         ...     state, s = neuron.step(params, state, jnp.array([[1.0]]))
         ...     spikes.append(int(s[0, 0]))
@@ -64,6 +64,9 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         neuron.surrogate,
         neuron.rest,
         inner_surrogate=_inner_surrogate(neuron),
+        init_stats=no_stats if neuron.init_stats is no_stats else Bound(_init_stats, **bound),
+        per=neuron.per,
+        levels=neuron.levels,
     )
 
 
@@ -72,7 +75,7 @@ def _inner_surrogate(neuron: Neuron) -> Surrogate | None:
     form = neuron.glif
     if neuron.integrate is not None or form is None:
         return neuron.inner_surrogate
-    second = jax.eval_shape(lambda: form.constants(neuron.init(jax.random.key(0), 1))).second_state
+    second = jax.eval_shape(lambda: form.constants(drawn(neuron, jax.random.key(0), 1))).second_state
     resets = form.reset != "none" and not form.detach_reset
     adapts = second is not None and second.w_jump is not None
     return neuron.surrogate if resets or adapts else None
@@ -89,13 +92,19 @@ def _init(key: Array, num_neurons: int, dtype: Any = jnp.float32, *, neuron: Neu
     return RefractoryParams(neuron.init(key, num_neurons, dtype))
 
 
+def _init_stats(key: Array, num_neurons: int, *, neuron: Neuron) -> RefractoryParams:
+    return RefractoryParams(neuron.init_stats(key, num_neurons))
+
+
 def _threshold(params: RefractoryParams, *, neuron: Neuron) -> Array:
     return neuron.threshold(params.neuron)
 
 
-def _initial_state(params: RefractoryParams, batch: int, *, neuron: Neuron) -> RefractoryState:
-    remaining = jnp.zeros((batch, *neuron.threshold(params.neuron).shape), jnp.int32)
-    return RefractoryState(neuron.initial_state(params.neuron, batch), remaining)
+def _initial_state(
+    params: RefractoryParams, batch: int, num_neurons: int, dtype: Any = jnp.float32, *, neuron: Neuron
+) -> RefractoryState:
+    own = neuron.initial_state(params.neuron, batch, num_neurons, dtype)
+    return RefractoryState(own, jnp.zeros((batch, num_neurons), jnp.int32))
 
 
 def _integrate(
@@ -114,5 +123,5 @@ def _fire(state: _UnfinishedState, spikes: Array, *, neuron: Neuron, steps: int)
     free = before.remaining == 0
     after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, before.neuron)
     # A smooth spike counts if it is above one half, its value at the threshold.
-    spiked = spikes > 0.5
+    spiked = jnp.abs(spikes) > 0.5
     return RefractoryState(after, jnp.where(spiked, steps, jnp.maximum(before.remaining - 1, 0)))

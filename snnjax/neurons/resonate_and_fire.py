@@ -18,11 +18,11 @@ FREQUENCY_RANGE = (0.05, 0.5)
 
 
 class ResonateAndFireParams(NamedTuple):
-    """The parameters of `resonate_and_fire`; a constant that is not learned has gradient 0."""
+    """The parameters of `resonate_and_fire`; None for a constant that is not learned."""
 
-    raw_decay: Array  # [neurons], or [] for one per layer; decay = raw_to_decay(raw_decay)
-    frequency: Array  # same shape, radians per step
-    threshold: Array  # [neurons]
+    raw_decay: Array | None = None  # [neurons], or [] for one a layer; decay = raw_to_decay(raw_decay)
+    frequency: Array | None = None  # likewise, radians per step
+    threshold: Array | None = None  # [neurons]
 
 
 class ResonateAndFireState(NamedTuple):
@@ -66,7 +66,7 @@ def resonate_and_fire(
     frequency: Constant = FREQUENCY_RANGE,
     threshold: Constant = 1.0,
     *,
-    per_neuron: bool = True,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -89,13 +89,13 @@ def resonate_and_fire(
 
     Args:
         decay: factor by which the oscillation shrinks per step, between 0 and 1: a number, or a range (low, high) from
-            which `init` draws.
+            which it is drawn.
         frequency: radians per step, a number or a range; a period has ``2 pi / frequency`` steps.
         threshold: a number or a range.
         reset: "subtract" or "none".
         learn_frequency: whether the frequency is learned; `learn_decay` and `learn_threshold` are for decay and
             threshold.
-        per_neuron: this and the remaining switches are as for `lif`.
+        per: this and the remaining switches are as for `lif`.
 
     Raises:
         ValueError: if a decay is outside (0, 1), or a switch is unknown.

@@ -68,7 +68,7 @@ def se_adlif(
     adaptation_decay: Constant = ADAPTATION_DECAY_RANGE,
     membrane_coupling: Constant = COUPLING,
     spike_coupling: Constant = COUPLING,
-    per_neuron: bool = True,
+    per: str = "channel",
     surrogate: str | Surrogate = "superspike",
     reset: str = "subtract",
     detach_reset: bool = True,
@@ -94,14 +94,14 @@ def se_adlif(
     subtraction, which keeps the equation linear between spikes and across them.
 
     Args:
-        decay: decay of the membrane per step; a number, or a range (low, high) from which `init` draws.
+        decay: decay of the membrane per step; a number, or a range (low, high) from which it is drawn.
         threshold: a number or a range.
         adaptation_decay: decay of the adaptation current, a number or a range.
         membrane_coupling: coupling from the membrane to this current (`a`), a number or a range.
         spike_coupling: increase of this current by a spike (`b`), a number or a range.
         reset: "subtract" or "none".
         learn_adaptation: whether these three are learned.
-        per_neuron: this and the remaining switches are as for `lif`. The gradient through `w` is never detached.
+        per: this and the remaining switches are as for `lif`. The gradient through `w` is never detached.
 
     Raises:
         ValueError: if a decay is outside (0, 1), or a switch is unknown.

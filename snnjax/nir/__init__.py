@@ -63,7 +63,7 @@ def to_nir(
         params: its parameters.
         dt: length of a step, in the unit of time that the reader expects, which is seconds in most libraries.
         method: how the reader discretises time constants: "euler" (snnTorch, Norse, Spyx) or "exact" (Sinabs).
-        stats: its statistics, if it has norms.
+        stats: its stats, if it has norms, or neurons with constants that are drawn and not learned.
 
     Returns:
         A `nir.NIRGraph`.
@@ -92,10 +92,12 @@ def to_nir(
     if missing := network.init_stats(jax.random.key(0)).keys() - (stats or {}).keys():
         hint = "Pass stats= those of the training"
         fail(f"to_nir: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
-    network, params, _ = network.fold(params, stats)
+    network, params, stats = network.fold(params, stats)
     dtype = params_dtype(params)
     stored = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
-    return graph_of(network, params, Writing(float(dt), method, stored), {"dtype": jnp.dtype(dtype).name})
+    return graph_of(
+        network, params, stats, Writing(float(dt), method, stored), {"dtype": jnp.dtype(dtype).name}
+    )
 
 
 def from_nir(
@@ -105,8 +107,8 @@ def from_nir(
     method: str | None = None,
     reset: str | None = None,
     writer: str = "nir",
-) -> tuple[Network, Params]:
-    r"""Convert a NIR graph to a network and its parameters.
+) -> tuple[Network, Params, Stats]:
+    r"""Convert a NIR graph to a network, its parameters and its stats.
 
     Each node becomes a block of its name; several edges to a node add up, and subgraphs are inlined. Spikes may come
     back to their neurons, by edges through weights and delays; there are no other cycles. In steps of `dt`:
@@ -126,6 +128,9 @@ def from_nir(
     A graph from `to_nir`, read with its stored `dt` and `method`, gives the outputs of its network bit for bit, in
     every dtype; read with another `dt`, or modified, it follows its time constants.
 
+    Constants that are equal for all neurons are numbers of the network, others are part of the stats, unless the
+    metadata say that they are learned.
+
     Args:
         graph: a `nir.NIRGraph`, or the path of a file.
         dt: length of a step in the graph's unit of time; None if the metadata hold it.
@@ -143,9 +148,9 @@ def from_nir(
         >>> import jax, nir, snnjax
         >>> net = snnjax.network(3, [snnjax.layer(4)], snnjax.leaky_readout(2))
         >>> nir.write("network.nir", to_nir(net, net.init(jax.random.key(0)), dt=1e-3))
-        >>> same, params = from_nir("network.nir")
-        >>> same.out_shape, params["layer_0/connection"].weights.shape
-        ((2,), (3, 4))
+        >>> same, params, stats = from_nir("network.nir")
+        >>> same.out_shape, params["layer_0/connection"].weights.shape, stats
+        ((2,), (3, 4), {})
     """
     import nir
 

@@ -15,7 +15,7 @@ from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
-from snnjax.graph.network import Params
+from snnjax.graph.network import Params, Stats
 from snnjax.nir._layout import Layout, Shape, channels_first
 from snnjax.nir._metadata import written
 from snnjax.nir._write_neurons import Writing, nodes_of
@@ -32,8 +32,8 @@ class _Written(NamedTuple):
 class _Graph:
     """A graph under construction."""
 
-    def __init__(self, network: Network, params: Params, writing: Writing) -> None:
-        self.network, self.params, self.writing = network, params, writing
+    def __init__(self, network: Network, params: Params, stats: Stats, writing: Writing) -> None:
+        self.network, self.params, self.stats, self.writing = network, params, stats, writing
         self.nodes: dict[str, Any] = {}
         self.edges: list[tuple[str, str]] = []
         self.signals: dict[str, _Written] = {}  # by the names of inputs and nodes of the network
@@ -82,11 +82,11 @@ class _Graph:
             self.signals[node.name] = writer(self, node, signals[0])
 
 
-def graph_of(network: Network, params: Params, writing: Writing, facts: dict[str, Any]) -> Any:
+def graph_of(network: Network, params: Params, stats: Stats, writing: Writing, facts: dict[str, Any]) -> Any:
     """The graph: a node for each block but joins, which are several edges to one node."""
     import nir
 
-    graph = _Graph(network, params, writing)
+    graph = _Graph(network, params, stats, writing)
     for name, shape in network.inputs:
         graph.add_input(name, shape)
     for node in network.nodes:
@@ -258,16 +258,13 @@ def _padding(where: str, geometry: Any) -> Any:
 
 def _neurons(graph: _Graph, node: Node, signal: _Written) -> _Written:
     block: Any = node.block
-    facts, params = _facts(node, signal), graph.params[node.name]
+    facts, held = _facts(node, signal), graph.params.get(node.name)
     if isinstance(block, Spiking):
-        facts |= {
-            "capacity": block.capacity,
-            "second_threshold": block.second_threshold,
-            "per_channel": block.per_channel,
-        }
-        params = params.neuron
+        facts |= {"capacity": block.capacity, "second_threshold": block.second_threshold}
+        held = None if held is None else held.neuron
+    held = block.neuron.merged(held, graph.stats.get(node.name))
     sources, names = signal.names, [node.name, f"{node.name}/threshold"]
-    made = nodes_of(node.name, block.neuron, params, signal.layout, graph.writing, facts)
+    made = nodes_of(node.name, block.neuron, held, signal.layout, graph.writing, facts)
     written_names = []
     for name, each in zip(names, made, strict=False):
         sources = (graph.add(name, each, sources),)

@@ -19,10 +19,10 @@ from snnjax.blocks.pool import Flatten, flatten
 from snnjax.blocks.readout import integrator
 from snnjax.blocks.spiking import Spiking, SpikingParams, spiking
 from snnjax.graph import Network, Node
-from snnjax.graph.network import Params
+from snnjax.graph.network import Params, Stats
 from snnjax.nir._check import MAX_NEURONS, per_neuron
 from snnjax.nir._feedback import feedback_of
-from snnjax.nir._layout import Layout, Shape, channels_last, per_channel
+from snnjax.nir._layout import Layout, Shape, channels_last
 from snnjax.nir._metadata import facts_of, refuse_metadata
 from snnjax.nir._read_connections import (
     Signal,
@@ -40,12 +40,13 @@ from snnjax.nir._wiring import INTEGRATORS, NEURONS, WEIGHTS, Place, Step
 _AXES = {"Affine": 1, "Linear": 1, "Conv1d": 2}
 
 
-def network_of(places: tuple[Place, ...], reading: Reading, dtype: Any) -> tuple[Network, Params]:
-    """The network of the nodes, and its parameters."""
+def network_of(places: tuple[Place, ...], reading: Reading, dtype: Any) -> tuple[Network, Params, Stats]:
+    """The network of the nodes, its parameters and its stats."""
     builder = _Builder(places, reading)
     for place in places:
         builder.take(place)
-    return builder.network(), {name: _cast(arrays, dtype) for name, arrays in builder.params().items()}
+    params = {name: _cast(arrays, dtype) for name, arrays in builder.params().items()}
+    return builder.network(), params, _cast(builder.stats, accumulation_dtype(dtype))
 
 
 def _cast(params: Any, dtype: Any) -> Any:
@@ -68,6 +69,7 @@ class _Builder:
         self.nodes: dict[str, Node] = {}
         self.weights: dict[str, Weights] = {}  # of the nodes that are connections, by their names
         self.others: dict[str, Any] = {}  # parameters of other nodes
+        self.stats: dict[str, Any] = {}
         self.outputs: list[tuple[str, str]] = []
         self.is_single = True
         self.signals: dict[str, Signal] = {}  # by the names in the graph
@@ -243,49 +245,24 @@ class _Builder:
         )
         offset = bias if cell.offset is None else cell.offset if bias is None else cell.offset + bias
         signal = self._scaled(signal, step.name, cell.scale, offset)
-        if spikes:
-            block, neuron = _spiking(step, cell, feedback, signal.layout)
-            self.others[self._add(place, block, signal, signal.layout)] = SpikingParams(neuron, held)
-            return
-        neuron = _of_channels(cell.params, signal.layout.shape)
-        if neuron is None:
-            fail(
-                f"from_nir: `graph` must have one set of constants a channel in {step.name}, which does not spike, "
-                "got pixels that differ. Put a Flatten before it."
-            )
-        self.others[self._add(place, integrator(cell.neuron), signal, signal.layout)] = neuron
+        block = _spiking(step, cell, feedback) if spikes else integrator(cell.neuron)
+        name = self._add(place, block, signal, signal.layout)
+        if cell.stats is not None:
+            self.stats[name] = cell.stats
+        own = SpikingParams(cell.params, held) if spikes else cell.params
+        if jax.tree.leaves(own):
+            self.others[name] = own
 
 
-def _spiking(step: Step, cell: Cell, feedback: tuple[Block, ...], layout: Layout) -> tuple[Spiking, Any]:
-    """The block of neurons that spike, and the parameters of the neurons."""
-    facts, of_channels = cell.facts, _of_channels(cell.params, layout.shape)
-    by_channel = of_channels is not None and facts.get("per_channel") is not False
-    capacity, second = (facts.get(key) for key in ("capacity", "second_threshold"))
+def _spiking(step: Step, cell: Cell, feedback: tuple[Block, ...]) -> Spiking:
+    """The block of neurons that spike."""
+    capacity, second = (cell.facts.get(key) for key in ("capacity", "second_threshold"))
     try:
-        options: Any = {"capacity": capacity, "second_threshold": second, "per_channel": by_channel}
-        block = spiking(cell.neuron, recurrent=feedback, **options)
+        block = spiking(cell.neuron, recurrent=feedback, capacity=capacity, second_threshold=second)
         hash(block)  # as networks do
     except (TypeError, ValueError) as error:
         refuse_metadata(step.name, error)
-    if by_channel:
-        return block, of_channels
-    count = math.prod(layout.shape)
-    return block, jax.tree.map(
-        lambda array: array if array.ndim == 0 else np.resize(array, count), cell.params
-    )
-
-
-def _of_channels(params: Any, shape: Shape) -> Any:
-    """The parameters of neurons with one value a channel; None if some differ within one."""
-    found = [
-        array if array.ndim == 0 or array.size == shape[-1] else per_channel(array, shape)
-        for array in jax.tree.leaves(params)
-    ]
-    return (
-        None
-        if any(array is None for array in found)
-        else jax.tree.unflatten(jax.tree.structure(params), found)
-    )
+    return block
 
 
 def _input_shape(place: Place, kinds: dict[str, str]) -> Shape:

@@ -11,7 +11,7 @@ from snnjax._check import fail
 from snnjax.neurons import Neuron
 from snnjax.nir._check import per_neuron
 from snnjax.nir._conventions import Convention
-from snnjax.nir._layout import Layout
+from snnjax.nir._layout import Layout, per_channel
 from snnjax.nir._metadata import array_of, facts_of, refuse_metadata
 from snnjax.nir._time import leak_of, leak_of_raw, raw_of_leak, tau_of
 from snnjax.nir._wiring import Step
@@ -20,7 +20,9 @@ from snnjax.nir._wiring import Step
 _GAIN_TOLERANCE = 1e-6
 # The same for time constants computed from raw decays in the metadata.
 _TAU_TOLERANCE = 3e-7
-# A network whose parameters are redrawn starts with the mean decay, which must be between 0 and 1.
+# Numbers in float32 differ from those in the metadata by at most half a unit in the last place.
+_NUMBER_TOLERANCE = 2.0**-24
+# A network whose constants are drawn anew takes them from their range, in which decays must be between 0 and 1.
 _DECAY_MARGIN = 1e-6
 
 
@@ -34,10 +36,11 @@ class Reading(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The neurons of a layer or read-out, with arrays of one value per neuron, or of the shape in the metadata."""
+    """The neurons of a layer or read-out, with arrays in the shape of their params and stats."""
 
     neuron: Neuron
     params: Any
+    stats: Any  # constants that differ and are not learned, None if there are none
     scale: np.ndarray | None = None  # scale of their input
     offset: np.ndarray | None = None  # a constant current
     facts: dict[str, Any] = {}  # noqa: RUF012  (a NamedTuple's default, never changed)
@@ -70,15 +73,18 @@ class _Fields(NamedTuple):
         return np.minimum(leak, 1.0)
 
     def raw(self, leak: np.ndarray, field: str, key: str) -> np.ndarray:
-        """The raw decays, from the metadata if they still agree with the node; one if it is shared by the neurons."""
-        is_shared = not self.argument("per_neuron", True)
+        """The raw decays, from the metadata if they still agree with the node."""
         kept = array_of(self.step.node, key)
         if kept is not None and kept.ndim == 1 and kept.size in (1, self.layout.shape[-1], leak.size):
             full = np.resize(kept, leak.shape)
-            tau = tau_of(leak_of_raw(full), self.reading.dt, self.reading.method)
-            if np.allclose(tau, self.get(field), rtol=_TAU_TOLERANCE, atol=0):
-                return kept.reshape(()) if kept.size == 1 and is_shared else kept
-        return raw_of_leak(leak[0] if is_shared and (leak == leak[0]).all() else leak)
+            if self.agrees(leak_of_raw(full), field):
+                return full
+        return raw_of_leak(leak)
+
+    def agrees(self, leak: Any, field: str) -> bool:
+        """Whether the fraction lost per step is that of a time constant."""
+        tau = tau_of(np.asarray(leak), self.reading.dt, self.reading.method)
+        return bool(np.allclose(tau, self.get(field), rtol=_TAU_TOLERANCE, atol=0))
 
     def argument(self, name: str, default: Any = None) -> Any:
         """An argument of the function that made the neuron."""
@@ -101,6 +107,61 @@ class _Fields(NamedTuple):
             refuse_metadata(self.step.name, error)
 
 
+class _Constants:
+    """The constants of neurons, one by one: numbers, and arrays of those that are learned or differ."""
+
+    def __init__(self, fields: _Fields) -> None:
+        self.fields = fields
+        self.arguments: dict[str, Any] = {}  # of the function that makes the neurons
+        self.learned: dict[str, np.ndarray] = {}  # by the fields of the params, one value per neuron
+        self.drawn: dict[str, np.ndarray] = {}
+
+    def decay(self, name: str, leak: np.ndarray, field: str | None = None) -> None:
+        """Add a decay, that of a time constant of the node if it has one."""
+        said = self.fields.argument(name)
+        known = _is_number(said) and field is not None and self.fields.agrees(1 - said, field)
+        raw = raw_of_leak(leak) if field is None else self.fields.raw(leak, field, f"raw_{name}")
+        ends = np.clip(1 - leak, _DECAY_MARGIN, 1 - _DECAY_MARGIN)
+        self._add(name, f"raw_{name}", 1 - leak, raw, ends, said if known else None)
+
+    def threshold(self, values: np.ndarray) -> None:
+        """Add the thresholds."""
+        said = self.fields.argument("threshold")
+        known = _is_number(said) and np.allclose(values, said, rtol=_NUMBER_TOLERANCE, atol=0)
+        self._add("threshold", "threshold", values, values, values, said if known else None)
+
+    def _add(
+        self, name: str, field: str, values: np.ndarray, array: np.ndarray, ends: np.ndarray, said: Any
+    ) -> None:
+        if self.fields.argument(f"learn_{name}") is True:
+            self.learned[field] = array
+        elif said is not None or (values == values[:1]).all():
+            self.arguments[name] = said if said is not None else float(values[0]) if values.size else 0.5
+            return
+        else:
+            self.drawn[field] = array
+        given, differ = self.fields.argument(name), field in self.drawn
+        if not (isinstance(given, list) if differ else given is not None):
+            given = [float(np.min(ends)), float(np.max(ends))]
+        self.arguments[name] = tuple(given) if isinstance(given, list) else given
+
+    def cell(self, make: Any, kind: Any, scale: Any = None, offset: Any = None, **fixed: Any) -> Cell:
+        """The neurons, with one value a layer or channel of what does not differ within it."""
+        fields, shape = self.fields, self.fields.layout.shape
+        arrays, per = {**self.learned, **self.drawn}, fields.argument("per", "channel")
+        if per == "layer" and all((array == array[0]).all() for array in arrays.values()):
+            arrays = {name: array[0] for name, array in arrays.items()}
+        else:
+            channels = {name: per_channel(array, shape) for name, array in arrays.items()}
+            fits = per != "neuron" and all(array is not None for array in channels.values())
+            arrays, per = (channels, "channel") if fits else (arrays, "neuron")
+        neuron = fields.switches(make, **self.arguments, **fixed, per=per if arrays else "channel")
+        params, stats = (
+            kind(**{name: np.asarray(arrays[name]) for name in own}) for own in (self.learned, self.drawn)
+        )
+        return Cell(neuron, params, stats if self.drawn else None, scale, offset, fields.facts)
+
+
 def cell_of(step: Step, threshold: Step | None, layout: Layout, reading: Reading) -> Cell:
     """The neurons of a node, or of an integrator and the Threshold after it, which are neurons without reset."""
     fields = _Fields(step, layout, reading, facts_of(step.name, step.node))
@@ -112,61 +173,56 @@ def cell_of(step: Step, threshold: Step | None, layout: Layout, reading: Reading
     if step.kind in ("CubaLIF", "CubaLI"):
         return _current_based(fields, behind)
     assert step.kind == "Threshold"
-    # A membrane with decay 0.
-    nothing = np.ones(math.prod(layout.shape))
-    neuron = fields.switches(neurons.lif, **_resets(fields, "none"), normalize=False)
-    params = neurons.LIFParams(_array(raw_of_leak(nothing)), _array(fields.get("threshold")))
-    return Cell(neuron, params, None, None, fields.facts)
+    constants = _Constants(fields)
+    constants.decay("decay", np.ones(math.prod(layout.shape)))  # nothing is kept
+    constants.threshold(fields.get("threshold"))
+    return constants.cell(neurons.lif, neurons.LIFParams, **_resets(fields, "none"), normalize=False)
 
 
 def _without_leak(fields: _Fields, threshold: np.ndarray | None) -> Cell:
-    gain, convention = fields.get("r") * fields.reading.dt, fields.reading.convention
+    gain, convention, constants = (
+        fields.get("r") * fields.reading.dt,
+        fields.reading.convention,
+        _Constants(fields),
+    )
     scale = None if _is_1(gain) or convention.unit_gain or convention.unit_gain_without_leak else gain
     if fields.step.kind == "I" and threshold is None:
-        decay = 1 - _DECAY_MARGIN if fields.argument("learn_decay", False) else 1.0
-        neuron = fields.switches(neurons.leaky_integrator, normalize=False, decay=decay)
-        raw = np.broadcast_to(raw_of_leak(np.zeros(())), gain.shape)
-        return Cell(neuron, neurons.LeakyIntegratorParams(_array(raw)), scale, None, fields.facts)
+        constants.decay("decay", np.zeros(gain.shape))
+        return constants.cell(neurons.leaky_integrator, neurons.LeakyIntegratorParams, scale, normalize=False)
     if threshold is None:
         threshold, resets = fields.get("v_threshold") - fields.get("v_reset"), _resets(fields)
     else:
         resets = _resets(fields, "none")
-    neuron = fields.switches(neurons.integrate_and_fire, **resets, usual={"threshold": _mean(threshold)})
-    return Cell(neuron, neurons.IntegrateAndFireParams(_array(threshold)), scale, None, fields.facts)
+    constants.threshold(threshold)
+    return constants.cell(neurons.integrate_and_fire, neurons.IntegrateAndFireParams, scale, **resets)
 
 
 def _leaky(fields: _Fields, threshold: np.ndarray | None) -> Cell:
-    leak, base = fields.leak("tau"), np.zeros(())
-    raw = fields.raw(leak, "tau", "raw_decay")
+    leak, base, constants = fields.leak("tau"), np.zeros(()), _Constants(fields)
+    constants.decay("decay", leak, "tau")
     normalize, scale = _gain(fields, fields.get("r"), leak, fields.argument("normalize"))
-    usual = {"decay": _mean_decay(leak)}
-    if fields.step.kind == "LI" and threshold is None:
-        neuron = fields.switches(neurons.leaky_integrator, normalize=normalize, usual=usual)
-        params: Any = neurons.LeakyIntegratorParams(_array(np.broadcast_to(raw, leak.shape)))
+    if fields.step.kind == "LIF":
+        base = fields.get("v_reset")
+        threshold, resets = fields.get("v_threshold") - base, _resets(fields)
     else:
-        if threshold is None:
-            base = fields.get("v_reset")
-            threshold, resets = fields.get("v_threshold") - base, _resets(fields)
-        else:
-            resets = _resets(fields, "none")
-        usual["threshold"] = _mean(threshold)
-        switches = {"normalize": normalize, "per_neuron": raw.ndim > 0}
-        neuron = fields.switches(neurons.lif, usual=usual, **switches, **resets)
-        params = neurons.LIFParams(_array(raw), _array(threshold))
+        resets = _resets(fields, "none")
     # Relative to the reset, the membrane leaks towards v_leak as if driven by a constant current.
     offset = (fields.get("v_leak") - base) * (1 if normalize else leak)
-    return Cell(neuron, params, scale, offset if offset.any() else None, fields.facts)
+    given: Any = {"scale": scale, "offset": offset if offset.any() else None, "normalize": normalize}
+    if threshold is None:
+        return constants.cell(neurons.leaky_integrator, neurons.LeakyIntegratorParams, **given)
+    constants.threshold(threshold)
+    return constants.cell(neurons.lif, neurons.LIFParams, **given, **resets)
 
 
 def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
-    leak, synapse_leak = fields.leak("tau_mem"), fields.leak("tau_syn")
-    raw = fields.raw(leak, "tau_mem", "raw_decay")
-    raw_synapse = fields.raw(synapse_leak, "tau_syn", "raw_synapse_decay")
+    leak, synapse_leak, constants = fields.leak("tau_mem"), fields.leak("tau_syn"), _Constants(fields)
+    constants.decay("decay", leak, "tau_mem")
+    constants.decay("synapse_decay", synapse_leak, "tau_syn")
     given = fields.argument("normalize"), fields.argument("normalize_synapse")
     normalize, scale = _gain(fields, fields.get("r"), leak, given[0])
     normalize_synapse, synapse_scale = _gain(fields, fields.get("w_in"), synapse_leak, given[1])
     scales = [each for each in (scale, synapse_scale) if each is not None]
-    usual = {"decay": _mean_decay(leak), "synapse_decay": _mean_decay(synapse_leak)}
     spiking, base = fields.step.kind == "CubaLIF" or threshold is not None, np.zeros(())
     if fields.step.kind == "CubaLIF":
         base = fields.get("v_reset")
@@ -180,14 +236,11 @@ def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
             f"got {fields.get('v_leak').tolist()[:4]}. Shift v_leak, v_reset and v_threshold so that "
             "v_leak is v_reset, or 0 without reset."
         )
-    usual["threshold"] = _mean(threshold)
-    if raw.ndim != raw_synapse.ndim:  # constants of one kind belong to the same neurons
-        raw, raw_synapse = (np.resize(each, leak.shape) for each in (raw, raw_synapse))
-    switches = {"normalize": normalize, "normalize_synapse": normalize_synapse, "per_neuron": raw.ndim > 0}
-    neuron = fields.switches(neurons.current_lif, usual=usual, **switches, **resets)
-    params = neurons.CurrentLIFParams(_array(raw), _array(raw_synapse), _array(threshold))
+    constants.threshold(threshold)
+    switches = {"normalize": normalize, "normalize_synapse": normalize_synapse, **resets}
     factor = np.prod(scales, axis=0) if scales else None
-    return Cell(neuron._replace(spikes=spiking), params, factor, None, fields.facts)
+    cell = constants.cell(neurons.current_lif, neurons.CurrentLIFParams, factor, **switches)
+    return cell._replace(neuron=cell.neuron._replace(spikes=spiking))
 
 
 def _gain(
@@ -225,13 +278,5 @@ def _is_1(values: np.ndarray) -> bool:
     return bool(np.allclose(values, 1, rtol=_GAIN_TOLERANCE, atol=0))
 
 
-def _array(values: Any) -> Any:
-    return np.asarray(values)  # cast at the end, with all parameters
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(np.mean(values)) if values.size else 1.0
-
-
-def _mean_decay(leak: np.ndarray) -> float:
-    return min(max(1 - _mean(leak), _DECAY_MARGIN), 1 - _DECAY_MARGIN)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

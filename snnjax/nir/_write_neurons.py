@@ -35,7 +35,7 @@ class _Layer(NamedTuple):
     """The neurons of a block."""
 
     where: str  # its name
-    params: Any
+    held: Any  # the constants that are no numbers
     layout: Layout
     writing: Writing
     metadata: dict[str, Any]
@@ -48,15 +48,28 @@ class _Layer(NamedTuple):
     def zeros(self) -> np.ndarray:
         return self.array(0.0)
 
-    def leak(self, raw: Any) -> np.ndarray:
+    def any_leak(self, decay: str) -> np.ndarray:
+        """The fraction lost per step."""
+        raw = getattr(self.held, f"raw_{decay}", None)
+        return np.asarray(
+            1 - self.arguments[decay] if raw is None else leak_of_raw(np.asarray(raw, np.float64))
+        )
+
+    def leak(self, decay: str = "decay") -> np.ndarray:
         """The fraction lost per step, above 0."""
-        leak = leak_of_raw(np.asarray(raw, np.float64))
+        leak = self.any_leak(decay)
         if not (leak > _LEAK_OF_NONE).all():
             fail(
                 f"to_nir: `params` must hold decays below 1 in {self.where}, got 1. Use "
                 "neurons.integrate_and_fire, or a smaller decay."
             )
         return leak
+
+    @property
+    def threshold(self) -> np.ndarray:
+        """The threshold."""
+        held = getattr(self.held, "threshold", None)
+        return self.array(self.arguments["threshold"] if held is None else held)
 
     def tau(self, leak: np.ndarray) -> np.ndarray:
         """The time constant."""
@@ -74,13 +87,13 @@ class _Layer(NamedTuple):
 
 
 def nodes_of(
-    where: str, neuron: Neuron, params: Any, layout: Layout, writing: Writing, facts: dict[str, Any]
+    where: str, neuron: Neuron, held: Any, layout: Layout, writing: Writing, facts: dict[str, Any]
 ) -> list[Any]:
     """The node of a layer's neurons; two for neurons without reset."""
     arguments = _arguments(where, neuron)
-    arrays = {name: _plain(getattr(params, name, None)) for name in ("raw_decay", "raw_synapse_decay")}
+    arrays = {name: _plain(getattr(held, name, None)) for name in ("raw_decay", "raw_synapse_decay")}
     metadata = written({**facts, "arguments": arguments}, **arrays)
-    layer = _Layer(where, params, layout, writing, metadata, arguments)
+    layer = _Layer(where, held, layout, writing, metadata, arguments)
     writers = {
         "lif": _lif,
         "current_lif": _current_lif,
@@ -121,16 +134,12 @@ def _lif(layer: _Layer, spikes: bool) -> list[Any]:
     import nir
 
     del spikes
-    leak, normalize = (
-        leak_of_raw(np.asarray(layer.params.raw_decay, np.float64)),
-        layer.arguments["normalize"],
-    )
-    threshold = layer.array(layer.params.threshold)
+    leak, normalize, threshold = layer.any_leak("decay"), layer.arguments["normalize"], layer.threshold
     if layer.arguments["reset"] == "none":
         if (leak == 1).all():
             return [nir.Threshold(threshold=threshold, metadata=layer.metadata)]
         return [*_integrators(layer, leak, normalize), nir.Threshold(threshold=threshold)]
-    leak = layer.leak(layer.params.raw_decay)
+    leak = layer.leak()
     return [
         nir.LIF(
             tau=layer.tau(leak),
@@ -145,11 +154,7 @@ def _lif(layer: _Layer, spikes: bool) -> list[Any]:
 
 def _integrator(layer: _Layer, spikes: bool) -> list[Any]:
     del spikes
-    leak, normalize = (
-        leak_of_raw(np.asarray(layer.params.raw_decay, np.float64)),
-        layer.arguments["normalize"],
-    )
-    return _integrators(layer, leak, normalize)
+    return _integrators(layer, layer.any_leak("decay"), layer.arguments["normalize"])
 
 
 def _integrators(layer: _Layer, leak: np.ndarray, normalize: bool) -> list[Any]:
@@ -157,7 +162,7 @@ def _integrators(layer: _Layer, leak: np.ndarray, normalize: bool) -> list[Any]:
 
     if (leak <= _LEAK_OF_NONE).all() and not normalize:
         return [nir.I(r=layer.array(1 / layer.writing.dt), metadata=layer.metadata)]
-    tau = layer.tau(layer.leak(layer.params.raw_decay))
+    tau = layer.tau(layer.leak())
     common = {"tau": tau, "r": layer.gain(leak, normalize), "v_leak": layer.zeros()}
     return [nir.LI(**common, metadata=layer.metadata)]
 
@@ -166,7 +171,7 @@ def _integrate_and_fire(layer: _Layer, spikes: bool) -> list[Any]:
     import nir
 
     del spikes
-    gain, threshold = layer.array(1 / layer.writing.dt), layer.array(layer.params.threshold)
+    gain, threshold = layer.array(1 / layer.writing.dt), layer.threshold
     if layer.arguments["reset"] == "none":
         return [nir.I(r=gain, metadata=layer.metadata), nir.Threshold(threshold=threshold)]
     return [nir.IF(r=gain, v_threshold=threshold, v_reset=layer.zeros(), metadata=layer.metadata)]
@@ -175,8 +180,8 @@ def _integrate_and_fire(layer: _Layer, spikes: bool) -> list[Any]:
 def _current_lif(layer: _Layer, spikes: bool) -> list[Any]:
     import nir
 
-    params, arguments = layer.params, layer.arguments
-    leak, synapse_leak = layer.leak(params.raw_decay), layer.leak(params.raw_synapse_decay)
+    arguments = layer.arguments
+    leak, synapse_leak = layer.leak(), layer.leak("synapse_decay")
     common = {
         "tau_mem": layer.tau(leak),
         "tau_syn": layer.tau(synapse_leak),
@@ -187,7 +192,7 @@ def _current_lif(layer: _Layer, spikes: bool) -> list[Any]:
     }
     if not spikes:
         return [nir.CubaLI(**common)]
-    threshold = layer.array(params.threshold)
+    threshold = layer.threshold
     if arguments["reset"] == "none":
         return [nir.CubaLI(**common), nir.Threshold(threshold=threshold)]
     return [nir.CubaLIF(**common, v_threshold=threshold, v_reset=layer.zeros())]

@@ -7,11 +7,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import upcast
+from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context
-from snnjax.blocks.spiking import Spiking, fire
+from snnjax.blocks.spiking import Spiking
 from snnjax.graph.chain import ChainLayer
 from snnjax.neurons import Neuron
-from snnjax.ops import spike
+from snnjax.neurons._neuron import for_each
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -21,7 +22,12 @@ class LayerArrays(NamedTuple):
     weights: Array  # [inputs, neurons], with masked ones at 0
     bias: Array | None
     recurrent: Array | None  # [neurons, neurons]
-    neuron: Any
+    neuron: Any  # what its neurons learn
+    drawn: Any = None  # their constants that are drawn and not learned
+
+    def constants(self, layer: ChainLayer, learned: Any) -> Any:
+        """The constants of the neurons with these in place of what they learn."""
+        return for_each(neuron_of(layer), learned, self.drawn, layer.out_shape)
 
 
 def neuron_of(layer: ChainLayer) -> Neuron:
@@ -72,7 +78,8 @@ def readout_decay(layer: ChainLayer, own: LayerArrays, state: Any) -> Array:
     nothing = jnp.zeros_like(state.v)
 
     def kept(v: Array) -> Array:
-        return neuron_of(layer).advance(own.neuron, state._replace(v=v), nothing)[0]
+        given = own.constants(layer, own.neuron)
+        return neuron_of(layer).advance(given, state._replace(v=v), nothing)[0]
 
     return jnp.mean(jax.jvp(kept, (nothing,), (jnp.ones_like(nothing),))[1])
 
@@ -126,11 +133,11 @@ def advance(
     """Advance a layer by one step: its new state, and everything that its gradient needs."""
     model = neuron_of(layer)
 
-    def move(constants: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
+    def move(learned: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
         before = type(state)(*components)
-        membrane, threshold, after = model.advance(constants, before, current)
+        membrane, threshold, after = model.advance(own.constants(layer, learned), before, current)
         after = model.finish(after, jnp.zeros_like(membrane))
-        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
+        threshold = jnp.broadcast_to(threshold.astype(membrane.dtype), membrane.shape)
         return tuple(after), membrane, threshold
 
     def distance(*arguments: Any) -> tuple[tuple[Array, ...], Array]:
@@ -166,11 +173,10 @@ def _fired(layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Arra
         return Fired(membrane, unit, membrane, unit)
 
     def both(membrane: Array) -> tuple[Array, Array]:
-        spikes = spike(membrane - threshold, block.neuron.surrogate)
-        fired, context = (membrane, threshold, spikes), Context(implementation="composed")
-        listed, true_spikes = fire(
-            block, own.neuron, block.slots(layer.out_shape), fired, second, None, context
-        )
+        fired = (membrane, threshold, *block.neuron.graded(membrane, threshold))
+        context = Context(implementation="composed")
+        given, slots = own.constants(layer, own.neuron), block.slots(layer.out_shape)
+        listed, true_spikes = fire(block.neuron, given, slots, fired, second, None, context)
         return upcast(listed.to_dense() if isinstance(listed, SparseSpikes) else listed), upcast(true_spikes)
 
     (listed, true_spikes), pull_back = jax.vjp(both, membrane)

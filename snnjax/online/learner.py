@@ -16,5 +16,5 @@ RatePenalty = Callable[[dict[str, Array], Any], Array]
 class Learner(NamedTuple):
     """An online rule: pure functions, made by `eprop`, `ostl`, `ottt` or `truncated`."""
 
-    init: Callable[..., Any]  # (params, batch) -> carry
+    init: Callable[..., Any]  # (params, batch, stats=None) -> carry
     step: Callable[..., tuple[Any, Params, Array]]  # (params, carry, inputs, targets)

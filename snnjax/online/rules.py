@@ -10,11 +10,11 @@ from snnjax._check import check_integer, fail
 from snnjax._quantised import refuse_gradient
 from snnjax._types import upcast
 from snnjax.blocks.linear import Product
-from snnjax.blocks.spiking import Spiking, SpikingState
+from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingState
 from snnjax.graph import Network
 from snnjax.graph.chain import ChainLayer, layers_of
 from snnjax.graph.check import check_state
-from snnjax.graph.network import Params, State, params_dtype
+from snnjax.graph.network import Params, State, Stats, params_dtype
 from snnjax.online._rates import Rates, no_rates, update_rates
 from snnjax.online._traces import (
     LayerArrays,
@@ -37,6 +37,7 @@ class OnlineCarry(NamedTuple):
     state: State
     traces: tuple[Any, ...]  # one per layer, and one for the read-out
     rates: Rates | None = None  # with a penalty on rates
+    stats: Stats | None = None  # those of the network
 
 
 def eprop(
@@ -201,10 +202,10 @@ def _arrays(layers: tuple[ChainLayer, ...], params: Params) -> list[LayerArrays]
     for layer in layers:
         linear: Any = layer.connection.block
         weights, bias = linear.operands(params[layer.connection.name], None, layer.connection_shape)
-        own, recurrent = params[layer.neuron.name], None
-        if isinstance(layer.neuron.block, Spiking):
+        own, recurrent = params.get(layer.neuron.name), None
+        if isinstance(own, SpikingParams):
             if own.recurrent is not None:
-                (block,), (given,) = layer.neuron.block.feedback, own.recurrent
+                (block,), (given,) = layer.neuron.block.feedback, own.recurrent  # type: ignore[attr-defined]
                 recurrent = block.operands(given, None, layer.out_shape).weights
             own = own.neuron
         found.append(LayerArrays(weights, bias, recurrent, own))
@@ -226,28 +227,32 @@ def _learner(
     filtered = [is_filtered and not layer.is_readout for layer in layers]
     hidden = {layer.neuron.name: layer for layer in layers if not layer.is_readout}
 
-    def init(params: Params, batch: int) -> OnlineCarry:
+    def init(params: Params, batch: int, stats: Stats | None = None) -> OnlineCarry:
         refuse_gradient("online", params)
-        state, owns = network.initial_state(params, batch), _arrays(layers, params)
+        state, owns = network.initial_state(params, batch, stats), _arrays(layers, params)
         states = [_neuron_state(state, layer) for layer in layers]
         each = zip(owns, states, filtered, strict=True)
         traces = tuple(no_traces(*own, is_presynaptic) for own in each)
         hidden_states = {name: _neuron_state(state, own) for name, own in hidden.items()}
-        return OnlineCarry(state, traces, None if penalty is None else no_rates(hidden_states))
+        return OnlineCarry(state, traces, None if penalty is None else no_rates(hidden_states), stats)
 
     def step(
         params: Params, carry: OnlineCarry, inputs: Array, targets: Any
     ) -> tuple[OnlineCarry, Params, Array]:
-        check_state("online", "carry", carry, init, params, inputs.shape[0])
+        check_state("online", "carry", carry, init, params, inputs.shape[0], carry.stats)
         # Masks act on parameters linearly, so gradients are update_rates back through them.
         owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)
+        stats = carry.stats or {}
+        drawn = [stats.get(layer.neuron.name) for layer in layers]
+        owns = [own._replace(drawn=each) for own, each in zip(owns, drawn, strict=True)]
         state, steps = _advanced(layers, owns, carry, inputs, is_presynaptic)
         output = steps[-1].fired.listed.astype(params_dtype(params))
         fired = {name: ran.fired.counted for name, ran in zip(hidden, steps, strict=False)}
         rates, penalty_gradients = update_rates(penalty, carry.rates, fired, rate_window, targets)
         pulls = list(map(penalty_gradients.get, hidden))
         gradients = _gradients(owns, steps, jax.grad(loss)(output, targets), pulls, feedback)
-        return OnlineCarry(state, tuple(ran.traces for ran in steps), rates), pull_back(gradients)[0], output
+        carry = OnlineCarry(state, tuple(ran.traces for ran in steps), rates, carry.stats)
+        return carry, pull_back(gradients)[0], output
 
     return Learner(init, step)
 
@@ -265,7 +270,7 @@ def _advanced(
     for layer, own, traces in zip(layers, owns, carry.traces, strict=True):
         before, block = state[layer.neuron.name], layer.neuron.block
         spikes = before.spikes if isinstance(before, SpikingState) else None
-        second = block.second(own.neuron) if isinstance(block, Spiking) else None
+        second = block.second(own.constants(layer, own.neuron)) if isinstance(block, Spiking) else None
         given = (layer, own, _neuron_state(state, layer), sources_of(own, x, spikes), traces)
         after, ran = advance(*given, second, kappa, is_presynaptic)
         x = ran.fired.listed

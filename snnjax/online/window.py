@@ -9,7 +9,7 @@ from jaxtyping import Array
 from snnjax._check import check_integer
 from snnjax.graph import Network
 from snnjax.graph.check import check_state
-from snnjax.graph.network import Params, State, params_dtype
+from snnjax.graph.network import Params, State, Stats, params_dtype
 from snnjax.online.learner import Learner, StepLoss
 
 
@@ -19,6 +19,7 @@ class Window(NamedTuple):
     state: State  # state before the oldest step of the window
     inputs: Array  # [window, batch, inputs], inputs of the last steps, oldest first
     steps: Array  # int32 [], how many steps are filled
+    stats: Stats | None = None  # those of the network
 
 
 def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
@@ -43,17 +44,18 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
     """
     check_integer("online.truncated", "window", window, 1)
 
-    def init(params: Params, batch: int) -> Window:
+    def init(params: Params, batch: int, stats: Stats | None = None) -> Window:
         nothing = jnp.zeros((window, batch, network.num_inputs), params_dtype(params))
-        return Window(network.initial_state(params, batch), nothing, jnp.int32(0))
+        return Window(network.initial_state(params, batch, stats), nothing, jnp.int32(0), stats)
 
     def step(params: Params, carry: Window, inputs: Array, targets: Any) -> tuple[Window, Params, Array]:
-        check_state("online", "carry", carry, init, params, inputs.shape[0])
+        check_state("online", "carry", carry, init, params, inputs.shape[0], carry.stats)
         carry = _shifted(network, params, carry, inputs, window)
         lengths = jnp.full(inputs.shape[:1], carry.steps)
 
         def last_loss(params: Params) -> tuple[Array, Array]:
-            outputs = network.apply(params, carry.state, carry.inputs, lengths=lengths)[0].output
+            given: Any = {"stats": carry.stats, "lengths": lengths}
+            outputs = network.apply(params, carry.state, carry.inputs, **given)[0].output
             output = outputs[carry.steps - 1]
             return loss(output, targets), output
 
@@ -68,9 +70,10 @@ def _shifted(network: Network, params: Params, carry: Window, inputs: Array, win
     is_full = carry.steps == window
 
     def advanced() -> State:
-        return network.apply(params, carry.state, carry.inputs[:1])[1]
+        return network.apply(params, carry.state, carry.inputs[:1], stats=carry.stats)[1]
 
     state = jax.lax.stop_gradient(jax.lax.cond(is_full, advanced, lambda: carry.state))
     rows = jnp.where(is_full, jnp.roll(carry.inputs, -1, axis=0), carry.inputs)
     place = jnp.minimum(carry.steps, window - 1)
-    return Window(state, rows.at[place].set(inputs.astype(rows.dtype)), place + 1)
+    rows = rows.at[place].set(inputs.astype(rows.dtype))
+    return Window(state, rows, place + 1, carry.stats)

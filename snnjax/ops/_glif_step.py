@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
-from snnjax._types import upcast
 from snnjax.ops._lif_network.records import LayerConstants, SecondState
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate
@@ -46,16 +45,17 @@ class GLIFStep(NamedTuple):
 
 
 def align(constant: Array, like: Array) -> Array:
-    """A constant ``[]`` or ``[1 | neurons]`` with the rank of `like`, so that it broadcasts along the last axis."""
+    """A constant ``[]`` or ``[1 | neurons]`` with dtype and rank of `like`: it broadcasts along the last axis."""
+    constant = constant.astype(like.dtype)
     return constant.reshape((1,) * (like.ndim - 1) + (-1,)) if constant.ndim == 1 else constant
 
 
 def raised(threshold: Array, second: SecondState | None, v: Array, w: Any) -> Array:
     """A threshold of neurons in the state ``v``, ``w``: raised by the second state if it is coupled to it."""
-    threshold = align(upcast(threshold), v)
+    threshold = align(threshold, v)
     if second is None or second.threshold_coupling is None:
         return threshold
-    return threshold + align(upcast(second.threshold_coupling), v) * w
+    return threshold + align(second.threshold_coupling, v) * w
 
 
 @functools.partial(jax.jit, static_argnums=1, inline=True)
@@ -80,9 +80,9 @@ def glif_step(
     before = convention.fire(v - threshold(w))
     after = w if second is None else _second_state(second, v, w, current, before)
     u = reset(v, before, w) if convention.reset_time == "before_decay" else v
-    new = align(upcast(constants.decay), v) * u + align(upcast(constants.gain), v) * current
+    new = align(constants.decay, v) * u + align(constants.gain, v) * current
     if second is not None and second.v_coupling is not None:
-        new = new + align(upcast(second.v_coupling), v) * after
+        new = new + align(second.v_coupling, v) * after
     if convention.reset_time == "immediate":
         raised_now = threshold(after)
         return GLIFStep(reset(new, convention.fire(new - raised_now), after), after, new, raised_now)
@@ -94,8 +94,8 @@ def glif_step(
 
 def _second_state(second: SecondState, v: Array, w: Array, current: Array, spikes: Array) -> Array:
     """``w_decay w + w_membrane v + w_gain current + w_jump spikes``, without what is absent."""
-    total = align(upcast(second.w_decay), v) * w
+    total = align(second.w_decay, v) * w
     sources = (second.w_membrane, v), (second.w_gain, current), (second.w_jump, spikes)
     for factor, source in sources:
-        total = total if factor is None else total + align(upcast(factor), v) * source
+        total = total if factor is None else total + align(factor, v) * source
     return total

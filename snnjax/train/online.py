@@ -12,7 +12,7 @@ from snnjax._types import steps_within, upcast
 from snnjax.blocks.block import within
 from snnjax.data import Batch
 from snnjax.graph import Network
-from snnjax.graph.network import Params
+from snnjax.graph.network import Params, Stats
 from snnjax.metrics.decode import has_label
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -21,7 +21,7 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 
 
 def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., Params]:
-    """Make ``(params, batch, lengths, penalty_gradients=None) -> gradients`` of the mean loss of all steps.
+    """Make ``(params, batch, lengths, penalty_gradients=None, stats=None) -> gradients`` of the mean loss of all steps.
 
     The loss of a step is `loss` for a sequence of only that step. The average is over each sample's own steps, those
     before its end, or for labels of steps those that have a label: padding changes nothing. `penalty_gradients` are the
@@ -34,7 +34,11 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
         return loss(_weighted(output, share)[None], labels, lengths=inside)
 
     def gradients(
-        params: Params, batch: Batch, lengths: Array, penalty_gradients: dict[str, Array] | None = None
+        params: Params,
+        batch: Batch,
+        lengths: Array,
+        penalty_gradients: dict[str, Array] | None = None,
+        stats: Stats | None = None,
     ) -> Params:
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
@@ -55,7 +59,10 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
             return (state, jax.tree.map(lambda before, new: before + upcast(new), total, own)), None
 
         each = batch.labels if has_labels_of_steps else jnp.zeros((num_steps, 0), jnp.int32)
-        start = learner.init(params, size), jax.tree.map(lambda leaf: jnp.zeros_like(upcast(leaf)), params)
+        start = (
+            learner.init(params, size, stats),
+            jax.tree.map(lambda leaf: jnp.zeros_like(upcast(leaf)), params),
+        )
         (_, total), _ = jax.lax.scan(step, start, (within(batch.inputs, valid), each, valid))
         return jax.tree.map(lambda own, like: own.astype(like.dtype), total, params)
 

@@ -93,7 +93,7 @@ def make_train_step(
         results = objective(params, stats, batch, *others)[1]
         penalty_gradients = jax.grad(penalty)(results[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
-        return results, learn(params, batch, _lengths(batch), penalty_gradients)
+        return results, learn(params, batch, _lengths(batch), penalty_gradients, stats)
 
     def train_step(
         state: TrainState, batch: Batch, second_threshold: Any, key: Array | None = None

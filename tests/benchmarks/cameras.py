@@ -104,7 +104,7 @@ def by_hand(net: Any, pool: int, params: Any, inputs: jax.Array) -> jax.Array:
         weights, bias = params[own.connection.name]
         images = convolve(x, weights) + bias
         currents = images.reshape(*inputs.shape[:2], *images.shape[1:])
-        constants = own.neuron.block.neuron.glif.constants(params[own.neuron.name].neuron)
+        constants = own.neuron.block.operands(params.get(own.neuron.name), None, own.out_shape).constants
         spikes = scan_neurons(constants, currents, None).reshape(images.shape)
         window = (1, pool, pool, 1)
         x = jax.lax.reduce_window(spikes, 0.0, jax.lax.add, window, window, "VALID")

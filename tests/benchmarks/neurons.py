@@ -76,16 +76,17 @@ def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
     *hidden, _ = layers_of("by_hand", net)
     x = inputs
     for own in hidden:
-        (weights, bias), (neuron, recurrent) = params[own.connection.name], params[own.neuron.name]
-        fed_back = None if recurrent is None else recurrent[0].weights
-        x = scan_neurons(own.neuron.block.neuron.glif.constants(neuron), x @ weights + bias, fed_back)
+        (weights, bias), neuron = params[own.connection.name], params.get(own.neuron.name)
+        fed_back = None if neuron is None or neuron.recurrent is None else neuron.recurrent[0].weights
+        constants = own.neuron.block.operands(neuron, None, own.out_shape).constants
+        x = scan_neurons(constants, x @ weights + bias, fed_back)
     return scan_readout(params, x)
 
 
 def scan_readout(params: Any, x: jax.Array) -> jax.Array:
     """The membranes of a leaky read-out."""
     weights, bias = params["readout/connection"]
-    decay = jax.lax.stop_gradient(neurons.raw_to_decay(params["readout/neuron"].raw_decay))
+    decay = jnp.float32(0.95)
     currents = (1 - decay) * (x @ weights + bias)
 
     def step(v: jax.Array, current: jax.Array) -> tuple[jax.Array, jax.Array]:

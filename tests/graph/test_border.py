@@ -125,8 +125,9 @@ def test_parameters_of_no_network_are_refused(value: Any) -> None:
 
 
 def test_parameters_of_another_readout_are_refused() -> None:
-    net = network(4, [layer(3, capacity=2, recurrent=True)], spiking_readout(2))
+    learned = neurons.lif(learn_threshold=True)
+    net = network(4, [layer(3, capacity=2, recurrent=True)], spiking_readout(2, learned))
     with pytest.raises(ValueError) as caught:
         net.apply(PARAMS, None, X)
-    text = "`params['readout/neuron']` must be a SpikingParams, got a LeakyIntegratorParams"
+    text = "`params` must hold readout/neuron, got none of it"
     assert str(caught.value) == f"network: {text}. Make them with init of this network."

@@ -58,8 +58,8 @@ def test_shapes_flow_from_the_inputs_to_the_readout() -> None:
 
 
 def test_a_convolution_owns_biases_and_constants_one_per_channel() -> None:
-    drawn = neurons.lif(decay=(0.5, 0.9))
-    shared, own = (layer(conv1d(4, 3), drawn, per_channel=per_channel) for per_channel in (True, False))
+    learned = {"decay": (0.5, 0.9), "threshold": (0.5, 1.0), "learn_decay": True}
+    shared, own = (layer(conv1d(4, 3), neurons.lif(**learned, per=per)) for per in ("channel", "neuron"))
     params = initial(network((6, 2), [shared, own], READOUT))
     assert params["layer_0/connection"].bias.shape == params["layer_1/connection"].bias.shape == (4,)
     assert params["layer_0/neuron"].neuron.raw_decay.shape == (4,)

@@ -305,7 +305,7 @@ def convolved(params: Any, x: jax.Array) -> jax.Array:
 
 def read_out(p: Any, x: jax.Array) -> jax.Array:
     weights, bias = p["readout/connection"]
-    decay = jax.lax.stop_gradient(neurons.raw_to_decay(p["readout/neuron"].raw_decay))
+    decay = jnp.float32(0.95)
     currents = (1 - decay) * (x.reshape(*x.shape[:2], -1) @ weights + bias)
 
     def step(v: jax.Array, current: jax.Array) -> Any:
@@ -421,7 +421,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(initial(NET), None, X),
-        "network.apply: `stats` must hold the statistics of layer_0/norm, got None. "
+        "network.apply: `stats` must hold those of layer_0/norm, got None. "
         "Make them with network.init_stats(key).",
     ),
     (

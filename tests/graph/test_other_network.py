@@ -70,8 +70,6 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
         "reset": one(neurons.lif(reset="zero")),
         "detach_reset": one(neurons.lif(detach_reset=False)),
         "normalize": one(neurons.lif(normalize=False)),
-        "learn_decay": one(neurons.lif(learn_decay=True)),
-        "learn_threshold": one(neurons.lif(learn_threshold=True)),
         "surrogate": one(neurons.lif(surrogate="arctan")),
         "slope": one(neurons.lif(surrogate=snnjax.surrogates.superspike(slope=3.0))),
         "inclusive": one(neurons.lif(inclusive=True)),
@@ -87,29 +85,34 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
         "exact cotangents": one(at=dense(8, cotangent_dtype=jnp.bfloat16, exact_within=0.5)),
         "readout decay": network(INPUTS, [layer(8)], leaky_readout(3, decay=0.9)),
         "readout gain": network(INPUTS, [layer(8)], leaky_readout(3, normalize=False)),
-        "learned readout": network(INPUTS, [layer(8)], leaky_readout(3, learn_decay=True)),
         "image": network((3, 2), [layer(8)], leaky_readout(3)),
     },
-    "one decay": {"one decay": one(neurons.lif(per_neuron=False))},
-    "integrate_and_fire": {"integrate_and_fire": one(neurons.integrate_and_fire())},
+    "learn_decay": {
+        "learn_decay": one(neurons.lif(learn_decay=True)),
+        "drawn threshold": one(neurons.lif(threshold=(0.5, 1.0), learn_decay=True)),
+    },
+    "learn_threshold": {"learn_threshold": one(neurons.lif(learn_threshold=True))},
+    "learned readout": {"learned readout": network(INPUTS, [layer(8)], leaky_readout(3, learn_decay=True))},
+    "one decay": {"one decay": one(neurons.lif(per="layer", learn_decay=True))},
+    "integrate_and_fire": {"integrate_and_fire": one(neurons.integrate_and_fire(learn_threshold=True))},
     "current_lif": {
-        "current_lif": one(neurons.current_lif()),
-        "normalize_synapse": one(neurons.current_lif(normalize_synapse=False)),
+        "current_lif": one(neurons.current_lif(learn_decay=True)),
+        "normalize_synapse": one(neurons.current_lif(learn_decay=True, normalize_synapse=False)),
     },
     "adaptive_lif": {
-        "adaptive_lif": one(neurons.adaptive_lif()),
-        "after_decay": one(neurons.adaptive_lif(reset_time="after_decay")),
+        "adaptive_lif": one(neurons.adaptive_lif(learn_decay=True)),
+        "after_decay": one(neurons.adaptive_lif(learn_decay=True, reset_time="after_decay")),
     },
     "adlif": {"adlif": one(neurons.adlif())},
     "se_adlif": {"se_adlif": one(neurons.se_adlif())},
     "resonate_and_fire": {"resonate_and_fire": one(neurons.resonate_and_fire())},
     "izhikevich": {
-        "izhikevich": one(neurons.izhikevich()),
-        "preset": one(neurons.izhikevich("chattering")),
+        "izhikevich": one(neurons.izhikevich(learn=True)),
+        "preset": one(neurons.izhikevich("chattering", learn=True)),
     },
     "refractory": {
-        "refractory": one(neurons.refractory(neurons.lif(), 2)),
-        "refractory time": one(neurons.refractory(neurons.lif(), 3)),
+        "refractory": one(neurons.refractory(neurons.lif(learn_decay=True), 2)),
+        "refractory time": one(neurons.refractory(neurons.lif(learn_decay=True), 3)),
     },
     "refractory adlif": {"refractory adlif": one(neurons.refractory(neurons.adlif(), 2))},
     "wider": {"wider": one(at=16)},
@@ -119,7 +122,9 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
     "no readout bias": {"no readout bias": network(INPUTS, [layer(8)], leaky_readout(dense(3, bias=False)))},
     "recurrent": {"recurrent": one(recurrent=True)},
     "deeper": {"deeper": network(INPUTS, [layer(8), layer(8)], leaky_readout(3))},
-    "spiking": {"spiking": network(INPUTS, [layer(8)], spiking_readout(3))},
+    "spiking": {
+        "spiking": network(INPUTS, [layer(8)], spiking_readout(3, neurons.lif(learn_threshold=True)))
+    },
     "delays": {
         "delays": one(before=[axonal(3)]),
         "fixed delays": one(before=[axonal(3, learn=False)]),
@@ -147,13 +152,16 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
     "grouped conv": {"grouped conv": image(layer(conv1d(4, 3, groups=2)))},
     "strided conv": {"strided conv": image(layer(conv1d(4, 3, strides=2)))},
     "kernel": {"kernel": image(layer(conv1d(4, 2)))},
-    "per neuron": {"per neuron": image(layer(conv1d(4, 3), per_channel=False))},
+    "per neuron": {"per neuron": image(layer(conv1d(4, 3), neurons.lif(per="neuron", learn_decay=True)))},
 }
 NETWORKS = {name: net for row in ALIKE.values() for name, net in row.items()}
 ROW = {name: row for row, own in ALIKE.items() for name in own}
 # Rows whose states are alike: membranes of as many neurons of one model, and as many sources of spikes in transit.
 ALIKE_STATES = (
-    {"lif", "one decay", "more inputs", "no bias", "no readout bias", "pool", "strided conv", "norm"},
+    {
+        *("lif", "learn_decay", "learn_threshold", "learned readout", "one decay"),
+        *("more inputs", "no bias", "no readout bias", "pool", "strided conv", "norm"),
+    },
     {"recurrent", "recurrent bias"},
     {"delays", "one delay"},
     {"conv", "grouped conv", "kernel", "per neuron"},
@@ -250,7 +258,7 @@ def test_checkpoints_of_another_network_are_never_loaded(tmp_path: Path) -> None
 LIF, ADLIF, DELAYS = shapes(NETWORKS["lif"]), shapes(NETWORKS["adlif"]), shapes(NETWORKS["delays"])
 FIRST_WEIGHTS, NEURON, LAST_WEIGHTS = "layer_0/connection", "layer_0/neuron", "readout/connection"
 MESSAGES = {
-    "recurrence": ("recurrent", LIF, None, f"['{NEURON}'].recurrent", "be a tuple, got None"),
+    "recurrence": ("recurrent", LIF, None, "", "hold layer_0/neuron, got none of it"),
     "bias": ("no bias", LIF, None, f"['{FIRST_WEIGHTS}'].bias", "be None, got float32[8]"),
     "outputs": (
         "more outputs",

@@ -34,7 +34,7 @@ from tests.ops.common import equations, jit
 # Sums run in another order: a few ulp of float32 on sums of up to 60 terms of order 1.
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
 LEARNED = neurons.lif((0.7, 0.9), (0.8, 1.2), learn_decay=True, learn_threshold=True)
-RAW = neurons.lif(0.8, per_neuron=False, reset="zero", detach_reset=False, normalize=False, learn_decay=True)
+RAW = neurons.lif(0.8, per="layer", reset="zero", detach_reset=False, normalize=False, learn_decay=True)
 NONE = neurons.lif(reset="none", surrogate="triangle")
 LENGTHS = jnp.array([STEPS, 7, 0], jnp.int32)
 
@@ -46,7 +46,7 @@ def plain(neuron: Any, readout: Any, **options: Any) -> Network:
 
 
 AFTER = neurons.lif((0.7, 0.9), reset_time="after_decay", learn_decay=True)
-LOW = neurons.lif((0.7, 0.9), (0.1, 0.2), reset_time="after_decay", learn_threshold=True)
+LOW = neurons.lif((0.7, 0.9), (0.1, 0.2), reset_time="after_decay", learn_decay=True, learn_threshold=True)
 LEARN_ADAPTATION = {"learn_decay": True, "learn_adaptation": True, "learn_threshold": True}
 MIXED = network(
     INPUTS,
@@ -109,7 +109,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         network(
             (5, 1, 2),
             [
-                layer(conv2d(8, (3, 1), strides=(2, 1), groups=2), RAW, per_channel=False),
+                layer(conv2d(8, (3, 1), strides=(2, 1), groups=2), RAW),
                 sum_pool((3, 1)),
                 layer([axonal(3), dense(6)], LEARNED, recurrent=[axonal(3), dense(6, bias=False)]),
             ],
@@ -168,7 +168,7 @@ def test_a_network_says_which_path_each_block_takes() -> None:
     assert MIXED.paths.splitlines() == [
         "fused: layer_0/connection > layer_0/neuron",
         "alone: layer_1/connection (no neurons follow it in a way that the fused op knows)",
-        "alone: layer_1/neuron (lif with reset_time='after_decay', a convention of other libraries)",
+        "alone: layer_1/neuron (lif with reset_time='after_decay': its reset follows the decay)",
         "fused: layer_2/connection > layer_2/neuron",
         "alone: layer_3/connection (no neurons follow it in a way that the fused op knows)",
         "alone: layer_3/neuron (refractory lif is not a generalised LIF neuron)",
@@ -196,7 +196,8 @@ def test_a_path_names_the_conventions_of_other_libraries(make: Any) -> None:
     paths = network(INPUTS, [layer(2, neuron)], leaky_readout(1)).paths.splitlines()
     switches = "reset_time='after_decay' and spike_from='old' and inclusive=True"
     assert (
-        paths[1] == f"alone: layer_0/neuron ({neuron.name} with {switches}, conventions of other libraries)"
+        paths[1]
+        == f"alone: layer_0/neuron ({neuron.name} with {switches}: it spikes from the membrane of the step before)"
     )
 
 

@@ -88,13 +88,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "network: `network` must be run by its function `apply`, got a call of itself. Write "
         "network.apply(params, state, inputs).",
     ),
-    *(
-        (
-            lambda name=name: layer(3, **{name: "yes"}),
-            f"layer: `{name}` {ONE_OF}",
-        )
-        for name in ("per_channel",)
-    ),
     (lambda: dense(3, bias="yes"), f"dense: `bias` {ONE_OF}"),  # type: ignore[arg-type]
     (lambda: axonal(3, learn="yes"), f"axonal: `learn` {ONE_OF}"),  # type: ignore[arg-type]
     (

@@ -78,10 +78,10 @@ VARIANTS = MODELS | {
     "lif immediate": Model(neurons.lif, DECAYS | {"reset_time": "immediate"}, LEARN, spread=2.0),
     "lif old": Model(neurons.lif, DECAYS | {"spike_from": "old"}, LEARN, spread=2.0),
     "lif inclusive": Model(neurons.lif, DECAYS | {"inclusive": True}, LEARN, spread=2.0),
-    "lif of one decay": Model(neurons.lif, {"decay": 0.75, "per_neuron": False}, LEARN, spread=2.0),
+    "lif of one decay": Model(neurons.lif, DECAYS | {"per": "layer"}, LEARN, spread=2.0),
     "adaptive_lif after decay": Model(
         neurons.adaptive_lif,
-        DECAYS | {"reset_time": "after_decay", "per_neuron": False},
+        DECAYS | {"reset_time": "after_decay", "per": "layer"},
         LEARN | {"learn_adaptation": True},
         spread=2.0,
     ),

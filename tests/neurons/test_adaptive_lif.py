@@ -19,7 +19,7 @@ def trace(inputs: list[float], **config: Any) -> list[tuple[float, float, float]
         0.5, adaptation_decay=0.5, adaptation_strength=2.0, normalize=False, **config
     )
     params = neuron.init(KEY, 1)
-    state, steps = neuron.initial_state(params, 1), []
+    state, steps = neuron.initial_state(params, 1, 1), []
     for x in inputs:
         state, _ = neuron.step(params, state, jnp.array([[x]]))
         steps.append(tuple(float(leaf[0, 0]) for leaf in state))
@@ -49,7 +49,7 @@ def test_resets_of_known_numbers(config: dict[str, Any], wanted: float) -> None:
 def test_adaptation_slows_constant_firing() -> None:
     neuron = neurons.adaptive_lif(0.5, adaptation_decay=0.9, adaptation_strength=3.0)
     params = neuron.init(KEY, 1)
-    _, spikes = unroll(neuron, params, neuron.initial_state(params, 1), jnp.full((60, 1, 1), 3.0))
+    _, spikes = unroll(neuron, params, neuron.initial_state(params, 1, 1), jnp.full((60, 1, 1), 3.0))
     times = np.flatnonzero(spikes[:, 0, 0])
     intervals = np.diff(times)
     assert intervals[0] < intervals[-1]

@@ -24,14 +24,14 @@ def test_step_of_known_numbers() -> None:
 
 
 def test_without_couplings_it_is_lif() -> None:
-    switches = {"decay": (0.6, 0.9), "reset": "zero"}
+    switches = {"decay": (0.6, 0.9), "reset": "zero", "learn_decay": True}
     adaptive = neurons.adlif(**switches, membrane_coupling=0.0, spike_coupling=0.0)
     params = adaptive.init(KEY, 3)
     inputs = 2 * jax.random.normal(KEY, (20, 2, 3))
     lif = neurons.lif(**switches)
-    lif_params = neurons.LIFParams(params.raw_decay, params.threshold)
-    _, spikes = unroll(adaptive, params, adaptive.initial_state(params, 2), inputs)
-    _, wanted = unroll(lif, lif_params, lif.initial_state(lif_params, 2), inputs)
+    lif_params = neurons.LIFParams(params.raw_decay)
+    _, spikes = unroll(adaptive, params, adaptive.initial_state(params, 2, 3), inputs)
+    _, wanted = unroll(lif, lif_params, lif.initial_state(lif_params, 2, 3), inputs)
     assert np.sum(wanted) > 5
     np.testing.assert_array_equal(spikes, wanted)
 
@@ -41,7 +41,7 @@ def test_positive_membrane_coupling_resonates() -> None:
         0.9, adaptation_decay=0.9, membrane_coupling=1.0, spike_coupling=0.0, threshold=9.0
     )
     params = neuron.init(KEY, 1)
-    state, membranes = neuron.initial_state(params, 1), []
+    state, membranes = neuron.initial_state(params, 1, 1), []
     for t in range(20):
         state, _ = neuron.step(params, state, jnp.full((1, 1), 5.0 * (t == 0)))
         membranes.append(float(state.v[0, 0]))

@@ -15,7 +15,7 @@ KEY = jax.random.key(0)
 def spike_times(preset: str, current: float, steps: int = 300) -> np.ndarray:
     neuron = neurons.izhikevich(preset)
     params = neuron.init(KEY, 1)
-    state = neuron.initial_state(params, 1)
+    state = neuron.initial_state(params, 1, 1)
     _, spikes = jax.jit(lambda x: unroll(neuron, params, state, x))(jnp.full((steps, 1, 1), current))
     return np.flatnonzero(spikes[:, 0, 0])
 
@@ -68,7 +68,7 @@ def test_chattering_comes_in_bursts() -> None:
 
 
 def test_own_constants_replace_those_of_the_preset() -> None:
-    params = neurons.izhikevich("fast_spiking", reset_recovery=3.0).init(KEY, 1)
+    params = neurons.izhikevich("fast_spiking", reset_recovery=3.0, learn=True).init(KEY, 1)
     np.testing.assert_allclose([float(leaf[0]) for leaf in params], [0.1, 0.2, -65.0, 3.0], rtol=1e-6)
 
 

@@ -16,7 +16,7 @@ KEY = jax.random.key(0)
 def test_output_is_the_membrane(normalize: bool, wanted: list[float]) -> None:
     neuron = neurons.leaky_integrator(decay=0.5, normalize=normalize)
     params = neuron.init(KEY, 1)
-    state, outputs = neuron.initial_state(params, 1), []
+    state, outputs = neuron.initial_state(params, 1, 1), []
     for x in (2.0, 0.0, 2.0):
         state, output = neuron.step(params, state, jnp.array([[x]]))
         assert output[0, 0] == state.v[0, 0]
@@ -56,6 +56,8 @@ def test_decay_of_1_that_is_learned_or_normalizes_is_refused() -> None:
 def test_no_membrane_reaches_the_threshold() -> None:
     neuron = neurons.leaky_integrator()
     params = neuron.init(KEY, 2)
-    membrane, threshold, _ = neuron.advance(params, neuron.initial_state(params, 1), jnp.full((1, 2), 1e30))
+    membrane, threshold, _ = neuron.advance(
+        params, neuron.initial_state(params, 1, 2), jnp.full((1, 2), 1e30)
+    )
     assert np.all(np.isinf(threshold))
-    assert not np.any(membrane > threshold[None, :])
+    assert not np.any(membrane > threshold)

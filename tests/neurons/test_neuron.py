@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 from snnjax import neurons
+from snnjax.neurons._neuron import drawn
 from snnjax.ops import lif_step, select_spikes
 from snnjax.surrogates import boxcar
 from tests.neurons.models import FACTORIES, MODELS, SPIKING, VARIANTS, smooth, unroll
@@ -28,8 +29,13 @@ every_variant = pytest.mark.parametrize("name", VARIANTS)
 def tiny(name: str, dtype: Any = jnp.float32, **config: Any) -> tuple[neurons.Neuron, Any, Any, jax.Array]:
     """A model of 3 neurons on a batch of 2 for 6 steps: neuron, params, state, inputs."""
     neuron = VARIANTS[name].build(**config)
-    params = neuron.init(KEY, 3, dtype)
-    return neuron, params, neuron.initial_state(params, 2), VARIANTS[name].inputs(6, 2, 3, dtype=dtype)
+    params = drawn(neuron, KEY, 3, dtype)
+    return (
+        neuron,
+        params,
+        neuron.initial_state(params, 2, 3, dtype),
+        VARIANTS[name].inputs(6, 2, 3, dtype=dtype),
+    )
 
 
 @every_model
@@ -76,7 +82,6 @@ def test_spikes_are_where_the_membrane_of_the_pieces_is_above_the_threshold(name
     advance, step = jax.jit(neuron.advance), jax.jit(neuron.step)
     for x in inputs:
         membrane, threshold, _ = advance(params, state, x)
-        assert threshold.shape[-1] == 3
         above = membrane > threshold.reshape((1,) * (2 - threshold.ndim) + threshold.shape)
         state, spikes = step(params, state, x)
         if name in SPIKING:
@@ -107,18 +112,18 @@ def test_step_out_of_the_pieces_equals_the_op(name: str) -> None:
 @every_variant
 def test_threshold_is_that_of_rest(name: str) -> None:
     neuron, params, state, inputs = tiny(name)
-    assert neuron.threshold(params).shape == (3,)
     raised = neuron.advance(params, state, inputs[0])[1]
+    resting = jnp.broadcast_to(neuron.threshold(params), (2, 3))
     # One float below, where spikes include the threshold itself.
-    np.testing.assert_allclose(jnp.broadcast_to(raised, (2, 3))[0], neuron.threshold(params), rtol=2e-7)
+    np.testing.assert_allclose(jnp.broadcast_to(raised, (2, 3)), resting, rtol=2e-7)
 
 
 @every_model
 def test_vmap_equals_one_by_one(name: str) -> None:
     neuron, _, _, inputs = tiny(name)
     keys = jax.random.split(KEY, 2)
-    params = jax.vmap(lambda key: neuron.init(key, 3))(keys)
-    state = jax.vmap(lambda p: neuron.initial_state(p, 2))(params)
+    params = jax.vmap(lambda key: drawn(neuron, key, 3))(keys)
+    state = jax.vmap(lambda key: neuron.initial_state(drawn(neuron, key, 3), 2, 3))(keys)
     run = jax.jit(functools.partial(unroll, neuron))
     together = jax.vmap(run, in_axes=(0, 0, None))(params, state, inputs)
     apart = [run(*jax.tree.map(lambda leaf, i=i: leaf[i], (params, state)), inputs) for i in range(2)]
@@ -144,17 +149,23 @@ def test_gradient_equals_finite_differences_of_smooth_spikes(name: str) -> None:
 
 
 @every_model
-def test_gradient_reaches_learned_constants_alone(name: str) -> None:
-    def gradients(**config: Any) -> list[float]:
-        neuron, params, state, _ = tiny(name, **config)
-        inputs = VARIANTS[name].inputs(20, 2, 3)
-        # Squares, so that the sum over spikes does not cancel.
-        grads = jax.jit(jax.grad(lambda p: jnp.sum(unroll(neuron, p, state, inputs)[1] ** 2)))(params)
-        return [float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(grads)]
+def test_params_are_what_is_learned_and_nothing_else(name: str) -> None:
+    """Each has a gradient, by default and if everything is learned; without anything to learn there are none."""
+    model, inputs = VARIANTS[name], VARIANTS[name].inputs(20, 2, 3)
 
-    fixed = dict.fromkeys(VARIANTS[name].learn, False) | VARIANTS[name].fix
-    assert not any(gradients(**fixed))
-    assert all(gradients(**VARIANTS[name].learn))
+    def gradients(**config: Any) -> list[float]:
+        neuron = model.build(**config)
+        params, stats = neuron.init(KEY, 3), neuron.init_stats(KEY, 3)
+        state = neuron.initial_state(neuron.merged(params, stats), 2, 3)
+
+        def loss(params: Any) -> jax.Array:  # of squares, so that the sum over spikes does not cancel
+            return jnp.sum(unroll(neuron, neuron.merged(params, stats), state, inputs)[1] ** 2)
+
+        return [float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(jax.jit(jax.grad(loss))(params))]
+
+    assert not gradients(**dict.fromkeys(model.learn, False), **model.fix)
+    assert all(gradients())
+    assert all(gradients(**model.learn))
 
 
 @every_model
@@ -163,11 +174,10 @@ def test_shapes_and_dtypes_are_kept(name: str, batch: int, width: int, dtype: st
     neuron = VARIANTS[name].build()
     with jax.enable_x64(dtype == "float64"):
         params = jax.eval_shape(lambda: neuron.init(KEY, width, jnp.dtype(dtype)))
-        assert {leaf.dtype.name for leaf in jax.tree.leaves(params)} == {dtype}
-        state = jax.eval_shape(lambda p: neuron.initial_state(p, batch), params)
-        after, spikes = jax.eval_shape(
-            neuron.step, params, state, jax.ShapeDtypeStruct((batch, width), dtype)
-        )
+        assert {leaf.dtype.name for leaf in jax.tree.leaves(params)} <= {dtype}
+        own = jax.eval_shape(lambda: drawn(neuron, KEY, width, jnp.dtype(dtype)))
+        state = jax.eval_shape(lambda p: neuron.initial_state(p, batch, width, jnp.dtype(dtype)), own)
+        after, spikes = jax.eval_shape(neuron.step, own, state, jax.ShapeDtypeStruct((batch, width), dtype))
     assert (spikes.shape, spikes.dtype.name) == ((batch, width), dtype)
     chex.assert_trees_all_equal_shapes_and_dtypes(state, after)
     wide = "float64" if dtype == "float64" else "float32"
@@ -196,10 +206,10 @@ def test_bfloat16_rounds_spikes_alone(name: str) -> None:
 def test_slow_membranes_rise_in_bfloat16(name: str) -> None:
     """With a decay of 0.998 a constant input of 1.5 lets a neuron fire three times in 2,000 steps, as in float32."""
     neuron = VARIANTS[name].build(decay=0.998)
-    params = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), neuron.init(KEY, 1))
+    params = drawn(neuron, KEY, 1, jnp.bfloat16)
     wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), params)
     inputs = jnp.full((2000, 1, 1), 1.5)
-    run = jax.jit(lambda params, inputs: unroll(neuron, params, neuron.initial_state(params, 1), inputs))
+    run = jax.jit(lambda params, inputs: unroll(neuron, params, neuron.initial_state(params, 1, 1), inputs))
     expected, spikes = run(wide, inputs)
     assert int(jnp.sum(spikes)) in (2, 3)
     chex.assert_trees_all_close(
@@ -282,7 +292,7 @@ def test_replaced_surrogate_is_the_one_of_the_gradient(name: str, config: dict[s
 def test_replaced_surrogate_that_a_wrapped_neuron_does_not_see_is_refused(wrapped: neurons.Neuron) -> None:
     neuron = neurons.refractory(wrapped, 2)
     params = neuron.init(KEY, 1)
-    state = neuron.initial_state(params, 1)
+    state = neuron.initial_state(params, 1, 1)
     with pytest.raises(ValueError) as error:
         neuron._replace(surrogate=boxcar()).step(params, state, jnp.ones((1, 1)))
     assert str(error.value) == (
@@ -329,10 +339,11 @@ def test_inputs_that_do_not_fit_are_refused(name: str) -> None:
         f"{name}.step: `inputs` must have shape [batch, neurons] = [2, 3], got [2, 4]. Give them the shape of the "
         "state."
     )
-    with pytest.raises(ValueError) as error:
-        neuron.step(params, state, jnp.ones((2, 3), jnp.bfloat16))
+    with jax.enable_x64(True), pytest.raises(ValueError) as error:
+        neuron.step(params, state, jnp.ones((2, 3), jnp.float64))
     assert str(error.value) == (
-        f"{name}.step: `inputs` must have dtype float32, got bfloat16. Cast them, or call init with their dtype."
+        f"{name}.step: `inputs` must have dtype float32, got float64. "
+        "Cast them, or call initial_state with their dtype."
     )
     with pytest.raises(ValueError) as error:
         neuron.step(params, state, jnp.ones((2, 3), jnp.int32))
@@ -345,14 +356,56 @@ def test_inputs_that_do_not_fit_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in FACTORIES if "decay" in FACTORIES[name]])
 def test_decay_outside_its_range_is_refused(name: str) -> None:
     factory = getattr(neurons, name)
-    may_be_1 = name == "leaky_integrator"  # with other options
-    for decay in (0.0, *(() if may_be_1 else (1.0,)), (0.5, 1.0), -0.5):
+    fixed, learned = {"learn_decay": False}, {"learn_decay": True}
+    for decay, switch in ((0.0, learned), (1.0, learned), ((0.5, 1.0), fixed), (-0.5, fixed), (1.5, fixed)):
         with pytest.raises(ValueError) as error:
-            factory(decay=decay)
+            factory(decay=decay, **switch)
+        strictly = "" if switch is fixed and not isinstance(decay, tuple) else "strictly "
         assert str(error.value) == (
-            f"{name}: `decay` must be strictly between 0 and 1, got {decay}. "
+            f"{name}: `decay` must be {strictly}between 0 and 1, got {decay}. "
             "From a time constant it is exp(-dt / time_constant)."
         )
+
+
+def test_decay_of_one_is_for_inputs_that_are_not_normalized() -> None:
+    assert neurons.leaky_integrator(1.0, normalize=False).glif is not None
+    with pytest.raises(ValueError) as error:
+        neurons.current_lif(0.5, 1.0)
+    assert str(error.value) == (
+        "current_lif: `synapse_decay` must be below 1 for a gain of 1 - synapse_decay, got 1. "
+        "Pass normalize_synapse=False."
+    )
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_owners_of_constants_that_are_numbers_are_refused(name: str) -> None:
+    factory = getattr(neurons, name)
+    fixed = dict.fromkeys((own for own in FACTORIES[name] if own.startswith("learn")), False)
+    numbers = {own: 0.5 for own in FACTORIES[name] if own.endswith(("decay", "coupling", "frequency"))}
+    first = next(own for own in fixed)
+    numbers = {own: 0.5 for own in numbers if not own.startswith("learn")}
+    with pytest.raises(ValueError) as error:
+        factory(**numbers, **fixed, per="neuron")
+    switch = "learn_threshold" if name == "integrate_and_fire" else first
+    assert str(error.value) == (
+        f"{name}: `per` must be left out if no constant is learned or drawn, got 'neuron'. "
+        f"Pass {switch}=True, or a range (low, high)."
+    )
+    with pytest.raises(ValueError) as error:
+        factory(per="pixel")
+    assert str(error.value) == (
+        f"{name}: `per` must be 'channel', 'neuron' or 'layer', got 'pixel'. Choose one of these."
+    )
+
+
+def test_step_without_drawn_constants_is_refused() -> None:
+    neuron = neurons.lif((0.8, 0.9))
+    with pytest.raises(ValueError) as error:
+        neuron.step(neuron.init(KEY, 3), neuron.initial_state(None, 1, 3), jnp.ones((1, 3)))
+    assert str(error.value) == (
+        "lif: `params` must hold the decay of each neuron, got None. "
+        "Use neuron.init, and neuron.merged(params, stats) with what neuron.init_stats draws."
+    )
 
 
 @pytest.mark.parametrize("name", FACTORIES)

@@ -23,7 +23,7 @@ KEY = jax.random.key(0)
 def test_strong_input_spikes_every_steps_plus_one(steps: int) -> None:
     neuron = neurons.refractory(neurons.lif(0.5, normalize=False), steps)
     params = neuron.init(KEY, 1)
-    _, spikes = unroll(neuron, params, neuron.initial_state(params, 1), jnp.full((20, 1, 1), 10.0))
+    _, spikes = unroll(neuron, params, neuron.initial_state(params, 1, 1), jnp.full((20, 1, 1), 10.0))
     np.testing.assert_array_equal(np.flatnonzero(spikes[:, 0, 0]), np.arange(0, 20, steps + 1))
 
 
@@ -35,7 +35,7 @@ def test_no_two_spikes_within_the_period(model: str) -> None:
     params = neuron.init(KEY, 4)
     scale = 40.0 if model == "izhikevich" else 4.0
     inputs = scale * jnp.abs(jax.random.normal(KEY, (40, 2, 4)))
-    _, spikes = unroll(neuron, params, neuron.initial_state(params, 2), inputs)
+    _, spikes = unroll(neuron, params, neuron.initial_state(params, 2, 4), inputs)
     assert np.sum(spikes) > 20
     windows = sum(spikes[i : 37 + i] for i in range(4))
     assert np.max(windows) == 1
@@ -46,7 +46,7 @@ def test_time_stands_still_for_a_refractory_neuron() -> None:
     neuron = neurons.refractory(plain, 2)
     params = neuron.init(KEY, 1)
     # Spike at 2; the next two inputs are lost; then 0 from the reset plus 0.5, and half of it plus 0.5.
-    state, membranes = neuron.initial_state(params, 1), []
+    state, membranes = neuron.initial_state(params, 1, 1), []
     for x in (2.0, 7.0, -7.0, 0.5, 0.5):
         state, _ = neuron.step(params, state, jnp.array([[x]]))
         membranes.append(float(state.neuron.v[0, 0]))
@@ -59,8 +59,8 @@ def test_zero_steps_change_nothing() -> None:
     params = plain.init(KEY, 3)
     inputs = 3 * jax.random.normal(KEY, (20, 2, 3))
     own = neurons.RefractoryParams(params)
-    last, spikes = unroll(neuron, own, neuron.initial_state(own, 2), inputs)
-    wanted = unroll(plain, params, plain.initial_state(params, 2), inputs)
+    last, spikes = unroll(neuron, own, neuron.initial_state(own, 2, 3), inputs)
+    wanted = unroll(plain, params, plain.initial_state(params, 2, 3), inputs)
     assert np.sum(spikes) > 5
     np.testing.assert_array_equal(spikes, wanted[1])
     np.testing.assert_allclose(last.neuron.v, wanted[0].v, rtol=1e-5)  # fused sums round otherwise
@@ -69,7 +69,7 @@ def test_zero_steps_change_nothing() -> None:
 def test_ignored_inputs_get_no_gradient() -> None:
     neuron = neurons.refractory(neurons.lif(0.5, normalize=False), 2)
     params = neuron.init(KEY, 1)
-    state = neuron.initial_state(params, 1)
+    state = neuron.initial_state(params, 1, 1)
 
     def membrane(inputs: jax.Array) -> jax.Array:
         return unroll(neuron, params, state, inputs)[0].neuron.v[0, 0]
@@ -87,7 +87,7 @@ def test_smooth_spikes_are_silent_in_the_period_too(name: str) -> None:
     inputs = jnp.array([2.0, 9.0, 9.0, 0.25]).reshape(4, 1, 1)
 
     def run(inputs: jax.Array) -> jax.Array:
-        return unroll(neuron, params, neuron.initial_state(params, 1), inputs)[1][:, 0, 0]
+        return unroll(neuron, params, neuron.initial_state(params, 1, 1), inputs)[1][:, 0, 0]
 
     spikes, gradient = run(inputs), jax.jacrev(run)(inputs)[..., 0, 0]
     chex.assert_tree_all_finite((spikes, gradient))

@@ -31,7 +31,7 @@ def test_unrolled_it_is_a_complex_oscillation(reset: str, frequency: tuple[float
     neuron = neurons.resonate_and_fire(0.9, frequency, reset=reset)
     params = neuron.init(KEY, 5)
     inputs = jax.random.normal(KEY, (40, 2, 5))
-    last, spikes = unroll(neuron, params, neuron.initial_state(params, 2), inputs)
+    last, spikes = unroll(neuron, params, neuron.initial_state(params, 2, 5), inputs)
     angle = np.asarray(params.frequency, float)
     turn = np.asarray(neurons.raw_to_decay(params.raw_decay), float) * np.exp(1j * angle)
     z, s, wanted = np.zeros((2, 5), complex), np.zeros((2, 5)), []
@@ -52,7 +52,7 @@ def test_inputs_in_its_rhythm_make_it_fire_and_others_do_not() -> None:
     fired = []
     for period in (10, 7):
         inputs = (jnp.arange(60) % period == 0).astype(jnp.float32)[:, None, None]
-        fired.append(np.sum(unroll(neuron, params, neuron.initial_state(params, 1), inputs)[1]))
+        fired.append(np.sum(unroll(neuron, params, neuron.initial_state(params, 1, 1), inputs)[1]))
     assert fired[0] > 0
     assert fired[1] == 0
 

@@ -26,10 +26,10 @@ def test_step_of_known_numbers() -> None:
 @pytest.mark.parametrize("reset", ["subtract", "none"])
 def test_unrolled_it_is_the_symplectic_euler_method(reset: str) -> None:
     """The adaptation of the paper is updated last, from the new membrane behind its reset; sums in float64."""
-    neuron = neurons.se_adlif(reset=reset)
+    neuron = neurons.se_adlif(reset=reset, learn_threshold=True)
     params = neuron.init(KEY, 5)
     inputs = 2 + 2 * jax.random.normal(KEY, (40, 2, 5))
-    _, spikes = unroll(neuron, params, neuron.initial_state(params, 2), inputs)
+    _, spikes = unroll(neuron, params, neuron.initial_state(params, 2, 5), inputs)
     alpha, beta = (np.asarray(neurons.raw_to_decay(raw), float) for raw in params[:2])
     a, b, threshold = (np.asarray(each, float) for each in params[2:])
     u, w, wanted = np.zeros((2, 5)), np.zeros((2, 5)), []

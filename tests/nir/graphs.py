@@ -13,6 +13,8 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.spiking import SpikingParams
 
 DT = 1e-3
+# Neurons that the random weights of `params_of` make spike.
+EAGER = neurons.lif(0.8, 0.2)
 
 NETWORKS = {
     "lif": lambda: snnjax.network(5, [snnjax.layer(6)], snnjax.leaky_readout(3)),
@@ -28,8 +30,7 @@ NETWORKS = {
             snnjax.sum_pool((2, 2), strides=(1, 2)),
             snnjax.layer(
                 snnjax.conv2d(3, 3, strides=2, padding=[(1, 1), (1, 1)], bias=False),
-                neurons.lif((0.5, 0.9), reset="zero", normalize=False, learn_decay=True),
-                per_channel=False,
+                neurons.lif((0.5, 0.9), per="neuron", reset="zero", normalize=False, learn_decay=True),
             ),
             snnjax.axonal(4),
             snnjax.mean_pool((1, 2)),
@@ -49,7 +50,7 @@ NETWORKS = {
             snnjax.axonal(4, learn=False, per="layer"),
             snnjax.layer(
                 snnjax.dense(5, mask=np.arange(180).reshape(36, 5) % 3 == 0),
-                neurons.lif(reset="none", per_neuron=False),
+                neurons.lif(reset="none", per="layer", learn_decay=True),
             ),
         ],
         snnjax.spiking_readout(3, neurons.lif(reset_time="immediate", inclusive=True)),
@@ -57,13 +58,13 @@ NETWORKS = {
     "branches": lambda: snnjax.network(
         {"left": (4, 4, 2), "right": 6},
         [
-            snnjax.layer(snnjax.conv2d(2, 3), name="first"),
-            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3))),
-            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3)), snnjax.conv2d(2, 1)),
+            snnjax.layer(snnjax.conv2d(2, 3), EAGER, name="first"),
+            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3), EAGER)),
+            snnjax.residual(snnjax.layer(snnjax.conv2d(2, 3), EAGER), snnjax.conv2d(2, 1)),
             snnjax.dense(7, name="images"),
             snnjax.dense(7, source="right", name="others"),
             snnjax.blocks.join("add", source=("images", "others"), name="both"),
-            snnjax.blocks.spiking(recurrent=True, name="hidden"),
+            snnjax.blocks.spiking(EAGER, recurrent=True, name="hidden"),
         ],
         {
             "classes": snnjax.leaky_readout(3),
@@ -72,7 +73,10 @@ NETWORKS = {
     ),
     "flat recurrence": lambda: snnjax.network(
         (2, 3, 2),
-        [snnjax.layer([snnjax.conv2d(2, 2), snnjax.flatten()], recurrent=snnjax.dense(12)), snnjax.layer(4)],
+        [
+            snnjax.layer([snnjax.conv2d(2, 2), snnjax.flatten()], EAGER, recurrent=snnjax.dense(12)),
+            snnjax.layer(4, EAGER),
+        ],
     ),
 }
 
@@ -83,9 +87,9 @@ def inputs_of(network: snnjax.Network, steps: int = 8) -> Any:
     return given if len(given) > 1 else next(iter(given.values()))
 
 
-def run(network: snnjax.Network, params: Any, inputs: Any) -> Any:
+def run(network: snnjax.Network, params: Any, stats: Any, inputs: Any) -> Any:
     """The output of a network."""
-    output = jax.jit(network.apply)(params, None, jax.tree.map(jnp.asarray, inputs))[0].output
+    output = jax.jit(network.apply)(params, None, jax.tree.map(jnp.asarray, inputs), stats=stats)[0].output
     return jax.tree.map(np.asarray, output)
 
 
@@ -98,10 +102,15 @@ def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
         own = found.get(node.name)
         if isinstance(own, LinearParams):
             found[node.name] = own._replace(weights=node.block.used(own.weights))
-        elif isinstance(own, SpikingParams) and hasattr(own.neuron, "threshold"):
+        elif isinstance(own, SpikingParams) and own.neuron.threshold is not None:
             threshold = jnp.abs(own.neuron.threshold) + 0.1
             found[node.name] = own._replace(neuron=own.neuron._replace(threshold=threshold))
     return found
+
+
+def stats_of(network: snnjax.Network) -> Any:
+    """Constants that are drawn and not learned."""
+    return network.init_stats(jax.random.key(5))
 
 
 def spikes_of(shape: tuple[int, ...], seed: int = 0, rate: float = 0.4) -> jax.Array:

@@ -21,6 +21,7 @@ from snnjax.nir import from_nir, to_nir
 from tests.architecture import ROOT
 from tests.nir.graphs import (
     DT,
+    EAGER,
     NETWORKS,
     graph_of,
     identity,
@@ -29,6 +30,7 @@ from tests.nir.graphs import (
     params_of,
     run,
     spikes_of,
+    stats_of,
 )
 from tests.numbers import assert_close, assert_same_bits
 
@@ -50,10 +52,10 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_published_example_spikes_where_it_should(golden: Path) -> None:
-    network, params = from_nir(golden / "published_lif.nir", dt=1e-4)
+    network, params, stats = from_nir(golden / "published_lif.nir", dt=1e-4)
     inputs = np.zeros((1000, 1, 1), np.float32)
     inputs[PUBLISHED_INPUT] = 1
-    assert np.flatnonzero(run(network, params, inputs)).tolist() == [460, 510, 710, 760]
+    assert np.flatnonzero(run(network, params, stats, inputs)).tolist() == [460, 510, 710, 760]
 
 
 # How graphs of other libraries are read; those of ours say it themselves.
@@ -81,11 +83,11 @@ LATE = {"spyx_ours_recurrent": 2}
 
 @pytest.mark.parametrize("case", LIBRARIES)
 def test_graph_gives_the_outputs_of_the_library(case: str, golden: Path) -> None:
-    network, params = from_nir(golden / f"{case}.nir", **LIBRARIES[case])
+    network, params, stats = from_nir(golden / f"{case}.nir", **LIBRARIES[case])
     with np.load(golden / f"{case}.npz") as there:
         inputs, outputs = there["inputs"].astype(np.float32), there["outputs"]
     inputs = np.moveaxis(inputs, 2, -1) if inputs.ndim == 5 else inputs
-    ours = run(network, params, inputs)
+    ours = run(network, params, stats, inputs)
     ours, outputs = (array.reshape(*array.shape[:2], -1) for array in (ours, outputs))
     assert np.any(outputs)
     late = LATE.get(case, 0)
@@ -128,16 +130,17 @@ def nodes_of(network: snnjax.Network) -> dict[str, Any]:
 )
 def test_round_trip_by_a_file_is_exact(name: str, method: str, dtype: Any, tmp_path: Path) -> None:
     network = NETWORKS[name]()
-    params = params_of(network, dtype)
-    written = to_nir(network, params, dt=DT, method=method)
+    params, stats = params_of(network, dtype), stats_of(network)
+    written = to_nir(network, params, dt=DT, method=method, stats=stats)
     nir.write(tmp_path / "network.nir", written)
-    again, same = from_nir(tmp_path / "network.nir")
-    assert_same_bits(same, params)
+    again, *same = from_nir(tmp_path / "network.nir")
+    assert_same_bits(same, [params, stats])
     assert dict(again.inputs) == dict(network.inputs)
     assert (dict(again.outputs), again.is_single) == (dict(network.outputs), network.is_single)
     assert nodes_of(again) == nodes_of(network)
     # What nir.read 1.0.8 infers of grouped convolutions is wrong.
-    assert_same_bits(from_nir(nir.read(tmp_path / "network.nir", type_check=name != "line"))[1], params)
+    read = from_nir(nir.read(tmp_path / "network.nir", type_check=name != "line"))
+    assert_same_bits(read[1:], (params, stats))
 
 
 @pytest.mark.parametrize("name", ["branches", "flat recurrence"])
@@ -145,7 +148,7 @@ def test_graph_computes_what_its_network_does(name: str) -> None:
     """Without its metadata, too: then blocks have other names."""
     network = NETWORKS[name]()
     params, inputs = params_of(network), inputs_of(network)
-    expected, graph = run(network, params, inputs), to_nir(network, params, dt=DT)
+    expected, graph = run(network, params, None, inputs), to_nir(network, params, dt=DT)
     assert all(np.any(leaf) for leaf in jax.tree.leaves(expected))
     for has_metadata in (True, False):
         for node in graph.nodes.values():
@@ -157,17 +160,17 @@ def test_graph_computes_what_its_network_does(name: str) -> None:
 def test_norm_becomes_part_of_the_weights() -> None:
     """The network that comes back has none; dropout is left out."""
     parts = {"norm": blocks.batch_norm(), "dropout": blocks.dropout(0.5)}
-    net = snnjax.network((4, 4, 2), [snnjax.layer(snnjax.conv2d(3, 3, bias=False), **parts)])
+    net = snnjax.network((4, 4, 2), [snnjax.layer(snnjax.conv2d(3, 3, bias=False), EAGER, **parts)])
     params = params_of(net)
     mean, variance = jnp.array([0.1, 0.2, 0.0]), jnp.array([0.5, 2.0, 1.0])
     (name,) = net.init_stats(jax.random.key(0))
     stats = {name: NormStats(mean, variance)}
-    again, same = from_nir(to_nir(net, params, dt=DT, stats=stats))
+    again, same, _ = from_nir(to_nir(net, params, dt=DT, stats=stats))
     assert [node.name for node in again.nodes] == ["layer_0/connection", "layer_0/neuron"]
     inputs = inputs_of(net)
     expected = np.asarray(net.apply(params, None, inputs, stats=stats)[0].output)
     assert expected.any()
-    np.testing.assert_array_equal(run(again, same, inputs), expected)
+    np.testing.assert_array_equal(run(again, same, None, inputs), expected)
 
 
 def test_sum_of_a_sum_has_one_edge_for_each_signal() -> None:
@@ -181,7 +184,7 @@ def test_sum_of_a_sum_has_one_edge_for_each_signal() -> None:
         "residual_0_body_layer_0_neuron",
         "layer_0_neuron",
     ]
-    np.testing.assert_array_equal(run(*from_nir(graph), inputs), run(net, params, inputs))
+    np.testing.assert_array_equal(run(*from_nir(graph), inputs), run(net, params, None, inputs))
 
 
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float16])
@@ -193,19 +196,24 @@ def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
         assert_same_bits(from_nir(to_nir(network, params, dt=DT))[1], params)
 
 
+def argument(block: Any, name: str) -> Any:
+    """An argument of the function that made the neurons of a block."""
+    return dict(block.neuron.arguments)[name]
+
+
 def read(graph: Any, **options: Any) -> tuple[dict[str, Any], Any]:
     """The blocks of a graph by name, and their parameters."""
-    network, params = from_nir(graph, **{"dt": DT, **options})
+    network, params, _ = from_nir(graph, **{"dt": DT, **options})
     return {node.name: node.block for node in network.nodes}, params
 
 
 def test_gain_is_applied() -> None:
     made, params = read(graph_of(identity(), lif(r=np.array([3.0]))))
-    assert dict(made["n1"].neuron.arguments)["normalize"]
+    assert argument(made["n1"], "normalize")
     np.testing.assert_array_equal(params["n0"].weights, [[3.0]])
-    np.testing.assert_allclose(neurons.raw_to_decay(params["n1"].neuron.raw_decay), [0.75], rtol=1e-6)
+    np.testing.assert_allclose(argument(made["n1"], "decay"), 0.75, rtol=1e-6)
     made, params = read(graph_of(identity(), lif(r=np.array([4.0]))))  # tau / dt: a gain of 1
-    assert not dict(made["n1"].neuron.arguments)["normalize"]
+    assert not argument(made["n1"], "normalize")
     np.testing.assert_array_equal(params["n0"].weights, [[1.0]])
 
 
@@ -218,7 +226,7 @@ def test_integrate_and_fire_does_not_leak() -> None:
 
 def test_shapes_are_written() -> None:
     network = NETWORKS["image"]()
-    graph = to_nir(network, params_of(network), dt=DT)
+    graph = to_nir(network, params_of(network), dt=DT, stats=stats_of(network))
     for node in graph.nodes.values():
         shapes = [*node.input_type.values(), *node.output_type.values()]
         assert shapes
@@ -227,7 +235,7 @@ def test_shapes_are_written() -> None:
 
 
 def test_shape_with_a_batch_in_front_is_understood() -> None:
-    network, _ = from_nir(graph_of(identity(3), lif(3), shape=(1, 3)), dt=DT)
+    network, *_ = from_nir(graph_of(identity(3), lif(3), shape=(1, 3)), dt=DT)
     assert network.num_inputs == 3
 
 
@@ -263,9 +271,29 @@ def test_reset_is_kept_or_said() -> None:
 def test_numbers_stand_for_arrays() -> None:
     node = lif()
     node.tau, node.v_threshold = np.array(4e-3), np.array(0.5)
-    _, params = read(graph_of(identity(3), node, shape=(3,)))
-    own = params["n1"].neuron
-    assert own.threshold.shape == own.raw_decay.shape == (3,)
+    made, params = read(graph_of(identity(3), node, shape=(3,)))
+    assert "n1" not in params
+    assert (argument(made["n1"], "decay"), argument(made["n1"], "threshold")) == (0.75, 0.5)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2, 2)])
+def test_constants_that_differ_are_stats(shape: tuple[int, ...]) -> None:
+    """One a channel where the pixels of each agree, else one a neuron; and they come back."""
+    tau = np.linspace(2e-3, 8e-3, 3).reshape(3, *(1,) * (len(shape) - 1)) * np.ones(shape)
+    for per, differing in (("channel", tau), ("neuron", tau + 1e-4 * np.arange(tau.size).reshape(shape))):
+        one, zero = np.ones(shape), np.zeros(shape)
+        node = nir.LIF(tau=differing, r=one, v_threshold=one, v_leak=zero, v_reset=zero)
+        network, params, stats = from_nir(graph_of(node, shape=shape), dt=DT)
+        neuron: Any = network.nodes[0].block
+        assert (params, argument(neuron, "threshold")) == ({}, 1.0)
+        per_pixel = per == "neuron" and len(shape) > 1
+        assert argument(neuron, "per") == ("neuron" if per_pixel else "channel")
+        decay = neurons.raw_to_decay(stats["n0"].raw_decay)
+        wanted = np.moveaxis(1 - DT / differing, 0, -1).reshape(-1)
+        np.testing.assert_allclose(decay, wanted if per_pixel else wanted[:3], rtol=1e-6)
+        again = from_nir(to_nir(network, params, dt=DT, stats=stats))
+        assert again[0] == network
+        assert_same_bits(again[2], stats)
 
 
 @pytest.mark.parametrize("method", ["euler", "exact"])
@@ -278,7 +306,7 @@ def test_equation_with_every_constant(method: str) -> None:
         v_reset=np.array([v_reset]),
         v_threshold=np.array([threshold]),
     )
-    network, params = from_nir(
+    network, params, stats = from_nir(
         graph_of(nir.Affine(np.array([[0.7]]), np.array([0.1])), node), dt=DT, method=method
     )
     inputs = np.asarray(spikes_of((30, 1, 1)))
@@ -289,7 +317,7 @@ def test_equation_with_every_constant(method: str) -> None:
         expected.append(float(v > threshold))
         v = v_reset if v > threshold else v
     assert sum(expected) > 2
-    assert run(network, params, inputs)[:, 0, 0].tolist() == expected
+    assert run(network, params, stats, inputs)[:, 0, 0].tolist() == expected
 
 
 def test_subgraph_is_the_same_network_inlined() -> None:
@@ -320,8 +348,9 @@ def test_long_delays_stay_whole_steps() -> None:
     """Times in float32, of up to 200,000 steps of 0.1 ms, which round them by up to a hundredth of a step."""
     steps = np.array([0, 1, 4_999, 5_000, 123_457, 199_999, 200_000])
     times = (steps * 1e-4).astype(np.float32)
-    network, params = from_nir(graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,)), dt=1e-4)
-    for made, own in ((network, params), from_nir(to_nir(network, params, dt=1e-4))):
+    network, params, _ = from_nir(graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,)), dt=1e-4)
+    again, same, _ = from_nir(to_nir(network, params, dt=1e-4))
+    for made, own in ((network, params), (again, same)):
         block = made.nodes[0].block
         assert block.learn is False
         np.testing.assert_array_equal(block.delays(own["n0"], (7,)), steps)
@@ -337,8 +366,8 @@ def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
     for name, integrator in integrators.items():
         made, _ = read(graph_of(identity(), integrator, node))
         assert (made["n1"].neuron.name, made["n1"].neuron.glif.reset) == (name, "none")
-    _, params = read(graph_of(identity(), node))
-    np.testing.assert_array_equal(neurons.raw_to_decay(params["n1"].neuron.raw_decay), [0.0])
+    made, _ = read(graph_of(identity(), node))
+    assert argument(made["n1"], "decay") == 0
 
 
 def test_integrators_of_every_kind_come_back() -> None:
@@ -355,8 +384,8 @@ def test_integrators_of_every_kind_come_back() -> None:
     inputs = np.array([1.0, 0.0], np.float32).reshape(2, 1, 1)
     for kind, (node, expected) in kinds.items():
         for behind in ([], [nir.Linear(2 * np.eye(1))]):
-            network, params = from_nir(graph_of(identity(), node, *behind), dt=DT)
-            outputs = run(network, params, inputs).reshape(-1)
+            network, params, stats = from_nir(graph_of(identity(), node, *behind), dt=DT)
+            outputs = run(network, params, stats, inputs).reshape(-1)
             np.testing.assert_allclose(outputs, np.array(expected) * (2 if behind else 1), rtol=1e-6)
             again = to_nir(network, params, dt=DT)
             assert type(again.nodes["n1"]).__name__ == kind
@@ -365,14 +394,14 @@ def test_integrators_of_every_kind_come_back() -> None:
 def test_current_based_read_out_has_both_states_behind_spikes() -> None:
     one = np.ones(1, np.float32)
     node = nir.CubaLI(tau_mem=4e-3 * one, tau_syn=2e-3 * one, r=one, v_leak=0 * one)
-    network, params = from_nir(graph_of(identity(), lif(r=np.array([8.0])), identity(), node), dt=DT)
-    outputs = run(network, params, np.array([1.0, 0.0], np.float32).reshape(2, 1, 1)).reshape(-1)
+    network, params, stats = from_nir(graph_of(identity(), lif(r=np.array([8.0])), identity(), node), dt=DT)
+    outputs = run(network, params, stats, np.array([1.0, 0.0], np.float32).reshape(2, 1, 1)).reshape(-1)
     np.testing.assert_allclose(outputs, [0.125, 0.15625], rtol=1e-6)
 
 
 def test_weights_alone_are_a_read_out() -> None:
-    network, params = from_nir(graph_of(identity(), lif(), nir.Linear(2 * np.eye(1))), dt=DT)
-    outputs = run(network, params, np.ones((4, 1, 1)))
+    network, params, stats = from_nir(graph_of(identity(), lif(), nir.Linear(2 * np.eye(1))), dt=DT)
+    outputs = run(network, params, stats, np.ones((4, 1, 1)))
     assert set(outputs.reshape(-1).tolist()) == {0.0, 2.0}
 
 
@@ -410,10 +439,10 @@ def test_scale_of_a_sum_is_that_of_all_its_weights_or_has_its_own() -> None:
     assert set(made) == {"n0", "other", "second/add", "n1/scale", "n1", "second"}
     np.testing.assert_array_equal(params["n1/scale"].weights, 3 * np.eye(2))
     np.testing.assert_array_equal([params["n0"].weights[0, 0], params["other"].weights[0, 0]], [1.0, 2.0])
-    network, params = from_nir(scaled_sum(2), dt=DT)
+    network, params, stats = from_nir(scaled_sum(2), dt=DT)
     assert dict(network.outputs) == {"output": "n1", "end": "second"}
     outputs = run(
-        network, params, np.full((1, 1, 2), 0.2, np.float32)
+        network, params, stats, np.full((1, 1, 2), 0.2, np.float32)
     )  # 0.25 * (1 + 2) * 0.2 = 0.15, times 3
     assert [float(outputs[name].sum()) for name in ("output", "end")] == [0, 0]
 
@@ -421,7 +450,7 @@ def test_scale_of_a_sum_is_that_of_all_its_weights_or_has_its_own() -> None:
 def test_neurons_need_no_weights() -> None:
     for shape in ((3,), (3, 2, 2)):
         made, params = read(graph_of(lif(shape[0]) if len(shape) == 1 else lif(), shape=shape))
-        assert list(made) == list(params) == ["n0"]
+        assert (list(made), params) == (["n0"], {})
     made, params = read(graph_of(lif(3, r=np.array([1.0, 2.0, 3.0])), shape=(3,)))
     np.testing.assert_array_equal(params["n0/scale"].weights, np.diag([1.0, 2.0, 3.0]))
     made, params = read(graph_of(lif(r=np.array([2.0])), shape=(3, 2, 2)))
@@ -435,12 +464,17 @@ def test_spikes_that_come_back_as_they_are_have_weights_of_the_identity() -> Non
 
 
 def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
-    network = NETWORKS["lif"]()
-    params = params_of(network)
-    graph = to_nir(network, params, dt=DT)
-    decay = neurons.raw_to_decay(params["layer_0/neuron"].neuron.raw_decay)
-    own = read(graph, dt=DT / 2)[1]["layer_0/neuron"].neuron
-    np.testing.assert_allclose(neurons.raw_to_decay(own.raw_decay), 1 - (1 - decay) / 2, rtol=1e-6)
-    graph.nodes["layer_0_neuron"].tau *= 3
-    own = read(graph)[1]["layer_0/neuron"].neuron
-    np.testing.assert_allclose(neurons.raw_to_decay(own.raw_decay), 1 - (1 - decay) / 3, rtol=1e-6)
+    for learn in (True, False):
+        network = snnjax.network(5, [snnjax.layer(6, neurons.lif(0.9, learn_decay=learn))])
+        params = network.init(jax.random.key(0))
+        graph = to_nir(network, params, dt=DT)
+
+        def decay(graph: Any, learn: bool = learn, **options: Any) -> Any:
+            made, params = read(graph, **options)
+            if not learn:
+                return argument(made["layer_0/neuron"], "decay")
+            return neurons.raw_to_decay(params["layer_0/neuron"].neuron.raw_decay)
+
+        np.testing.assert_allclose(decay(graph, dt=DT / 2), 0.95, rtol=1e-6)
+        graph.nodes["layer_0_neuron"].tau *= 3
+        np.testing.assert_allclose(decay(graph), 1 - 0.1 / 3, rtol=1e-6)

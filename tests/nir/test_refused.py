@@ -139,10 +139,6 @@ def refused_neurons() -> dict[str, tuple[Any, str]]:
             graph_of(nir.LI(ones, ones, np.arange(8.0).reshape(2, 2, 2)), shape=(2, 2, 2)),
             "scale or shift images before n0 by channels, got pixels that differ.",
         ),
-        "read-out": (
-            graph_of(nir.LI(np.arange(1.0, 9).reshape(2, 2, 2), ones, 0 * ones), shape=(2, 2, 2)),
-            "have one set of constants a channel in n0, which does not spike, got pixels that differ.",
-        ),
         "not to itself": (
             graph_of(identity(2), lif(2), shape=(2,), loops=[("a", nir.Linear(np.ones((3, 2))), "n1")]),
             "feed n1 back to itself, got weights from [2] to [3].",

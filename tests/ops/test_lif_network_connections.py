@@ -93,7 +93,11 @@ CASES = {
     "one dimension, constants one per neuron": Given(
         network(
             (40, 3),
-            [layer(conv1d(24, 5, strides=2), LEARNED), mean_pool(3), layer(conv1d(5, 2), per_channel=False)],
+            [
+                layer(conv1d(24, 5, strides=2), LEARNED),
+                mean_pool(3),
+                layer(conv1d(5, 2), neurons.lif(per="neuron", learn_decay=True)),
+            ],
             leaky_readout(3),
         ),
         options={"lengths": LENGTHS, "chunk": 4},

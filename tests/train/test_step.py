@@ -139,7 +139,7 @@ def test_norms_use_the_batch_in_training_and_their_running_statistics_elsewhere(
         np.testing.assert_allclose(
             train.evaluate(net, params, One(batch), **options)["loss"], expected, rtol=1e-6
         )
-    with pytest.raises(ValueError, match=r"^network.apply: `stats` must hold the statistics of "):
+    with pytest.raises(ValueError, match=r"^network.apply: `stats` must hold those of "):
         train.evaluate(net, params, One(batch), loss=losses.cross_entropy_sum, batch_size=BATCH)
 
 
