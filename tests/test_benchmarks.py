@@ -26,6 +26,7 @@ from tests.benchmarks import (
     process,
     products,
     report,
+    residuals,
     streaming,
     tables,
     timing,
@@ -123,6 +124,24 @@ def test_alternatives_of_a_camera_agree():
     for name, alternative in cameras.ALTERNATIVES.items():
         if not alternative.capped and name != cameras.PLAIN:
             chex.assert_trees_all_close(value_and_gradient(name), expected, **ROUNDING, strict=True)
+
+
+@pytest.mark.parametrize("kind, train", [(residuals.SEW, True), (residuals.SEW, False), (residuals.MS, True)])
+def test_alternatives_of_a_residual_network_agree(kind, train):
+    """In output, and in the gradient of training, with spikes in every layer."""
+    of = PLAN.residuals[0]._replace(kind=kind)
+    params, stats, inputs, labels = residuals.data(of)
+    activity = residuals.made(of).apply(params, None, inputs, stats=stats)[0].activity
+    assert all(jnp.mean(each) > 0.01 for each in activity.values())
+
+    def run(name):
+        forward = residuals.outputs_of(of, name, train)
+        return jax.jit(jax.value_and_grad(neurons.loss_of(forward)))(params, inputs, labels)
+
+    with jax.numpy_rank_promotion("allow"):  # as it is usually written
+        expected = run(residuals.PLAIN)
+    # Norms in training divide by deviations, which gradients of early layers pass seven times.
+    chex.assert_trees_all_close(run(residuals.FULL), expected, rtol=1e-4, atol=1e-5, strict=True)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.3, 1.0])

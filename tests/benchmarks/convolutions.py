@@ -36,10 +36,10 @@ class Convolved(NamedTuple):
         return (self.kernel, self.kernel, self.shape[-1], self.channels)
 
 
-def convolve(images: jax.Array, weights: jax.Array) -> jax.Array:
+def convolve(images: jax.Array, weights: jax.Array, strides: int = 1) -> jax.Array:
     """As a user writes it in plain JAX, on ``[images, height, width, channels]``."""
     form = ("NHWC", "HWIO", "NHWC")
-    return jax.lax.conv_general_dilated(images, weights, (1, 1), "SAME", dimension_numbers=form)
+    return jax.lax.conv_general_dilated(images, weights, (strides, strides), "SAME", dimension_numbers=form)
 
 
 def task_of(conv: Callable[[Any, Any], jax.Array], task: str) -> Callable[..., jax.Array]:

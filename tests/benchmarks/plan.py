@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from tests.benchmarks import networks, neurons, timing
 from tests.benchmarks.cameras import Camera
 from tests.benchmarks.convolutions import Convolved
+from tests.benchmarks.residuals import MS, Residual
 from tests.benchmarks.workloads import N_MNIST, W3, Workload, stacked, w1, w2
 
 DELAYED = neurons.Shape(recurrent=False)
@@ -42,6 +43,8 @@ class Plan:
     streamed: tuple[Workload, ...] = tuple(
         replace(W3, batch=batch, steps=steps) for batch, steps in ((1, 1), (4, 1), (16, 1), (48, 1), (1, 10))
     )
+    # W12: residual networks.
+    residuals: tuple[Residual, ...] = (Residual(), Residual(MS, stages=1))
     product_densities: tuple[float, ...] = (0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1)
 
     # Convolutions of the network for a camera.
@@ -100,6 +103,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         models=(neurons.Shape(12, (8,), 3, steps=4, batch=2),),
         mixed=neurons.Shape(12, (8, 8, 8), 8, steps=4, batch=2, recurrent=False),
         cameras=(Camera(steps=6, batch=2, channels=(3, 4), kernel=3, pixels=7, margin=1, rate=0.1),),
+        residuals=(Residual(channels=3, stages=2, edge=6, steps=6, batch=2, outputs=3, rate=0.1),),
         delayed=neurons.Shape(12, (8,), 3, steps=4, batch=2, recurrent=False),
         max_delay=2,
         streamed=(replace(deep, batch=1, steps=1), replace(deep, batch=1, steps=2)),

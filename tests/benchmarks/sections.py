@@ -17,6 +17,7 @@ from tests.benchmarks import (
     peers,
     process,
     products,
+    residuals,
     stored,
     streaming,
 )
@@ -104,6 +105,15 @@ def camera(plan: Plan) -> Iterator[Table]:
         yield table_of(each.name, measure(plan, cameras.programs(each), min(plan.rounds, plan.sweep_rounds)))
         memory = process.ask(functools.partial(cameras.memory, each))
         yield Table(f"{each.name}, temporary memory of the program", memory, unit=MEGABYTES)
+
+
+def residual(plan: Plan) -> Iterator[Table]:
+    """W12."""
+    for each in plan.residuals:
+        announce(each.name)
+        yield table_of(
+            each.name, measure(plan, residuals.programs(each), min(plan.rounds, plan.sweep_rounds))
+        )
 
 
 def delays(plan: Plan) -> Iterator[Table]:
@@ -332,6 +342,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W9": storage,
     "W10": of_gradients,
     "W11": streams,
+    "W12": residual,
     "convolution": convolution,
     "density": density,
     "scaling": scaling,
