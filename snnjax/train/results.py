@@ -101,7 +101,7 @@ def record_run(
         >>> tested = {"accuracy": 0.5}
         >>> run = train.record_run(train.TASKS["digits"], net, result, tested, validation_samples=9)
         >>> run["task"], run["parameters"], run["test"]
-        ('digits', 26, {'accuracy': 0.5})
+        ('digits', 19, {'accuracy': 0.5})
     """
     return {
         "task": settings.task,

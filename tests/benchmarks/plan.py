@@ -90,10 +90,12 @@ class Plan:
     peers: tuple[str, ...] = ()  # interpreters in which to look for other libraries
 
 
+_QUICK = ("plain JAX, lax.scan", "snnjax, events")
+
+
 def quick(peers: tuple[str, ...] = ()) -> Plan:
     """Everything once, as small as can be and in few shapes, which are what compiles: shows that it runs, no more."""
     single, deep = w1(32, 0.1, steps=8, batch=4), Workload("W3, small", (40, 24, 10), 8, 4, 0.1, (0.1, 0.1))
-    names = ("plain JAX, lax.scan", "snnjax, events")
     return Plan(
         rounds=1,
         sweep_rounds=1,
@@ -127,8 +129,8 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         beside_steps=4,
         beside_activities=(0.1,),
         pipelines=((stacked(2, 16, batch=8, steps=3, rate=0.25), 2, 4, 1),),
-        exact=names,
-        swept=names,
+        exact=_QUICK,
+        swept=_QUICK,
         capped=("snnjax, events, capacity 10 %",),
         peers=peers,
     )

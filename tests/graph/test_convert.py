@@ -186,7 +186,7 @@ def test_converted_network_survives_its_way_through_nir() -> None:
     layers = [conv2d(3, 3), RELU, mean_pool(2), dense(3)]
     x = jax.random.uniform(jax.random.key(0), (2, 4, 4, 2))
     network, params = convert(layers, drawn(layers, (4, 4, 2)), x)
-    same, others = nir.from_nir(nir.to_nir(network, params, dt=1.0))
+    same, others, _ = nir.from_nir(nir.to_nir(network, params, dt=1.0))
     jax.tree.map(np.testing.assert_array_equal, params, others)
     found = [{node.name: node.block for node in net.nodes} for net in (network, same)]
     for name in ("layer_0/neuron", "readout/neuron"):  # half a threshold at the start, a decay of 1

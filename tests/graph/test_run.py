@@ -208,9 +208,10 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
     last = leaky_readout(3, decay=0.999, learn_decay=True)
     net = network(INPUTS, [layer(8, slow, capacity=capacity, recurrent=True), layer(6, slow)], last)
     params, inputs = initial(net, dtype=jnp.bfloat16), random_spikes(0.3)
-    arguments = (params, net.initial_state(params, BATCH), inputs)
-    fused, (_, fused_gradients) = jit(with_gradients(net.apply))(*arguments)
-    composed = functools.partial(net.apply, implementation="composed")
+    stats = net.init_stats(jax.random.key(0))
+    arguments = (params, net.initial_state(params, BATCH, stats), inputs)
+    fused, (_, fused_gradients) = jit(with_gradients(functools.partial(net.apply, stats=stats)))(*arguments)
+    composed = functools.partial(net.apply, stats=stats, implementation="composed")
     layered, (_, layered_gradients) = jit(with_gradients(composed))(*arguments)
     assert float(jnp.mean(fused[0].activity["layer_1/neuron"])) > 0.01
     # Sums in another order: a bit of float32 in membranes, of bfloat16 where they are rounded.

@@ -82,7 +82,7 @@ def warned(call: Any) -> list[str]:
 
 
 def test_one_that_is_not_below_the_threshold_gives_a_warning() -> None:
-    low = neurons.lif(threshold=0.5)
+    low = neurons.lif(threshold=0.5, learn_threshold=True)
     assert warned(lambda: layer(8, low, capacity=4, second_threshold=0.9)) == [TEXT.format("layer")]
     assert warned(lambda: layer(8, low, capacity=4, second_threshold=0.45)) == []
     assert warned(lambda: layer(8, low, second_threshold=0.9)) == []  # without effect

@@ -43,7 +43,7 @@ def test_half_a_threshold_at_the_start_rounds_the_number_of_spikes() -> None:
     counts = []
     for neuron in (rounded, down):
         params = neuron.init(KEY, 40)
-        counts.append(unroll(neuron, params, neuron.initial_state(params, 1), inputs)[1].sum(0)[0])
+        counts.append(unroll(neuron, params, neuron.initial_state(params, 1, 40), inputs)[1].sum(0)[0])
     # The membrane must pass the threshold, but no sum of ten currents is a whole number of them.
     np.testing.assert_array_equal(counts[0], np.floor(10 * currents + 0.5))
     np.testing.assert_array_equal(counts[1], np.floor(10 * currents))
@@ -51,8 +51,8 @@ def test_half_a_threshold_at_the_start_rounds_the_number_of_spikes() -> None:
 
 def test_initial_membrane_is_a_share_of_each_threshold() -> None:
     neuron = neurons.integrate_and_fire(threshold=(0.5, 2.0), initial=0.25)
-    params = neuron.init(KEY, 3, jnp.bfloat16)
-    v = neuron.initial_state(params, 2).v
+    params = neuron.merged(neuron.init(KEY, 3, jnp.bfloat16), neuron.init_stats(KEY, 3))
+    v = neuron.initial_state(params, 2, 3).v
     assert v.dtype == jnp.float32
     np.testing.assert_array_equal(v, 0.25 * np.asarray(params.threshold, np.float32)[None].repeat(2, axis=0))
     assert neuron == neurons.integrate_and_fire(threshold=(0.5, 2.0), initial=0.25)

@@ -289,7 +289,6 @@ def test_upper_bound_holds_activity_down(whole) -> None:
 
 def test_silent_layer_is_reported() -> None:
     params = jax.tree.map(jnp.zeros_like, first_params())
-    params |= {"layer_0/neuron": first_params()["layer_0/neuron"]}
     text = (
         "fit: `layer_0/neuron` did not spike once in epoch 1: nothing passes through it. "
         "Start from larger weights (network.init with sample inputs), or lower the threshold."
