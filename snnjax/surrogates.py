@@ -119,8 +119,8 @@ def custom(
     Both functions take and return a float array of any shape. They are static for `jax.jit`: define them once, at the
     top of a module, because a new lambda is a new surrogate and recompiles.
 
-    The compiled kernels only support named surrogates: a network scans the neurons of a custom one, with its products in
-    the kernels; `lif_network` and `select_spikes` run on the jnp reference then, and ``implementation="cpu"`` raises.
+    The compiled kernels only support named surrogates: a network scans the neurons of a custom one, with its products
+    in the kernels; `lif_network` and `select_spikes` run on the jnp reference, and ``implementation="cpu"`` raises.
 
     Args:
         derivative: the derivative; for second-order gradients it must be differentiable itself.
