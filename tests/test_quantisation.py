@@ -113,10 +113,17 @@ def test_kernel_sums_rows_of_int8_as_the_reference(
 
 
 NETWORKS = {
-    "recurrent": [layer(70, recurrent=True), layer(33, neurons.adlif(), capacity=9)],
-    "delayed and pooled": [axonal(3), snnjax.mean_pool(2), layer(17, recurrent=[axonal(2), dense(17)])],
-    "masked": [layer(dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0))],
-    "convolution": [layer(conv2d(3, 3), recurrent=conv2d(3, 3)), layer(6)],
+    "masked and recurrent": [
+        layer(dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0)),
+        layer(70, recurrent=True),
+        layer(33, neurons.adlif(), capacity=9),
+    ],
+    "delays, convolutions and pools": [
+        axonal(3),
+        layer(conv2d(3, 3), recurrent=conv2d(3, 3)),
+        snnjax.mean_pool(2),
+        layer(17, recurrent=[axonal(2), dense(17)]),
+    ],
     "scanned": [layer(9, neurons.izhikevich(), recurrent=True)],
     "normalised, two ways": [
         layer(dense(9, bias=False), norm=blocks.batch_norm()),
@@ -132,7 +139,7 @@ def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
     inputs = random_spikes(0.3, inputs=36)
     params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(jax.random.key(0))
     options = {"state": None, "inputs": inputs, "lengths": jnp.array([20, 7, 0]), "stats": stats}
-    apply = functools.partial(net.apply, **options)
+    apply = jit(functools.partial(net.apply, **options), static_argnames="implementation")
     want = apply(straight_through(params))[0]
     assert all(float(rates[0].mean()) > 0 for rates in want.activity.values())
     for implementation in (None, "reference", "composed"):
