@@ -1,6 +1,7 @@
 """Steps of training and evaluation: what they count of every connection, and what norms and dropout do in them."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import chex
@@ -15,6 +16,7 @@ from snnjax import blocks, losses, metrics, train
 from snnjax.blocks.linear import Linear
 from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch
+from tests.graph.helpers import initial
 from tests.ops.common import jit
 
 TIME, BATCH = 6, 3
@@ -54,12 +56,12 @@ NETWORKS = {
 }
 
 
-def setting(layers: Any, **options: Any) -> tuple[Any, Any, Any, Batch]:
+def setting(layers: Any) -> tuple[Any, Any, Any, Batch]:
     net = snnjax.network((6, 6, 2), layers, snnjax.leaky_readout(3))
     rows = jax.random.bernoulli(jax.random.key(1), 0.2, (TIME, BATCH, net.num_inputs))
     events = snnjax.SparseSpikes.from_dense(rows.astype(jnp.float32), capacity=40)
     batch = Batch(events, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
-    params = net.init(jax.random.key(0), events, lengths=batch.lengths, target_activity=0.2, **options)
+    params = initial(net, events, lengths=batch.lengths, target_activity=0.2)
     return net, params, net.init_stats(jax.random.key(0)), batch
 
 
@@ -126,14 +128,15 @@ def test_norms_use_the_batch_in_training_and_their_running_statistics_elsewhere(
     optimiser = optax.sgd(0.0)
     step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
     state = jax.tree.map(jnp.copy, train.TrainState(params, optimiser.init(params), stats))
-    ran, _ = net.apply(params, None, batch.inputs, stats=stats, lengths=batch.lengths, train=True)
+    run = jit(functools.partial(net.apply, lengths=batch.lengths), static_argnames="train")
+    ran, _ = run(params, None, batch.inputs, stats=stats, train=True)
     state, totals = step(state, batch, None)
     chex.assert_trees_all_close(state.stats, ran.stats, rtol=1e-6, strict=True)
     assert state.stats is not None and not np.allclose(state.stats[name].mean, 0)
     expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
     np.testing.assert_allclose(totals.loss / BATCH, expected, rtol=1e-6)
     for own in (stats, state.stats):
-        ran, _ = net.apply(params, None, batch.inputs, stats=own, lengths=batch.lengths)
+        ran, _ = run(params, None, batch.inputs, stats=own)
         options = {"loss": losses.cross_entropy_sum, "stats": own, "batch_size": BATCH}
         expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
         np.testing.assert_allclose(
@@ -154,7 +157,7 @@ def test_dropout_drops_by_the_key_in_training_alone() -> None:
 
     first, again, other = (loss(jax.random.key(seed)) for seed in (0, 0, 1))
     assert first == again != other
-    ran, _ = net.apply(params, None, batch.inputs, lengths=batch.lengths)
+    ran, _ = jit(net.apply)(params, None, batch.inputs, lengths=batch.lengths)
     tested = train.evaluate(net, params, One(batch), loss=losses.cross_entropy_sum, batch_size=BATCH)
     expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
     np.testing.assert_allclose(tested["loss"], expected, rtol=1e-6)
@@ -204,7 +207,7 @@ def test_several_inputs_and_readouts_are_trained() -> None:
         "picture": jax.random.bernoulli(keys[1], 0.3, (TIME, BATCH, 4, 4, 1)).astype(jnp.float32),
     }
     batch = Batch(inputs, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
-    params = net.init(jax.random.key(1), inputs, target_activity=0.2)
+    params = initial(net, inputs, target_activity=0.2)
 
     def loss(outputs: Any, labels: Any, *, lengths: Any) -> Any:
         word = losses.cross_entropy_sum(outputs["word"], labels, lengths=lengths)
@@ -217,7 +220,7 @@ def test_several_inputs_and_readouts_are_trained() -> None:
         state, totals = step(state, batch, None)
         found.append(float(totals.loss))
     assert found[-1] < 0.5 * found[0]
-    output = net.apply(state.params, None, inputs, lengths=batch.lengths)[0].output
+    output = jit(net.apply)(state.params, None, inputs, lengths=batch.lengths)[0].output
     expected = metrics.accuracy(output["word"], batch.labels, lengths=batch.lengths)
     tested = train.evaluate(net, state.params, One(batch), loss=loss, batch_size=BATCH)
     np.testing.assert_allclose(tested["accuracy"], expected, rtol=1e-6)
