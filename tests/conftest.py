@@ -89,3 +89,11 @@ def memory_stays_small() -> Iterator[None]:
     yield
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         assert resource.getrusage(who).ru_maxrss * 1024 < MOST_MEMORY
+
+
+@pytest.fixture(scope="module")
+def compiles_fast() -> Iterator[None]:
+    """Programs compile in about half the time, and run slower: for examples, of which most of the time is compiling."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

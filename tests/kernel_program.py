@@ -124,14 +124,22 @@ def of_the_first(samples: int, dtype: str, recurrent: bool, implementation: str)
     return first_sample(implementation)(inputs, layers)
 
 
+def results_of(kind: str, implementation: str) -> dict[str, Any]:
+    """Results and gradients of networks and products, of arrays whose sums are exact or round."""
+    trees = {
+        f"network {index} {kind}": compiled(form, implementation)(*network_arguments(form)[kind])
+        for index, form in enumerate(FORMS)
+    }
+    run = compiled_product(PRODUCT.neurons, implementation)
+    trees[f"product {kind}"] = run(*product_arguments()[kind])
+    if kind == "exact":
+        trees["int8 exact"] = with_int8(implementation)
+    return trees
+
+
 def results(implementation: str) -> dict[str, np.ndarray]:
     """All results and gradients by name."""
-    trees = {}
-    for index, form in enumerate(FORMS):
-        for kind, given in network_arguments(form).items():
-            trees[f"network {index} {kind}"] = compiled(form, implementation)(*given)
-    for kind, given in product_arguments().items():
-        trees[f"product {kind}"] = compiled_product(PRODUCT.neurons, implementation)(*given)
+    trees = results_of("exact", implementation) | results_of("rounded", implementation)
     for index, share in CONVOLUTIONS:
         geometry, rng = of_convolutions.GEOMETRIES[index], np.random.default_rng(0)
         ids, *exact = of_convolutions.draw_arguments(rng, geometry, CONVOLVED_ROWS, share)
@@ -139,11 +147,15 @@ def results(implementation: str) -> dict[str, np.ndarray]:
         trees[f"convolution {index} rounded"] = run(ids, *off_grid(exact))
     given = off_grid(of_delays.draw(DELAYED, np.random.default_rng(0), 0.3))
     trees["delays rounded"] = of_delays.compiled(DELAYED, implementation)(*given)
-    trees["int8 exact"] = with_int8(implementation)
     for dtype, recurrent in itertools.product(("float32", "bfloat16", "int8"), (False, True)):
         for name, samples in (("alone", 1), ("together", MANY)):
             tree = of_the_first(samples, dtype, recurrent, implementation)
             trees[f"{name} {dtype} {'recurrent' if recurrent else 'forward'}"] = tree
+    return by_name(trees)
+
+
+def by_name(trees: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The leaves of trees, as they are stored."""
     return {
         f"{name} {place}": _storable(np.asarray(leaf))
         for name, tree in trees.items()

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -17,6 +18,7 @@ from jax.test_util import check_grads
 
 from snnjax import SparseSpikes, losses
 from snnjax.metrics import first_spike_times
+from tests.ops.common import jit, stack
 
 RATES = functools.partial(losses.mean_square_rate, correct_rate=0.8, incorrect_rate=0.1)
 LOSSES = {
@@ -26,6 +28,13 @@ LOSSES = {
     "mean_square_rate": RATES,
     "time_to_first_spike": losses.time_to_first_spike,
 }
+
+
+def of_each(function: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
+    """`function` of every loss by its name, and of arrays, compiled as one program."""
+    return jit(lambda *arrays: {name: function(loss, *arrays) for name, loss in LOSSES.items()})
+
+
 SPIKES = jnp.array(  # [time=4, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 0]], [[0, 1, 0], [1, 0, 1]], [[1, 0, 0], [0, 1, 0]]],
     jnp.float32,
@@ -76,9 +85,10 @@ def test_cross_entropy_steps_equals_the_formula_written_out(lengths: Any, smooth
         expected -= np.mean(np.sum(hot * np.log(share), axis=-1)) / 2
     options = {"lengths": None if lengths is None else jnp.array(lengths), "label_smoothing": smoothing}
     loss = functools.partial(losses.cross_entropy_steps, labels=jnp.asarray(STEP_LABELS), **options)
-    np.testing.assert_allclose(loss(drawn), expected, rtol=1e-6)
-    check_grads(lambda each: loss(jnp.asarray(each)), (drawn,), order=1, modes=["rev"], eps=1e-2)
-    slope = np.abs(np.asarray(jax.grad(loss)(drawn))).sum(-1) > 0
+    value, gradient = jit(jax.value_and_grad(loss))(drawn)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    check_grads(jax.jit(loss), (drawn,), order=1, modes=["rev"], eps=1e-2)
+    slope = np.abs(np.asarray(gradient)).sum(-1) > 0
     np.testing.assert_array_equal(slope, (STEP_LABELS >= 0) & (np.arange(4)[:, None] < np.array(ends)))
 
 
@@ -105,7 +115,7 @@ def test_time_to_first_spike_takes_the_steps_of_first_spikes() -> None:
 def test_time_to_first_spike_gradient_is_the_documented_one() -> None:
     spikes = jnp.array([0, 0, 1, 0, 1, 0], jnp.float32)[:, None, None]  # first at 2, second at 4
     for outputs in (spikes, SparseSpikes(jnp.zeros((6, 1, 1), jnp.int32), spikes, *_counts(spikes), 1)):
-        slope = jax.grad(lambda out: first_spike_times(out)[0, 0], allow_int=True)(outputs)
+        slope = jit(jax.grad(lambda out: first_spike_times(out)[0, 0], allow_int=True))(outputs)
         slope = slope.values if isinstance(slope, SparseSpikes) else slope
         np.testing.assert_array_equal(slope.reshape(-1), [-2, -1, -2, 0, 0, 0])
 
@@ -120,40 +130,47 @@ def test_time_to_first_spike_lets_a_silent_class_learn() -> None:
     assert np.all(np.asarray(gradient[:3, 0, 0]) < 0)  # more spikes of the label lower the loss
 
 
-@hypothesis.given(st.integers(0, 2**31), st.sampled_from(sorted(LOSSES)), st.booleans())
-def test_lists_equal_dense_in_value_and_gradient(seed: int, name: str, with_lengths: bool) -> None:
+@of_each
+def of_lists_and_dense(
+    loss: Any, dense: jax.Array, ids: jax.Array, values: jax.Array, labels: Any, lengths: Any
+) -> tuple[Any, ...]:
+    """Value and gradient of a loss on lists of 4 classes, and on an array."""
+    count = jnp.sum(dense, -1, dtype=jnp.int32)
+
+    def from_lists(values: jax.Array) -> jax.Array:
+        lists = SparseSpikes(ids, values, count, count, 0 * count, 4)
+        return loss(lists, labels=labels, lengths=lengths)
+
+    from_dense = functools.partial(loss, labels=labels, lengths=lengths)
+    return jax.value_and_grad(from_lists)(values), jax.value_and_grad(from_dense)(dense)
+
+
+@hypothesis.given(st.integers(0, 2**31), st.booleans())
+def test_lists_equal_dense_in_value_and_gradient(seed: int, with_lengths: bool) -> None:
     dense = draw_spikes(seed)
     rng = np.random.default_rng(seed)
     ids = np.argsort(rng.random(dense.shape)).astype(np.int32)  # every class listed, in any order
-    values = jnp.take_along_axis(dense, jnp.asarray(ids), -1)
+    values = np.take_along_axis(np.asarray(dense), ids, -1)
     ids = np.concatenate([ids, np.full((*ids.shape[:2], 1), 4), np.full((*ids.shape[:2], 1), -1)], -1)
-    values = jnp.concatenate([values, jnp.ones((*values.shape[:2], 2))], -1)  # ids out of range count nowhere
-    count = jnp.sum(dense, -1, dtype=jnp.int32)
+    # ids out of range count nowhere
+    values = np.concatenate([values, np.ones((*values.shape[:2], 2), np.float32)], -1)
     labels = jnp.asarray(rng.integers(0, 4, 3))
     lengths = jnp.asarray(rng.integers(0, 7, 3)) if with_lengths else None
-    loss = functools.partial(LOSSES[name], labels=labels, lengths=lengths)
-
-    def from_lists(values: jax.Array) -> jax.Array:
-        return loss(SparseSpikes(jnp.asarray(ids, jnp.int32), values, count, count, 0 * count, 4))
-
-    expected, slope = jax.value_and_grad(loss)(dense)
-    actual, list_slope = jax.value_and_grad(from_lists)(values)
-    # the same float32 sums in another order
-    np.testing.assert_allclose(actual, expected, rtol=2e-6)
-    np.testing.assert_allclose(
-        list_slope[..., :4], np.take_along_axis(np.asarray(slope), ids[..., :4], -1), atol=2e-6
-    )
-    assert not np.any(list_slope[..., 4:])
+    found = of_lists_and_dense(dense, jnp.asarray(ids, jnp.int32), jnp.asarray(values), labels, lengths)
+    for name, ((actual, list_slope), (expected, slope)) in found.items():
+        # the same float32 sums in another order
+        np.testing.assert_allclose(actual, expected, rtol=2e-6, err_msg=name)
+        by_id = np.take_along_axis(np.asarray(slope), ids[..., :4], -1)
+        np.testing.assert_allclose(list_slope[..., :4], by_id, atol=2e-6, err_msg=name)
+        assert not np.any(list_slope[..., 4:]), name
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_short_lists_equal_dense_where_all_spikes_fit(name: str) -> None:
+def test_short_lists_equal_dense_where_all_spikes_fit() -> None:
     dense = draw_spikes(1, rate=0.2, shape=(5, 2, 6))
     spikes = SparseSpikes.from_dense(dense, capacity=4)
-    labels, lengths = jnp.array([0, 5]), jnp.array([5, 3])
-    np.testing.assert_allclose(
-        LOSSES[name](spikes, labels, lengths=lengths), LOSSES[name](dense, labels, lengths=lengths), rtol=2e-6
-    )
+    both = of_each(lambda loss, *given: [loss(own, LABELS, lengths=jnp.array([5, 3])) for own in given])
+    for name, (actual, expected) in both(spikes, dense).items():
+        np.testing.assert_allclose(actual, expected, rtol=2e-6, err_msg=name)
 
 
 @functools.partial(jax.jit, static_argnames=("name", "dense"))
@@ -205,14 +222,18 @@ def _sizes(jaxpr: Any) -> list[int]:
     return own + list(itertools.chain.from_iterable(_sizes(sub.jaxpr) for sub in inner))
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_padded_steps_count_nowhere(name: str) -> None:
+def test_padded_steps_count_nowhere() -> None:
     outputs = draw_spikes(2, shape=(6, 2, 3)) * 0.5
     labels, lengths = jnp.array([0, 2]), jnp.array([4, 4])
-    loss = functools.partial(LOSSES[name], labels=labels)
-    padded, slope = jax.value_and_grad(functools.partial(loss, lengths=lengths))(outputs.at[4:].set(9.0))
-    np.testing.assert_allclose(padded, loss(outputs[:4]), rtol=1e-6)
-    assert not np.any(slope[4:])
+    run = of_each(
+        lambda loss, padded, cut: (
+            jax.value_and_grad(loss)(padded, labels, lengths=lengths),
+            loss(cut, labels),
+        )
+    )
+    for name, ((padded, slope), cut) in run(outputs.at[4:].set(9.0), outputs[:4]).items():
+        np.testing.assert_allclose(padded, cut, rtol=1e-6, err_msg=name)
+        assert not np.any(slope[4:]), name
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
@@ -221,7 +242,7 @@ def test_gradients_are_exact(name: str) -> None:
         # probabilities instead of spikes: the survival product is smooth there; distinct values have one maximum
         outputs = jax.random.uniform(jax.random.key(3), (4, 2, 3), jnp.float64, 0.1, 0.9)
         loss = functools.partial(LOSSES[name], labels=jnp.array([2, 0]), lengths=jnp.array([4, 2]))
-        check_grads(lambda array: loss(jnp.asarray(array)), (outputs,), order=1, modes=["rev"])
+        check_grads(jax.jit(loss), (outputs,), order=1, modes=["rev"])
 
 
 @pytest.mark.parametrize("name", ["cross_entropy_sum", "cross_entropy_max", "mean_square_rate"])
@@ -230,18 +251,19 @@ def test_gradients_from_lists_are_exact(name: str) -> None:
         spikes = SparseSpikes.from_ids(jax.random.randint(jax.random.key(0), (4, 2, 3), -1, 7), 5)
         values = jax.random.uniform(jax.random.key(1), spikes.ids.shape, jnp.float64, 0.1, 0.9)
 
-        def loss(values: np.ndarray) -> jax.Array:
-            lists = dataclasses.replace(spikes, values=jnp.asarray(values))
+        def loss(values: jax.Array) -> jax.Array:
+            lists = dataclasses.replace(spikes, values=values)
             return LOSSES[name](lists, labels=jnp.array([2, 0]), lengths=jnp.array([4, 2]))
 
-        check_grads(loss, (values,), order=1, modes=["rev"])
+        check_grads(jax.jit(loss), (values,), order=1, modes=["rev"])
 
 
 def test_label_smoothing_mixes_the_label_with_all_classes() -> None:
     outputs, labels = draw_spikes(4), jnp.array([0, 1, 2])
-    plain = losses.cross_entropy_sum(outputs, labels)
-    uniform = np.mean([losses.cross_entropy_sum(outputs, jnp.full(3, c)) for c in range(4)])
-    smooth = losses.cross_entropy_sum(outputs, labels, label_smoothing=0.2)
+    loss = jit(losses.cross_entropy_sum, static_argnames="label_smoothing")
+    plain = loss(outputs, labels)
+    uniform = np.mean([loss(outputs, jnp.full(3, c)) for c in range(4)])
+    smooth = loss(outputs, labels, label_smoothing=0.2)
     np.testing.assert_allclose(smooth, 0.8 * plain + 0.2 * uniform, rtol=1e-6)
 
 
@@ -262,26 +284,29 @@ def test_label_out_of_range_is_refused_where_it_is_known(name: str, label: int) 
         jax.grad(LOSSES[name])(SPIKES, labels=jnp.array([0, label]))
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_sequence_of_length_zero_gives_finite_loss_and_no_gradient(name: str) -> None:
-    loss = functools.partial(LOSSES[name], labels=LABELS, lengths=jnp.array([0, 4]))
-    value, slope = jax.value_and_grad(loss)(SPIKES)
-    chex.assert_tree_all_finite((value, slope))
-    assert not np.any(slope[:, 0])
+def test_sequence_of_length_zero_gives_finite_loss_and_no_gradient() -> None:
+    found = of_each(lambda loss, *given: jax.value_and_grad(loss)(*given, lengths=jnp.array([0, 4])))
+    for name, (value, slope) in found(SPIKES, LABELS).items():
+        chex.assert_tree_all_finite((value, slope))
+        assert not np.any(slope[:, 0]), name
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_bfloat16_outputs_accumulate_in_float32(name: str) -> None:
-    value, slope = jax.value_and_grad(LOSSES[name])(SPIKES.astype(jnp.bfloat16), LABELS)
-    assert (value.dtype, slope.dtype) == (jnp.float32, jnp.bfloat16)
-    np.testing.assert_array_equal(value, LOSSES[name](SPIKES, LABELS))
+def test_bfloat16_outputs_accumulate_in_float32() -> None:
+    found = of_each(lambda loss, *given: jax.value_and_grad(loss)(*given))(
+        SPIKES.astype(jnp.bfloat16), LABELS
+    )
+    expected = of_each(lambda loss, *given: loss(*given))(SPIKES, LABELS)
+    for name, (value, slope) in found.items():
+        assert (value.dtype, slope.dtype) == (jnp.float32, jnp.bfloat16), name
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_vmap_over_networks_equals_a_loop(name: str) -> None:
+def test_vmap_over_networks_equals_a_loop() -> None:
     outputs = jnp.stack([draw_spikes(seed) for seed in range(3)])
-    loss = functools.partial(LOSSES[name], labels=jnp.array([0, 1, 2]))
-    np.testing.assert_allclose(jax.jit(jax.vmap(loss))(outputs), [loss(out) for out in outputs], rtol=1e-6)
+    labels = jnp.array([0, 1, 2])
+    together = of_each(lambda loss, outputs: jax.vmap(lambda own: loss(own, labels))(outputs))(outputs)
+    alone = of_each(lambda loss, own: loss(own, labels))
+    chex.assert_trees_all_close(together, stack([alone(own) for own in outputs]), rtol=1e-6)
 
 
 def test_activity_upper_bound_is_zero_below_and_one_at_twice_the_bound() -> None:
@@ -309,10 +334,10 @@ def test_activity_bounds_have_exact_gradients(bound, over: str) -> None:
     with jax.enable_x64():
         rates = jax.random.uniform(jax.random.key(0), (3, 4), jnp.float64)
 
-        def penalty(array: np.ndarray) -> jax.Array:
-            return bound([jnp.asarray(array), jnp.asarray(array)[:, :2]], 0.4, over=over)
+        def penalty(array: jax.Array) -> jax.Array:
+            return bound([array, array[:, :2]], 0.4, over=over)
 
-        check_grads(penalty, (rates,), order=1, modes=["rev"])
+        check_grads(jax.jit(penalty), (rates,), order=1, modes=["rev"])
 
 
 FAILURES = {

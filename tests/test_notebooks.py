@@ -31,6 +31,8 @@ def execute(notebook, folder):
     """Run all cells with `folder` as the working directory; raises what the first failing cell raises."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": str(folder)}
+    # Most of the time is compiling: of notebooks as of the pages.
+    environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     # The kernel draws its plots inline, and uses the real devices, not those of the tests.
     for variable in ("MPLBACKEND", "JAX_PLATFORMS"):
         environment.pop(variable, None)

@@ -60,7 +60,7 @@ def test_gradient_passes_straight_through() -> None:
     through = jit(jax.value_and_grad(lambda params: loss(straight_through(params, 4))))(params)
     at_rounded = jit(jax.value_and_grad(loss))(straight_through(params, 4))
     chex.assert_trees_all_close(through, at_rounded, rtol=1e-5, atol=1e-6, strict=True)
-    assert float(through[0]) != float(loss(params))
+    assert float(through[0]) != float(jit(loss)(params))
 
 
 def test_other_numbers_of_bits_are_refused() -> None:
@@ -98,13 +98,17 @@ def test_kernel_sums_rows_of_int8_as_the_reference(
     rng = np.random.default_rng(rows)
     weights = random_weights(rng, inputs, outputs, dtype)
     spikes = (rng.random((rows, inputs)) < density) * 1.0
+
+    @jit
+    def of_both(dense: jax.Array, weights: Quantised) -> Any:
+        given = dense, SparseSpikes.from_dense(dense, capacity=inputs)
+        return [
+            [spike_matmul(x, weights, implementation=which) for x in given] for which in ("cpu", "reference")
+        ]
+
     for factor in (1.0, rng.integers(-8, 9, spikes.shape) / 8):
         dense = jnp.asarray(spikes * factor, jnp.float32)
-        lists = SparseSpikes.from_dense(dense, capacity=inputs)
-        ours, theirs = (
-            [spike_matmul(x, weights, implementation=which) for x in (dense, lists)]
-            for which in ("cpu", "reference")
-        )
+        ours, theirs = of_both(dense, weights)
         assert ours[0].dtype == dtype
         chex.assert_trees_all_equal(ours, theirs, strict=True)
         rounding = 1e-5 if dtype == jnp.float32 else 0.02
@@ -113,10 +117,17 @@ def test_kernel_sums_rows_of_int8_as_the_reference(
 
 
 NETWORKS = {
-    "recurrent": [layer(70, recurrent=True), layer(33, neurons.adlif(), capacity=9)],
-    "delayed and pooled": [axonal(3), snnjax.mean_pool(2), layer(17, recurrent=[axonal(2), dense(17)])],
-    "masked": [layer(dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0))],
-    "convolution": [layer(conv2d(3, 3), recurrent=conv2d(3, 3)), layer(6)],
+    "masked and recurrent": [
+        layer(dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0)),
+        layer(70, recurrent=True),
+        layer(33, neurons.adlif(), capacity=9),
+    ],
+    "delays, convolutions and pools": [
+        axonal(3),
+        layer(conv2d(3, 3), recurrent=conv2d(3, 3)),
+        snnjax.mean_pool(2),
+        layer(17, recurrent=[axonal(2), dense(17)]),
+    ],
     "scanned": [layer(9, neurons.izhikevich(), recurrent=True)],
     "normalised, two ways": [
         layer(dense(9, bias=False), norm=blocks.batch_norm()),
@@ -132,7 +143,7 @@ def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
     inputs = random_spikes(0.3, inputs=36)
     params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(jax.random.key(0))
     options = {"state": None, "inputs": inputs, "lengths": jnp.array([20, 7, 0]), "stats": stats}
-    apply = functools.partial(net.apply, **options)
+    apply = jit(functools.partial(net.apply, **options), static_argnames="implementation")
     want = apply(straight_through(params))[0]
     assert all(float(rates[0].mean()) > 0 for rates in want.activity.values())
     for implementation in (None, "reference", "composed"):
@@ -147,7 +158,8 @@ def test_rows_too_full_for_a_list_are_summed_likewise() -> None:
     rng = np.random.default_rng(0)
     weights = random_weights(rng, 50, 20, jnp.float32)
     inputs = jnp.asarray(rng.random((4, 16, 50)) < np.linspace(0, 1, 16)[None, :, None], jnp.float32)
-    run = functools.partial(lif_network, inputs, [LIFLayer(weights, decay=0.5, threshold=40.0, gain=1.0)])
+    layers = [LIFLayer(weights, decay=0.5, threshold=40.0, gain=1.0)]
+    run = jit(functools.partial(lif_network, inputs, layers), static_argnames="implementation")
     outputs = [run(implementation=which)[1].layers[0].v for which in (None, "reference")]
     assert_close(outputs[0], outputs[1], of_largest=1e-6)
 

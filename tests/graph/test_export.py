@@ -27,10 +27,12 @@ from tests.ops.common import jit
 INPUTS = 12
 KERNELS = ("lif_network", "lif_network_backward", "spike_matmul_rows", "spike_matmul_rows_backward")
 NETWORKS = {
-    "listed": network(INPUTS, [layer(8, capacity=3)], leaky_readout(4)),
-    "recurrent": network(INPUTS, [layer(8, neurons.adlif(), recurrent=True)], spiking_readout(4)),
-    "delayed": network(INPUTS, [axonal(3), layer(8)], leaky_readout(4)),
-    "convolutional": network((2, 3, 2), [layer(conv2d(4, 2)), sum_pool(2), layer(6)], leaky_readout(4)),
+    "listed and recurrent": network(
+        INPUTS, [layer(8, capacity=3), layer(8, neurons.adlif(), recurrent=True)], spiking_readout(4)
+    ),
+    "delayed and convolutional": network(
+        (2, 3, 2), [axonal(3), layer(conv2d(4, 2)), sum_pool(2), layer(6)], leaky_readout(4)
+    ),
     "scanned": network(INPUTS, [layer(8, neurons.izhikevich())], leaky_readout(4)),
 }
 

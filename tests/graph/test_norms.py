@@ -209,7 +209,7 @@ def test_norms_over_an_axis_are_those_of_the_whole_batch(how: str) -> None:
 def test_frozen_norms_use_their_statistics_in_training() -> None:
     _, params, stats, inputs = trained()
     runs = [
-        net.apply(params, None, inputs, stats=stats, train=train)[0]
+        jit(functools.partial(net.apply, train=train))(params, None, inputs, stats=stats)[0]
         for net, train in ((normed(frozen=True), True), (normed(), False))
     ]
     assert_close(runs[0].output, runs[1].output, of_largest=ROUNDING)
@@ -231,7 +231,8 @@ def test_neurons_behind_a_norm_spike_from_the_start() -> None:
 
 def dropped(x: Any, rate: float = 0.5, key: Any = KEY, **options: Any) -> Any:
     context = Context(key=key, train=True)
-    return blocks.dropout(rate).apply(None, None, None, x, shapes=((50,),), context=context, **options).signal
+    apply = functools.partial(blocks.dropout(rate).apply, None, None, None, shapes=((50,),), context=context)
+    return jit(lambda x: apply(x, **options).signal)(x)
 
 
 def test_dropout_has_one_mask_for_a_sequence() -> None:
@@ -265,7 +266,7 @@ def test_dropout_in_a_network() -> None:
     assert_close(run(4).output, whole.output, of_largest=ROUNDING)
     silent = [np.any(np.asarray(whole.recorded[name].to_dense()), axis=0) for name in names]
     assert all(0.2 < np.mean(each) < 0.6 for each in silent) and np.any(silent[0] != silent[1])
-    evaluated, without = (each.apply(params, None, inputs)[0] for each in (net, plain))
+    evaluated, without = (jit(each.apply)(params, None, inputs)[0] for each in (net, plain))
     chex.assert_trees_all_equal(evaluated.output, without.output, strict=True)
     assert len(net.paths.splitlines()) == 1
 

@@ -334,8 +334,7 @@ def test_implementation_that_is_unknown(neuron: Any) -> None:
 
 EVENTS = SparseSpikes.from_dense(random_spikes(0.3), 6)
 SCANNED = {
-    "lists": (EVENTS, {"capacity": 3}),
-    "dense inputs": (random_spikes(0.3), {"capacity": 3}),
+    "dense inputs and lists": (random_spikes(0.3), {"capacity": 3}),
     "recurrent weights": (EVENTS, {"recurrent": True}),
     "recurrent weights and lists": (EVENTS, {"capacity": 3, "recurrent": True}),
 }

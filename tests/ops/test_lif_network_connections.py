@@ -35,8 +35,8 @@ from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
-STEPS, BATCH = 7, 3
-LENGTHS = jnp.array([7, 3, 0], jnp.int32)
+STEPS, BATCH = 8, 3
+LENGTHS = jnp.array([8, 3, 0], jnp.int32)
 LEARNED = neurons.lif((0.5, 0.9), learn_decay=True, learn_threshold=True)
 EAGER = neurons.lif(0.5, 0.2)
 ZERO = neurons.lif(0.8, reset="zero", detach_reset=False, surrogate="arctan")

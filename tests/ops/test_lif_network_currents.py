@@ -1,5 +1,6 @@
 """A first layer without weights, whose inputs are its currents."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,24 @@ FORMS = (
 )
 
 
+@functools.cache
+def compiled(form: Form, implementation: str) -> Any:
+    """Results and gradients, of a first layer without weights and of one with an identity matrix."""
+    identity = jnp.eye(form.widths[0], dtype=form.dtype)
+
+    def both(*given: Any) -> Any:
+        def run(has_weights: bool) -> Any:
+            def of(inputs: Any, layers: Any, *rest: Any) -> Any:
+                first = layers[0]._replace(weights=identity if has_weights else None)
+                return runner(form, implementation)(inputs, (first, *layers[1:]), *rest)
+
+            return with_gradient(of)(*given)
+
+        return run(False), run(True)
+
+    return jit(both)
+
+
 @pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
 @hypothesis.settings(max_examples=3)
@@ -35,16 +54,8 @@ def test_currents_equal_a_first_layer_with_an_identity_matrix(
 ) -> None:
     """Results bit for bit; gradients of all arguments, but of the matrix, to rounding."""
     inputs, (first, *others), *rest = arguments(form, np.random.default_rng(seed))
-    identity = jnp.eye(form.widths[0], dtype=form.dtype)
-
-    def run(has_weights: bool) -> Any:
-        def of(inputs: Any, bare: LIFLayer, *rest: Any) -> Any:
-            own = bare._replace(weights=identity if has_weights else None)
-            return runner(form, implementation)(inputs, (own, *others), *rest)
-
-        return jit(with_gradient(of))(inputs, first._replace(weights=None), *rest)
-
-    (ours, gradients), (theirs, expected) = run(False), run(True)
+    given = inputs, (first._replace(weights=None), *others), *rest
+    (ours, gradients), (theirs, expected) = compiled(form, implementation)(*given)
     chex.assert_trees_all_equal(ours, theirs, strict=True)
     assert_close(gradients, expected, of_largest=TOLERANCE[form.dtype])
 

@@ -1,6 +1,7 @@
 """Steps of training and evaluation: what they count of every connection, and what norms and dropout do in them."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import chex
@@ -15,52 +16,54 @@ from snnjax import blocks, losses, metrics, train
 from snnjax.blocks.linear import Linear
 from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch
+from tests.graph.helpers import initial
+from tests.ops.common import jit
+
+pytestmark = pytest.mark.usefixtures("compiles_fast")
 
 TIME, BATCH = 6, 3
 MASK = np.arange(36 * 5).reshape(36, 5) % 3 > 0
 NETWORKS = {
     "no layer": [],
-    "dense": [snnjax.layer(7), snnjax.layer(5, recurrent=True)],
-    "convolution": [
-        snnjax.layer(snnjax.conv2d(3, 3)),
+    "convolutions and dense layers": [
+        snnjax.layer(snnjax.conv2d(3, 3), recurrent=snnjax.conv2d(3, 3, bias=False)),
         snnjax.mean_pool(2),
         snnjax.layer(snnjax.conv2d(4, 3, strides=2, padding="valid")),
+        snnjax.layer(7),
+        snnjax.layer(5, recurrent=True),
     ],
-    "pools and capacity": [
-        snnjax.layer(snnjax.conv2d(3, 3), capacity=0.5),
-        snnjax.sum_pool(2),
-        snnjax.layer(snnjax.conv2d(2, 2), capacity=0.5),
-    ],
-    "mask behind a pool": [snnjax.sum_pool(2), snnjax.layer(snnjax.dense(5, mask=MASK[:18]))],
-    "delays": [
-        snnjax.layer([snnjax.axonal(max_delay=2, learn=False), snnjax.conv2d(2, 3)]),
-        snnjax.layer([snnjax.axonal(max_delay=2, initial=1.0), snnjax.dense(5)], recurrent=True),
-    ],
-    "branches": [
-        snnjax.parallel(left=snnjax.layer(5, capacity=5), right=snnjax.layer(4, capacity=4)),
+    "branches of pools, capacities and a mask": [
+        snnjax.parallel(
+            left=[
+                snnjax.layer(snnjax.conv2d(3, 3), capacity=0.5),
+                snnjax.sum_pool(2),
+                snnjax.layer(snnjax.conv2d(2, 2), capacity=0.5),
+                snnjax.layer(4, capacity=4),
+            ],
+            right=[snnjax.sum_pool(2), snnjax.layer(snnjax.dense(5, mask=MASK[:18]), capacity=5)],
+        ),
         snnjax.layer(6),
     ],
     "residual with a norm": [
         snnjax.layer(snnjax.conv2d(2, 3)),
         snnjax.residual([snnjax.layer(snnjax.conv2d(2, 3), norm=blocks.batch_norm())]),
     ],
-    "a product of normalised currents": [
+    "delays and a product of normalised currents": [
+        snnjax.axonal(max_delay=2, learn=False),
         snnjax.conv2d(3, 3),
         blocks.layer_norm(),
         snnjax.layer(snnjax.conv2d(4, 1, bias=False)),
-    ],
-    "recurrent convolution": [
-        snnjax.layer(snnjax.conv2d(2, 3), recurrent=snnjax.conv2d(2, 3, bias=False)),
+        snnjax.layer([snnjax.axonal(max_delay=2, initial=1.0), snnjax.dense(5)], recurrent=True),
     ],
 }
 
 
-def setting(layers: Any, **options: Any) -> tuple[Any, Any, Any, Batch]:
+def setting(layers: Any) -> tuple[Any, Any, Any, Batch]:
     net = snnjax.network((6, 6, 2), layers, snnjax.leaky_readout(3))
     rows = jax.random.bernoulli(jax.random.key(1), 0.2, (TIME, BATCH, net.num_inputs))
     events = snnjax.SparseSpikes.from_dense(rows.astype(jnp.float32), capacity=40)
     batch = Batch(events, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
-    params = net.init(jax.random.key(0), events, lengths=batch.lengths, target_activity=0.2, **options)
+    params = initial(net, events, lengths=batch.lengths, target_activity=0.2)
     return net, params, net.init_stats(jax.random.key(0)), batch
 
 
@@ -79,7 +82,7 @@ def operations(net: Any, params: Any, stats: Any, batch: Batch, is_training: boo
 
     wanted = {sender(source) for node in net.nodes for source in node.sources}
     options = {"stats": stats, "lengths": batch.lengths, "train": is_training, "record": tuple(wanted)}
-    output, _ = net.apply(params, None, batch.inputs, **options)
+    output, _ = jit(lambda params: net.apply(params, None, batch.inputs, **options))(params)
     valid = (np.arange(TIME)[:, None] < np.asarray(batch.lengths)).astype(np.float32)
 
     def met(block: Any, weights: Any, name: str) -> tuple[float, bool]:
@@ -110,8 +113,9 @@ def test_step_counts_the_weights_that_spikes_meet(name: str) -> None:
     # The activities that the spikes are counted from are rounded quotients.
     np.testing.assert_allclose(tested["effective_acs"] * BATCH, accumulates, rtol=1e-6)
     np.testing.assert_allclose(tested["effective_macs"] * BATCH, products, rtol=1e-6)
-    assert (products > 0) == (name == "a product of normalised currents")
-    accumulates, products = operations(net, params, stats, batch, True)
+    assert (products > 0) == (name == "delays and a product of normalised currents")
+    if stats:  # without norms training counts the same
+        accumulates, products = operations(net, params, stats, batch, True)
     optimiser = optax.sgd(0.1)
     step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
     state, totals = step(train.TrainState(params, optimiser.init(params), stats), batch, None)
@@ -126,14 +130,15 @@ def test_norms_use_the_batch_in_training_and_their_running_statistics_elsewhere(
     optimiser = optax.sgd(0.0)
     step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
     state = jax.tree.map(jnp.copy, train.TrainState(params, optimiser.init(params), stats))
-    ran, _ = net.apply(params, None, batch.inputs, stats=stats, lengths=batch.lengths, train=True)
+    run = jit(functools.partial(net.apply, lengths=batch.lengths), static_argnames="train")
+    ran, _ = run(params, None, batch.inputs, stats=stats, train=True)
     state, totals = step(state, batch, None)
     chex.assert_trees_all_close(state.stats, ran.stats, rtol=1e-6, strict=True)
     assert state.stats is not None and not np.allclose(state.stats[name].mean, 0)
     expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
     np.testing.assert_allclose(totals.loss / BATCH, expected, rtol=1e-6)
     for own in (stats, state.stats):
-        ran, _ = net.apply(params, None, batch.inputs, stats=own, lengths=batch.lengths)
+        ran, _ = run(params, None, batch.inputs, stats=own)
         options = {"loss": losses.cross_entropy_sum, "stats": own, "batch_size": BATCH}
         expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
         np.testing.assert_allclose(
@@ -154,7 +159,7 @@ def test_dropout_drops_by_the_key_in_training_alone() -> None:
 
     first, again, other = (loss(jax.random.key(seed)) for seed in (0, 0, 1))
     assert first == again != other
-    ran, _ = net.apply(params, None, batch.inputs, lengths=batch.lengths)
+    ran, _ = jit(net.apply)(params, None, batch.inputs, lengths=batch.lengths)
     tested = train.evaluate(net, params, One(batch), loss=losses.cross_entropy_sum, batch_size=BATCH)
     expected = losses.cross_entropy_sum(ran.output, batch.labels, lengths=batch.lengths)
     np.testing.assert_allclose(tested["loss"], expected, rtol=1e-6)
@@ -204,7 +209,7 @@ def test_several_inputs_and_readouts_are_trained() -> None:
         "picture": jax.random.bernoulli(keys[1], 0.3, (TIME, BATCH, 4, 4, 1)).astype(jnp.float32),
     }
     batch = Batch(inputs, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
-    params = net.init(jax.random.key(1), inputs, target_activity=0.2)
+    params = initial(net, inputs, target_activity=0.2)
 
     def loss(outputs: Any, labels: Any, *, lengths: Any) -> Any:
         word = losses.cross_entropy_sum(outputs["word"], labels, lengths=lengths)
@@ -217,7 +222,7 @@ def test_several_inputs_and_readouts_are_trained() -> None:
         state, totals = step(state, batch, None)
         found.append(float(totals.loss))
     assert found[-1] < 0.5 * found[0]
-    output = net.apply(state.params, None, inputs, lengths=batch.lengths)[0].output
+    output = jit(net.apply)(state.params, None, inputs, lengths=batch.lengths)[0].output
     expected = metrics.accuracy(output["word"], batch.labels, lengths=batch.lengths)
     tested = train.evaluate(net, state.params, One(batch), loss=loss, batch_size=BATCH)
     np.testing.assert_allclose(tested["accuracy"], expected, rtol=1e-6)
