@@ -36,11 +36,10 @@ def arrays(results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: array for name, array in results.items() if name != "threads"}
 
 
-@pytest.mark.parametrize("threads", [2, 4])
-def test_number_of_threads_changes_no_bit(computed, threads: int) -> None:
-    one, more = computed(1), computed(threads)
-    assert [one["threads"], more["threads"]] == [1, threads]
-    assert_same_bits(arrays(more), arrays(one))
+def test_number_of_threads_changes_no_bit(computed) -> None:
+    one, two = computed(1), computed(2)
+    assert [one["threads"], two["threads"]] == [1, 2]
+    assert_same_bits(arrays(two), arrays(one))
 
 
 @functools.cache
@@ -93,4 +92,5 @@ def busy_core() -> Iterator[str]:
 def test_busy_machine_changes_no_bit(computed, busy_core: str, tmp_path: Path) -> None:
     """Four threads share one core with another process: no thread waits for one that is not running, so it finishes."""
     on_core = results_of_process(tmp_path / "results.npz", "taskset", "-c", busy_core, NPROC="4")
+    assert on_core["threads"] == 4
     assert_same_bits(arrays(on_core), arrays(computed(1)))
