@@ -16,6 +16,8 @@ from snnjax._types import id_dtype
 from snnjax.sparse_spikes import gather, list_ids, scatter
 from tests.ops import references
 
+pytestmark = pytest.mark.usefixtures("compiles_fast")
+
 DENSE = jnp.array(
     [[[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.5]]]
 )
