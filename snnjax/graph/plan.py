@@ -129,14 +129,12 @@ class _Planner:
         layers = self.longest(index)
         if layers and self.is_short(layers):
             return "scans of few steps are faster"
+        if layers and layers[0].product is None and self.spikes(layers[0]):
+            return "a scan of neurons on given currents is faster"
         if layers and not self.spikes(layers[-1]):
             return "a read-out is fused only at the end of a chain"
         if isinstance(op, Neurons):
-            return (
-                "a scan of neurons alone is faster"
-                if layers
-                else "the fused op does not take what it receives"
-            )
+            return "the fused op does not take what it receives"
         if op is None:
             return "it is no part of the fused op"
         return "no neurons follow it in a way that the fused op knows"
@@ -224,7 +222,7 @@ class _Planner:
         longest = self.longest(index)
         readout = longest[-1] if longest and not self.spikes(longest[-1]) else None
         layers = longest if readout is None else longest[:-1]
-        is_bare = len(layers) == 1 and layers[0].product is None and readout is None
+        is_bare = bool(layers) and layers[0].product is None
         if not layers or self.is_short(longest) or (is_bare and not self.nodes[index].block.lists_spikes):
             return None  # see `reason`
         taps = []
