@@ -19,7 +19,7 @@ from tests.ops.common import with_gradient
 from tests.ops.kernel_checks import needs_kernels
 from tests.ops.random_networks import Form, arguments, runner
 
-pytestmark = needs_kernels
+pytestmark = [needs_kernels, pytest.mark.usefixtures("compiles_fast")]
 
 NETWORKS = (
     Form(3, 2, 5, (6,), 3, recurrent=True, capacity=2),
