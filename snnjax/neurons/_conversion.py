@@ -45,7 +45,19 @@ def converted(neuron: Neuron) -> Converted | str:
         return "it subtracts the threshold, which is not the one that its membrane must exceed"
     if is_immediate and form.reset == "subtract" and not form.detach_reset:
         return "the gradient of its threshold flows through the reset of the first step"
+    if is_immediate and _may_start_above(neuron, form):
+        return "it may start above its threshold, which the op would reset"
     return Converted(GLIF(form.constants, form.reset, form.detach_reset), is_immediate, form.inclusive)
+
+
+def _may_start_above(neuron: Neuron, form: GLIF) -> bool:
+    """Whether the reset of a first membrane could matter: at 0 it does not if it is a reset to 0."""
+    given = dict(neuron.arguments)
+    threshold, initial = given.get("threshold"), given.get("initial", 0)
+    if form.reset == "zero" and initial == 0:
+        return False
+    lowest = min(threshold) if isinstance(threshold, tuple) else threshold
+    return lowest is None or given.get("learn_threshold", True) or lowest <= 0 or initial == 1
 
 
 def after_reset(neuron: Neuron, constants: GLIFConstants, v: Array) -> Array:

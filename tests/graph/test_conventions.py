@@ -31,7 +31,7 @@ COMMON = {"normalize": False, "learn_decay": True, "learn_threshold": True, "sur
 
 
 def net_of(make: Any, options: dict[str, Any], **of_layer: Any) -> Any:
-    return network(INPUTS, [layer(7, make(0.5, **COMMON, **options), **of_layer)], leaky_readout(2))
+    return network(INPUTS, [layer(7, make(0.5, **(COMMON | options)), **of_layer)], leaky_readout(2))
 
 
 def is_fused(net: Any) -> bool:
@@ -55,15 +55,33 @@ def dyadic_params(net: Any) -> Any:
     return params | biased | {"readout/connection": params["readout/connection"]}
 
 
-def test_what_is_fused_is_what_equals_other_constants() -> None:
-    fused = [options for options in CHOICES if is_fused(net_of(neurons.lif, options))]
+@pytest.mark.parametrize("learned", [False, True])
+def test_what_is_fused_is_what_equals_other_constants(learned: bool) -> None:
+    own = {"learn_threshold": learned}
+    fused = [options for options in CHOICES if is_fused(net_of(neurons.lif, options | own))]
     for options in CHOICES:
         resets = options["reset"] != "none"
         expected = options["spike_from"] == "new" and not (resets and options["reset_time"] == "after_decay")
         if options["reset"] == "subtract":
             attached = options["reset_time"] == "immediate" and not options["detach_reset"]
             expected = expected and not options["inclusive"] and not attached
+            expected = expected and not (learned and options["reset_time"] == "immediate")
         assert (options in fused) == expected
+
+
+@pytest.mark.parametrize(
+    "neuron",
+    [
+        neurons.lif(0.5, -0.5, reset_time="immediate"),
+        neurons.lif(0.5, (-0.1, 0.5), reset_time="immediate"),
+        neurons.integrate_and_fire(reset="zero", reset_time="immediate", inclusive=True, initial=1.0),
+        neurons.integrate_and_fire(reset="zero", reset_time="immediate", learn_threshold=True, initial=0.5),
+    ],
+)
+def test_neurons_that_may_start_above_their_threshold_are_scanned(neuron: Any) -> None:
+    """The op would reset them before the first step: learned thresholds may fall below 0."""
+    paths = network(INPUTS, [layer(7, neuron)], leaky_readout(2)).paths
+    assert "it may start above its threshold, which the op would reset" in paths
 
 
 IMMEDIATE: dict[str, Any] = {"reset": "zero", "reset_time": "immediate"}
@@ -72,7 +90,11 @@ CURRENT = functools.partial(neurons.current_lif, synapse_decay=0.5, normalize_sy
 NETS: dict[str, list[tuple[Any, dict[str, Any], dict[str, Any]]]] = {
     "arrays": [
         (neurons.lif, {**IMMEDIATE, "inclusive": True}, {}),
-        (neurons.lif, {"reset": "subtract", "reset_time": "immediate"}, {"recurrent": True}),
+        (
+            neurons.lif,
+            {"reset": "subtract", "reset_time": "immediate", "learn_threshold": False},
+            {"recurrent": True},
+        ),
         (CURRENT, {**IMMEDIATE, **ATTACHED}, {}),
     ],
     "lists": [
@@ -85,7 +107,7 @@ NETS: dict[str, list[tuple[Any, dict[str, Any], dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("name", NETS)
 def test_spikes_gradients_and_states_equal_those_of_the_scan(name: str) -> None:
-    layers = [layer(7, make(0.5, **COMMON, **options), **of_layer) for make, options, of_layer in NETS[name]]
+    layers = [layer(7, make(0.5, **(COMMON | options)), **of_layer) for make, options, of_layer in NETS[name]]
     net = network(INPUTS, layers, leaky_readout(2))
     assert "alone" not in net.paths
     params = dyadic_params(net)
@@ -121,7 +143,7 @@ def test_membranes_at_the_threshold_decide_the_inclusive_case() -> None:
 
 
 def test_a_carried_state_and_chunks_are_scanned_with_an_immediate_reset() -> None:
-    net = net_of(neurons.lif, {"reset": "subtract", "reset_time": "immediate"})
+    net = net_of(neurons.lif, {"reset": "subtract", "reset_time": "immediate", "learn_threshold": False})
     params = dyadic_params(net)
     state = net.initial_state(params, BATCH)
     high = state["layer_0/neuron"].neuron._replace(v=jnp.full((BATCH, 7), 5.0))  # it has been reset already
