@@ -109,8 +109,8 @@ fuzz-plans: kernels-asan
 	@$(MAKE) --no-print-directory build/ipu-model-asan ONLY=_ipu_model
 	$(SANITIZED) SNNJAX_IPU_MODEL=build/ipu-model-asan/_ipu_model.so $(BIN)/python -m tests.fuzz --parts plans $(FUZZ_PLANS)
 
-fuzz-short: kernels-asan  # the same for seconds
-	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2
+fuzz-short: kernels-asan  # the same for seconds, always with the same examples
+	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2 --seed 1
 
 .PHONY: threads-tsan
 threads-tsan: build/tsan  ## test the CPU kernels by themselves under the thread sanitizer

@@ -114,6 +114,10 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const lif_network::
   }
   if (arrays.readout.decay) {
     add(fields.connections.back(), stored(arrays.readout.linear.weights), sizes.neurons.back());
+  } else {
+    sizes.reaching.push_back(0);
+    sizes.neurons.push_back(0);
+    sizes.weights.push_back({0, 0});
   }
   return sizes;
 }

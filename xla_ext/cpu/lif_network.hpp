@@ -30,7 +30,7 @@ struct NetworkFields {
   std::vector<std::shared_ptr<const Windows>> poolings;  // by connection; may be absent
 };
 
-// The lengths of its arrays' axes; those of the read-out stand behind those of the layers.
+// The lengths of its arrays' axes; those of the read-out, 0 where there is none, stand behind those of the layers.
 struct NetworkSizes {
   Index steps, batch, inputs;
   Index width;                  // of the array of inputs: their number, or the slots of their lists
