@@ -1,6 +1,6 @@
 // lif_network, backward: the gradients of what a layer's neurons share (decay, threshold, gain) and start from.
+#include "constants_gradient.hpp"
 #include "fields.hpp"
-#include "membrane_gradient.hpp"
 
 namespace snnjax {
 
@@ -44,41 +44,12 @@ class LifConstantsGradient : public poplar::MultiVertex {
       const StateRow before = stateRow(*this, t), after = stateRow(*this, t + 1);
       const unsigned first = b * neurons;
       forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        addGradients(before, after, membraneGradient(*this, after, first + j, j, numbers), first + j, j, numbers);
+        const auto g = membraneGradient(*this, after, first + j, j, numbers, first + j);
+        addConstantsGradients(*this, before, after, g, first + j, j, numbers);
       });
     };
     forEachSampleBackward(*this, worker, inside, [](unsigned) {});
     return true;
-  }
-
- private:
-  template <class N, class Of>
-  void addGradients(StateRow before, StateRow after, NeuronGradient<N> g, unsigned i, unsigned j, Of numbers) {
-    const N v = Of::load(before.v + i), limit = raisedThreshold(*this, before, i, j, numbers);
-    const N spikes = fires(v, limit), u = resetMembrane(v, spikes, limit, reset);
-    N gained = Of::load(after.v + i) - Of::load(&decay[j]) * u;  // gain * current
-    add(g_decay, i, g.v * u, numbers);
-    add(g_threshold, i, g.threshold, numbers);
-    if constexpr (has_second) {
-      const SecondOf<LifConstantsGradient, Of> own(*this, j, numbers);
-      const N w_before = Of::load(before.w + i), w_after = Of::load(after.w + i);
-      gained -= own[VCoupling] * w_after;
-      const N w_gained = w_after - own.withoutCurrent(v, w_before, spikes);
-      const N current = quotientOr(gained, Of::load(&gain[j]), quotientOrZero(w_gained, own[WGain]));
-      add(g_gain, i, g.v * current, numbers);
-      const N of_second[kSecondConstants] = {g.w * w_before, g.w * v,       g.w * current,
-                                             g.w * spikes,   g.v * w_after, g.threshold * w_after};
-      for (unsigned k = 0; k < kSecondConstants; ++k) {
-        add(g_second, k * batch * neurons + i, of_second[k], numbers);
-      }
-    } else {
-      add(g_gain, i, quotientOrZero(g.v * gained, Of::load(&gain[j])), numbers);
-    }
-  }
-
-  template <class Field, class N, class Of>
-  static void add(Field& field, unsigned i, N term, Of) {
-    Of::store(&field[i], Of::load(&field[i]) + term);
   }
 };
 
@@ -108,11 +79,8 @@ class LeakyConstantsGradient : public poplar::MultiVertex {
         const unsigned i = b * neurons + j;
         const auto g = numbers.load(&g_v[i]) + numbers.load(g_now + i);  // padded outputs repeat the last membrane
         if (!inside) return numbers.store(&g_v[i], g);
-        const auto leak = numbers.load(&decay[j]), v = numbers.load(before + i);
-        const auto g_scale = quotientOrZero(g * (numbers.load(after + i) - leak * v), numbers.load(&gain[j]));
-        numbers.store(&g_v[i], leak * g);
-        numbers.store(&g_decay[i], numbers.load(&g_decay[i]) + g * v);
-        numbers.store(&g_gain[i], numbers.load(&g_gain[i]) + g_scale);
+        addLeakyConstantsGradients(*this, before, after, g, i, j, numbers);
+        numbers.store(&g_v[i], numbers.load(&decay[j]) * g);
       });
     }
     return true;

@@ -6,78 +6,9 @@
 // instances, so that plain LIF pays nothing for it.
 #include "fields.hpp"
 #include "listed_rows.hpp"
-#include "neuron.hpp"
+#include "neuron_rows.hpp"
 
 namespace snnjax {
-
-constexpr float kNeverListed = -__builtin_inff();  // exceeds no threshold
-
-// Element of row t of a history, or of its only row where none is kept.
-inline unsigned historyOf(bool keep_history, unsigned t, unsigned width) { return keep_history ? t * width : 0; }
-
-// The neurons of sample `b` in step `t` of a vertex that advances them.
-template <class V>
-class NeuronRows {
- public:
-  NeuronRows(V& vertex, unsigned t, unsigned b) : vertex_(vertex), first_(b * vertex.neurons) {
-    const unsigned width = vertex.batch * vertex.neurons;
-    v_before_ = &vertex.membranes[historyOf(vertex.keep_history, t, width) + first_];
-    v_after_ = &vertex.membranes[historyOf(vertex.keep_history, t + 1, width) + first_];
-    if constexpr (V::kHasSecond) {
-      w_before_ = &vertex.w[historyOf(vertex.keep_second, t, width) + first_];
-      w_after_ = &vertex.w[historyOf(vertex.keep_second, t + 1, width) + first_];
-    }
-  }
-
-  // One step of the neurons from `j`; the sum comes without the bias.
-  template <class Of, class N>
-  void advance(unsigned j, Of numbers, N sum) const {
-    const N v_old = Of::load(v_before_ + j), resting = Of::load(&vertex_.threshold[j]);
-    if constexpr (V::kHasSecond) {
-      advanceBoth(j, numbers, v_old, resting, sum + Of::load(&vertex_.bias[j]));
-    } else {
-      const N u = resetMembrane(v_old, fires(v_old, resting), resting, vertex_.reset);
-      const N gained = Of::load(&vertex_.gain[j]) * (sum + Of::load(&vertex_.bias[j]));
-      yield(j, numbers, Of::load(&vertex_.decay[j]) * u + gained, resting);
-    }
-  }
-
-  // Past the end of a sequence.
-  void freeze() const {
-    for (unsigned j = 0; j < vertex_.neurons; ++j) {
-      v_after_[j] = v_before_[j];
-      vertex_.v[first_ + j] = kNeverListed;
-      if constexpr (V::kHasSecond) w_after_[j] = w_before_[j];
-    }
-  }
-
- private:
-  template <class Of, class N>
-  void advanceBoth(unsigned j, Of numbers, N v_old, N resting, N current) const {
-    const SecondOf<V, Of> second(vertex_, j, numbers);
-    const N w_old = Of::load(w_before_ + j), limit = resting + second.raise(w_before_, j);
-    const N spikes = fires(v_old, limit), u = resetMembrane(v_old, spikes, limit, vertex_.reset);
-    const N w_new = second.withoutCurrent(v_old, w_old, spikes) + second[WGain] * current;
-    Of::store(w_after_ + j, w_new);
-    const N raise = second.raise(w_after_, j);
-    if (vertex_.raises) Of::store(&vertex_.raise[first_ + j], raise);
-    const N v_new = Of::load(&vertex_.decay[j]) * u + Of::load(&vertex_.gain[j]) * current;
-    yield(j, numbers, v_new + second[VCoupling] * w_new, resting + raise);
-  }
-
-  template <class Of, class N>
-  void yield(unsigned j, Of, N v_new, N limit) const {
-    float* const counts = &vertex_.counts[first_ + j];
-    Of::store(v_after_ + j, v_new);
-    Of::store(&vertex_.v[first_ + j], v_new);
-    Of::store(counts, Of::load(counts) + fires(v_new, limit));
-  }
-
-  V& vertex_;
-  unsigned first_;  // of the sample, in [batch, neurons]
-  const float *v_before_, *w_before_ = nullptr;
-  float *v_after_, *w_after_ = nullptr;
-};
 
 // A worker's samples in a step: advance(b, rows) up to the end of a sequence; past it they stay as they are.
 template <class V, class Advance>
@@ -85,7 +16,7 @@ inline void forEachSample(V& vertex, unsigned worker, Advance&& advance) {
   const unsigned t = *vertex.iteration - vertex.delay;
   if (t >= vertex.num_steps) return;
   for (unsigned b = worker; b < vertex.batch; b += V::numWorkers()) {
-    const NeuronRows<V> own(vertex, t, b);
+    const NeuronRows<V> own(vertex, t, b, b);
     if (t < vertex.lengths[b]) {
       advance(b, own);
     } else {

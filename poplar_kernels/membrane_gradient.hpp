@@ -54,12 +54,12 @@ inline void throughSecond(V& vertex, NeuronGradient<N>& g, unsigned i, unsigned 
 
 // The gradients of the neurons j ... of a sample: what arrives directly, through the reset and the second state of the
 // next step, and through the spikes. On entry the field g_v holds the gradient of u of the next step and g_w that of
-// its second state, on return those of this step. `i` counts in [batch, neurons].
+// its second state, on return those of this step. `i` counts in [batch, neurons], `at` in g_spikes and g_current.
 template <class V, class Of>
-inline auto membraneGradient(V& vertex, StateRow states, unsigned i, unsigned j, Of numbers) {
+inline auto membraneGradient(V& vertex, StateRow states, unsigned i, unsigned j, Of numbers, unsigned at) {
   const auto membrane = Of::load(states.v + i), limit = raisedThreshold(vertex, states, i, j, numbers);
   auto second_limit = Of::load(&vertex.second_threshold[j]);
-  auto g_spikes = Of::load(&vertex.g_spikes[i]);
+  auto g_spikes = Of::load(&vertex.g_spikes[at]);
   if constexpr (V::kHasSecond) second_limit += SecondOf<V, Of>(vertex, j, numbers).raise(states.w, i);
   g_spikes += maskedProduct(fires(membrane, second_limit), Of::load(&vertex.g_counts[i]));
   if constexpr (V::kHasSecond) {
@@ -76,7 +76,7 @@ inline auto membraneGradient(V& vertex, StateRow states, unsigned i, unsigned j,
   if constexpr (V::kHasSecond) g_current += SecondOf<V, Of>(vertex, j, numbers)[WGain] * g.w;
   Of::store(&vertex.g_last[i], Of::fill(0.0f));
   Of::store(&vertex.g_v[i], Of::load(&vertex.decay[j]) * g.v);
-  Of::store(&vertex.g_current[i], g_current);
+  Of::store(&vertex.g_current[at], g_current);
   Of::store(&vertex.g_bias[i], Of::load(&vertex.g_bias[i]) + g_current);
   return g;
 }
@@ -105,8 +105,10 @@ inline void forEachSampleBackward(V& vertex, unsigned worker, Inside&& inside, B
 template <class V>
 inline void membraneGradients(V& vertex, unsigned t, unsigned b) {
   const StateRow after = stateRow(vertex, t + 1);
-  forEachNumber(vertex.neurons,
-                [&](unsigned j, auto numbers) { membraneGradient(vertex, after, b * vertex.neurons + j, j, numbers); });
+  forEachNumber(vertex.neurons, [&](unsigned j, auto numbers) {
+    const unsigned i = b * vertex.neurons + j;
+    membraneGradient(vertex, after, i, j, numbers, i);
+  });
 }
 
 }  // namespace snnjax

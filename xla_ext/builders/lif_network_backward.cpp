@@ -8,6 +8,7 @@
 #include "lif_network.hpp"
 #include "loop.hpp"
 #include "recurrent_state.hpp"
+#include "scan.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
@@ -204,6 +205,7 @@ unsigned numSets(const NetworkPlan& plan) {
 
 Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                      const NetworkCotangents& cotangents) {
+  if (plan.scans) return addScanBackward(graph, plan, tensors, cotangents);
   Loop loop(graph, plan, tensors, "backward", numSets(plan));
   std::vector<Stage> stages;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) stages.push_back(addStage(loop, l));

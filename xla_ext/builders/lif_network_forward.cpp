@@ -6,6 +6,7 @@
 #include "lif_network.hpp"
 #include "loop.hpp"
 #include "recurrent_state.hpp"
+#include "scan.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
@@ -127,6 +128,7 @@ Sequence start(Loop& loop) {
 }  // namespace
 
 Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors) {
+  if (plan.scans) return addScanForward(graph, plan, tensors);
   Loop loop(graph, plan, tensors, "forward", plan.isRecurrent() ? 3 : 2);
   Sequence program = start(loop), after;
   // A set before their readers.

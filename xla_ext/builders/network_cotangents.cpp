@@ -1,37 +1,51 @@
 #include <string>
 
 #include "lif_network.hpp"
+#include "scan.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
 
 namespace {
 
+// In a scan the steps of a sample are neighbours on its tile.
+poplar::Tensor outputCotangent(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const std::string& name) {
+  if (!plan.scans) return addStates(graph, plan, l, plan.options.num_steps, name);
+  const std::size_t tiles = plan.layers[l].tiles.count, columns = plan.layers[l].tiles.columns;
+  const std::size_t batch = plan.options.batch, steps = plan.options.num_steps;
+  const poplar::Tensor rows = addScanRows(graph, plan, l, columns, name).reshape({tiles, batch, steps, columns});
+  return rows.dimShuffle({0, 2, 1, 3}).reshape({tiles, steps * batch * columns});
+}
+
 // Of layer l; its cotangents of weights are those of `there` where these are given.
 LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
                                    const LayerWeights& there) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "layer" + std::to_string(l) + "/";
-  const std::size_t row = std::size_t{plan.options.batch} * layer.tiles.columns;
   const auto blocks = [&](std::size_t elements, const char* part) {
     return addBlocks(graph, poplar::FLOAT, layer.tiles, elements, name + part);
   };
   const auto matrix = [&](const poplar::Tensor& known, std::size_t rows, const char* part) {
-    return known.valid() ? known : blocks((rows + 1) * layer.tiles.columns, part);
+    if (known.valid()) return known;
+    return plan.scans ? addSpread(graph, layer, (rows + 1) * layer.tiles.columns, name + part)
+                      : blocks((rows + 1) * layer.tiles.columns, part);
+  };
+  const auto states = [&](const char* part, std::size_t rows = 1) {
+    return addStates(graph, plan, l, rows, name + part);
   };
   LayerCotangents own;
   own.g_weights = matrix(there.weights, layer.inputs, "g_weights");
-  own.g_bias = blocks(row, "g_bias");
-  own.g_v = blocks(row, "g_v");
+  own.g_bias = states("g_bias");
+  own.g_v = states("g_v");
   if (!layer.leaky) {
-    own.g_counts = blocks(row, "g_counts");
-    own.g_last = blocks(row, "g_last");
-    own.g_first = blocks(row, "g_first");
+    own.g_counts = states("g_counts");
+    own.g_last = states("g_last");
+    own.g_first = states("g_first");
   }
   if (layer.neuron.second_state) {
-    own.g_w = blocks(row, "g_w");
-    own.g_last_w = blocks(row, "g_last_w");
-    own.g_first_w = blocks(row, "g_first_w");
+    own.g_w = states("g_w");
+    own.g_last_w = states("g_last_w");
+    own.g_first_w = states("g_first_w");
   }
   if (layer.recurrent) {
     const std::vector<Home>& homes = plan.lists[l + 1].homes;
@@ -42,12 +56,12 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
     own.g_recurrent = matrix(there.recurrent, layer.neurons, "g_recurrent");
   }
   if (layer.learns_constants) {
-    own.g_decay = blocks(row, "g_decay");
-    own.g_gain = blocks(row, "g_gain");
-    if (!layer.leaky) own.g_threshold = blocks(row, "g_threshold");
-    if (layer.neuron.second_state) own.g_second = blocks(kSecondConstants * row, "g_second");
+    own.g_decay = states("g_decay");
+    own.g_gain = states("g_gain");
+    if (!layer.leaky) own.g_threshold = states("g_threshold");
+    if (layer.neuron.second_state) own.g_second = states("g_second", kSecondConstants);
   }
-  if (l + 1 == plan.layers.size()) own.g_output = blocks(row * plan.options.num_steps, "g_output");
+  if (l + 1 == plan.layers.size()) own.g_output = outputCotangent(graph, plan, l, name + "g_output");
   return own;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "../error.hpp"
+#include "scan_plan.hpp"
 #include "tree_estimate.hpp"
 
 namespace snnjax::builders {
@@ -204,6 +205,7 @@ NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::
   plan.options = options;
   plan.num_tiles = num_tiles;
   plan.lists = planLists(options);
+  if (options.over_all_steps && placeScan(plan, bytes_per_tile)) return plan;
   plan.layers = planLayers(plan, bytes_per_tile);
   chooseTrees(plan);
   placeHomes(plan);

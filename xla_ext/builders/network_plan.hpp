@@ -48,15 +48,23 @@ struct NetworkOptions {
   bool has_moments = false;       // two more numbers per weight: Adam's moments
   bool learns_constants = false;  // the backward pass yields the gradients of the constants of all layers
   bool equal_columns = false;     // tilesOfEqualColumns in place of tilesOfLayers
-  unsigned homes = 0;             // of the lists of a layer; 0: chosen
-  unsigned group_tiles = 0;       // of the trees that combine lists and gradients; 0: chosen
+  bool over_all_steps = false;  // a layer without recurrent weights runs over all steps before the next one, if it fits
+  unsigned homes = 0;           // of the lists of a layer; 0: chosen
+  unsigned group_tiles = 0;     // of the trees that combine lists and gradients; 0: chosen
 };
 
-// A tile that makes and keeps the lists of neighbouring samples.
+// A tile that makes and keeps the lists of neighbouring samples; in a scan those of neighbouring rows [batch,
+// num_steps].
 struct Home {
   unsigned tile = 0;
   unsigned first_sample = 0;
   unsigned samples = 0;
+};
+
+// Neighbouring samples of the batch.
+struct SampleGroup {
+  unsigned first = 0;
+  unsigned count = 0;
 };
 
 // The lists that one layer reads: the network's input, or what the layer below fires.
@@ -89,6 +97,12 @@ struct LayerPlan {
   unsigned delay = 0;           // iterations by which the forward pass of this layer runs behind the clock
   unsigned backward_delay = 0;  // likewise of the backward pass
 
+  // Of a scan: block p of the weights, which is on tile p of `tiles`, works for group g on tile p * groups + g of them.
+  std::vector<SampleGroup> sample_groups;
+
+  unsigned tileOf(std::size_t block, std::size_t group) const {
+    return tiles.first + static_cast<unsigned>(block * sample_groups.size() + group);
+  }
   unsigned paddedNeurons() const { return tiles.count * tiles.columns; }
   // The tile that combines, for the `home`-th home of `list`, what group `group` yields. It is a tile of the next
   // group, so that all it combines arrives by exchange: a tile would have to copy its own data next to the rest. Groups
@@ -109,6 +123,7 @@ struct NetworkPlan {
   // lists[l] is what layers[l] reads, lists[l + 1] what it fires. Spikes of the last layer are read off its membranes;
   // it fires lists only if it is recurrent.
   std::vector<ListPlan> lists;
+  bool scans = false;       // layer by layer over all steps, else step by step
   unsigned iterations = 0;  // of the forward loop
   unsigned backward_iterations = 0;
 
@@ -119,6 +134,8 @@ struct NetworkPlan {
   bool firesLists(std::size_t layer) const { return layer + 1 < lists.size(); }
   // The last spikes of a recurrent layer are read off the history.
   bool keepsLists(std::size_t l) const { return !isMade(l) || options.keeps_record || layers[l - 1].recurrent; }
+  // The records of all steps at a home.
+  unsigned recordsAt(const Home& home) const { return scans ? home.samples : options.num_steps * home.samples; }
   // Behind the clock, the iteration in which the backward pass is at step t of lists[l].
   unsigned listDelay(std::size_t l) const;
   // The last layer's membranes are always kept: they are, or determine, the output.

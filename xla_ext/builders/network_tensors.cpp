@@ -12,6 +12,7 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
   const std::string name = "layer" + std::to_string(l) + "/";
   const unsigned columns = layer.tiles.columns;
   const std::size_t row = std::size_t{plan.options.batch} * columns;
+  const auto states = [&](std::size_t rows, const char* part) { return addStates(graph, plan, l, rows, name + part); };
   const auto blocks = [&](const poplar::Type& type, std::size_t elements, const char* part) {
     return addBlocks(graph, type, layer.tiles, elements, name + part);
   };
@@ -20,18 +21,18 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
   tensors.bias = blocks(poplar::FLOAT, columns, "bias");
   tensors.decay = blocks(poplar::FLOAT, columns, "decay");
   tensors.gain = blocks(poplar::FLOAT, columns, "gain");
-  tensors.lengths = blocks(poplar::UNSIGNED_INT, plan.options.batch, "lengths");
-  tensors.membranes = blocks(poplar::FLOAT, row * plan.membraneRows(l), "membranes");
+  if (!plan.scans) tensors.lengths = blocks(poplar::UNSIGNED_INT, plan.options.batch, "lengths");
+  tensors.membranes = states(plan.membraneRows(l), "membranes");
   if (layer.sums_apart) tensors.current = blocks(poplar::FLOAT, row, "current");
   if (layer.leaky) return tensors;
   tensors.threshold = blocks(poplar::FLOAT, columns, "threshold");
   tensors.second_threshold = blocks(poplar::FLOAT, columns, "second_threshold");
-  tensors.counts = blocks(poplar::FLOAT, row, "counts");
-  tensors.v = blocks(poplar::FLOAT, row, "v");
+  tensors.counts = states(1, "counts");
+  if (!plan.scans) tensors.v = blocks(poplar::FLOAT, row, "v");
   if (layer.neuron.second_state) {
     tensors.second = blocks(poplar::FLOAT, kSecondConstants * columns, "second");
-    tensors.second_states = blocks(poplar::FLOAT, row * plan.secondRows(l), "second_states");
-    tensors.raise = blocks(poplar::FLOAT, layer.neuron.raises_threshold ? row : 0, "raise");
+    tensors.second_states = states(plan.secondRows(l), "second_states");
+    if (!plan.scans) tensors.raise = blocks(poplar::FLOAT, layer.neuron.raises_threshold ? row : 0, "raise");
   }
   if (!layer.recurrent) return tensors;
   tensors.first_current = blocks(poplar::FLOAT, row, "first_current");
@@ -50,10 +51,13 @@ ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t 
   const std::string name = "lists" + std::to_string(l) + "/";
   ListTensors tensors;
   if (list.valued) {
-    tensors.values = addAtHomes(graph, poplar::FLOAT, list.homes, list.capacity, name + "values");
+    if (!plan.scans || list.dense)
+      tensors.values = addAtHomes(graph, poplar::FLOAT, list.homes, list.capacity, name + "values");
     tensors.values_history = addHistory(graph, poplar::FLOAT, plan, list, list.capacity, name + "values_history");
   }
-  tensors.lists = addAtHomes(graph, poplar::UNSIGNED_SHORT, list.homes, list.stride, name + "lists");
+  if (!plan.scans || list.dense) {
+    tensors.lists = addAtHomes(graph, poplar::UNSIGNED_SHORT, list.homes, list.stride, name + "lists");
+  }
   if (NetworkPlan::isMade(l)) {
     tensors.dropped = addAtHomes(graph, poplar::UNSIGNED_INT, list.homes, 1, name + "dropped").flatten();
   }
@@ -74,6 +78,10 @@ poplar::Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const poplar::T
 poplar::Type weightsType(const NetworkPlan& plan) { return floatType(plan.options.half_weights); }
 
 poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const poplar::Tensor& history, const Home& home) {
+  if (plan.scans) {
+    return history.slice(home.first_sample * width, (home.first_sample + home.samples) * width)
+        .reshape({home.samples, width});
+  }
   const std::size_t sample = plan.options.num_steps * width;
   const poplar::Tensor block = history.slice(home.first_sample * sample, (home.first_sample + home.samples) * sample);
   return block.reshape({plan.options.num_steps, home.samples * width});
@@ -85,6 +93,27 @@ poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const 
   const poplar::Tensor history = graph.addVariable(type, {elements}, name);
   for (const Home& home : list.homes) graph.setTileMapping(historyOf(plan, width, history, home), home.tile);
   return history;
+}
+
+poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows,
+                         const std::string& name) {
+  const LayerPlan& layer = plan.layers[l];
+  const std::size_t columns = layer.tiles.columns, batch = plan.options.batch;
+  if (!plan.scans) return addBlocks(graph, poplar::FLOAT, layer.tiles, rows * batch * columns, name);
+  std::vector<poplar::Tensor> groups;
+  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+    const std::size_t own = layer.sample_groups[g].count;
+    groups.push_back(
+        addGroup(graph, layer, g, rows * own * columns, name).reshape({layer.tiles.count, rows, own, columns}));
+  }
+  return poplar::concat(groups, 2).reshape({layer.tiles.count, rows * batch * columns});
+}
+
+poplar::Tensor addGroup(poplar::Graph& graph, const LayerPlan& layer, std::size_t group, std::size_t elements,
+                        const std::string& name) {
+  const poplar::Tensor blocks = graph.addVariable(poplar::FLOAT, {layer.tiles.count, elements}, name);
+  for (unsigned p = 0; p < layer.tiles.count; ++p) graph.setTileMapping(blocks[p], layer.tileOf(p, group));
+  return blocks;
 }
 
 poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row) {

@@ -132,7 +132,7 @@ class Results {
           lowering_.graph(), set, vertex, home.tile,
           {{"lists", builders::historyOf(plan_, list.stride, history, home)},
            {"values", builders::historyOf(plan_, list.capacity, all, home)}},
-          {{"rows", plan_.options.num_steps * home.samples}, {"stride", list.stride}, {"capacity", list.capacity}});
+          {{"rows", plan_.recordsAt(home)}, {"stride", list.stride}, {"capacity", list.capacity}});
     }
     lowering_.program().add(poplar::program::Execute(set));
     return inTime(plan_, list, all, list.capacity);

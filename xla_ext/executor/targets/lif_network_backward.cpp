@@ -92,7 +92,7 @@ class BackwardPass {
     std::vector<Tensor> zero;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerCotangents& own = to_.layers[l];
-      for (const Tensor& each : {own.g_weights, own.g_bias, own.g_recurrent, own.g_decay, own.g_threshold, own.g_gain,
+      for (const Tensor& each : {plan_.scans ? Tensor() : own.g_weights, own.g_bias, own.g_recurrent, own.g_decay, own.g_threshold, own.g_gain,
                                  own.g_w, own.g_second}) {
         if (each.valid()) zero.push_back(each);
       }
@@ -142,7 +142,7 @@ class BackwardPass {
       const auto own = [&](const Tensor& history) { return builders::historyOf(plan_, list.capacity, history, home); };
       builders::addVertex(lowering_.graph(), set, "snnjax::UnsortEvents", home.tile,
                           {{"g", own(to_.g_inputs)}, {"slots", own(network_.event_slots)}, {"out", own(unsorted)}},
-                          {{"rows", plan_.options.num_steps * home.samples}, {"capacity", list.capacity}});
+                          {{"rows", plan_.recordsAt(home)}, {"capacity", list.capacity}});
     }
     lowering_.program().add(poplar::program::Execute(set));
     give(results_.inputs.values, inTime(plan_, list, unsorted, list.capacity));

@@ -237,7 +237,7 @@ class Bringer {
                            {"lists", own(tensors.history, list.stride)},
                            {"sorted", own(sorted, list.capacity)},
                            {"slots", own(network_.event_slots, list.capacity)}},
-                          {{"rows", plan_.options.num_steps * home.samples},
+                          {{"rows", plan_.recordsAt(home)},
                            {"capacity", list.capacity},
                            {"stride", list.stride},
                            {"num_inputs", list.num_neurons}});
@@ -341,10 +341,13 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
   if (operands.has_readout) options.outputs = size(operands.layers.back().weights, 2);
   options.half_weights = plan.types[operands.layers.front().weights].dtype == Dtype::kFloat16;
   options.keeps_record = keeps_record;
+  options.over_all_steps = true;
   return options;
 }
 
 Tensor inTime(const builders::NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width) {
+  const std::size_t batch = plan.options.batch, steps = plan.options.num_steps;
+  if (plan.scans) return history.flatten().reshape({batch, steps, width}).dimShuffle({1, 0, 2});
   std::vector<Tensor> samples;
   for (const builders::Home& home : list.homes) {
     const Tensor own = builders::historyOf(plan, width, history, home);

@@ -1,0 +1,125 @@
+// lif_network without recurrent layers: products with the lists of all samples and steps at once, a row for each.
+#include "fields.hpp"
+#include "listed_rows.hpp"
+
+namespace snnjax {
+
+// The value of each entry of a row, or 1.
+template <bool valued, class V>
+inline auto valuesOf([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned row) {
+  if constexpr (valued) {
+    return Values<float>{&vertex.values[row * vertex.capacity]};
+  } else {
+    return Ones{};
+  }
+}
+
+// current[row] = sum of the rows of weights that the spikes of its list name, times their values.
+template <class W, class Id, bool valued>
+class RowsCurrent : public poplar::MultiVertex {
+ public:
+  In<Id> lists;                  // [rows, stride], records of the layer below (lists.hpp)
+  If<valued, In<float>> values;  // [rows, capacity], 0: adds nothing whatever the weights
+  In<W> weights;                 // [num_inputs + 1, neurons], last row zeros
+  Out<float> current;            // [rows, neurons], without the bias
+  unsigned rows, stride, capacity, num_inputs, neurons;
+
+  bool compute(unsigned worker) {
+    const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
+    for (unsigned row = worker; row < rows; row += numWorkers()) {
+      const List<Id> list = {&lists[row * stride], capacity};
+      float* const sums = &current[row * neurons];
+      sumListedRows(matrix, list.ids(), list.spikes(), valuesOf<valued>(*this, row),
+                    [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
+    }
+    return true;
+  }
+};
+
+// dots[row, k] = <weights[id], g_current[row]> of each listed id, 0 past them.
+template <class W, class Id>
+class RowsDots : public poplar::MultiVertex {
+ public:
+  In<Id> lists;         // [rows, stride], records of the layer below
+  In<W> weights;        // [num_inputs + 1, neurons], last row zeros
+  In<float> g_current;  // [rows, neurons]
+  Out<float> dots;      // [rows, capacity]
+  unsigned rows, stride, capacity, num_inputs, neurons;
+
+  bool compute(unsigned worker) {
+    const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
+    for (unsigned row = worker; row < rows; row += numWorkers()) {
+      writeDots(matrix, List<Id>{&lists[row * stride], capacity}, &g_current[row * neurons], &dots[row * capacity]);
+    }
+    return true;
+  }
+};
+
+// g_weights[id] = sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share the
+// pairs of columns and, where these are few, the rows of the gradient.
+template <class Id, bool valued>
+class RowsGradient : public poplar::MultiVertex {
+ public:
+  In<Id> lists;                                          // [rows, stride], records, ids of spikes ascending
+  If<valued, In<float>> values;                          // [rows, capacity]
+  In<float> g_current;                                   // [rows, neurons]
+  Out<float> g_weights;                                  // [num_inputs + 1, neurons], the last row is 0
+  unsigned rows, stride, capacity, num_inputs, neurons;  // neurons: even
+
+  // What falls to a worker.
+  struct Share {
+    Range pairs, inputs;
+    bool is_all;  // inputs: no search for the first one
+  };
+
+  Share shareOfWorker(unsigned worker) const {
+    const unsigned pairs = neurons / 2, workers = numWorkers();
+    const unsigned parts = pairs >= workers ? workers : pairs >= 3 ? 3 : larger(pairs, 1);
+    unsigned part = worker, group = 0;
+    for (; part >= parts; part -= parts) ++group;
+    const unsigned groups = parts == workers ? 1 : parts == 3 ? 2 : parts == 2 ? 3 : workers;
+    return {shareAmong(parts, pairs, part), shareAmong(groups, num_inputs, group), groups == 1};
+  }
+
+  bool compute(unsigned worker) {
+    const Share own = shareOfWorker(worker);
+    const bool is_last = own.inputs.last == num_inputs;
+    for (unsigned i = own.inputs.first; i < own.inputs.last + (is_last ? 1 : 0); ++i) {
+      for (unsigned j = 2 * own.pairs.first; j < 2 * own.pairs.last; ++j) g_weights[i * neurons + j] = 0.0f;
+    }
+    for (unsigned row = 0; row < rows; ++row) {
+      const List<Id> list = {&lists[row * stride], capacity};
+      const unsigned first = own.is_all ? 0 : numBelow(list.ids(), list.spikes(), own.inputs.first);
+      add(own, list.ids(), {first, list.spikes()}, row);
+    }
+    return true;
+  }
+
+ private:
+  // The entries of a row, whose ids end before those of the next worker.
+  void add(const Share& own, const Id* ids, Range entries, unsigned row) {
+    const ListedRows<float> matrix = {&g_weights[0], num_inputs, neurons};
+    const float* const vector = &g_current[row * neurons];
+    const auto values = valuesOf<valued>(*this, row);
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+    unsigned pair = own.pairs.first;
+    for (; pair + 2 <= own.pairs.last; pair += 2)
+      addBlock<float2, 2>(matrix, ids, entries, own.inputs.last, values, vector, 2 * pair);
+    if (pair < own.pairs.last) addBlock<float2, 1>(matrix, ids, entries, own.inputs.last, values, vector, 2 * pair);
+#else
+    for (unsigned j = 2 * own.pairs.first; j < 2 * own.pairs.last; ++j)
+      addBlock<float, 1>(matrix, ids, entries, own.inputs.last, values, vector, j);
+#endif
+  }
+};
+
+template class RowsCurrent<float, unsigned short, false>;
+template class RowsCurrent<float, unsigned short, true>;
+template class RowsCurrent<half, unsigned short, false>;
+template class RowsCurrent<half, unsigned short, true>;
+template class RowsDots<float, unsigned short>;
+template class RowsDots<half, unsigned short>;
+template class RowsGradient<unsigned short, false>;
+template class RowsGradient<unsigned short, true>;
+
+}  // namespace snnjax

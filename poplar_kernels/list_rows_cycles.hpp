@@ -1,0 +1,77 @@
+// What the codelets of list_rows.cpp cost a worker: its rows with the ids that are really listed.
+#pragma once
+
+#include "listed_currents_cycles.hpp"
+#include "lists.hpp"
+
+namespace snnjax {
+
+template <class W, class Id, bool valued>
+class RowsCurrent;
+template <class W, class Id>
+class RowsDots;
+template <class Id, bool valued>
+class RowsGradient;
+
+namespace cycles {
+
+// Of a row's entries, those that contribute.
+template <bool valued, class V>
+Slots usedEntries([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned row, unsigned spikes) {
+  if constexpr (valued) {
+    Slots used = 0;
+    for (unsigned k = 0; k < spikes; ++k) used += vertex.values[row * vertex.capacity + k] != 0.0f ? 1U : 0U;
+    return used;
+  } else {
+    return spikes;
+  }
+}
+
+// RowsGradient: blocks of two pairs and one more where their number is odd; each goes through the entries.
+constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valued) {
+  return pairs / 2 * (5 + 2 + entries * addOfId(2, false, valued)) +
+         pairs % 2 * (5 + 1 + entries * addOfId(1, is_narrow, valued));
+}
+
+}  // namespace cycles
+
+template <class W, class Id, bool valued>
+std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(valued ? 9 : 8, false);
+  for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
+    const unsigned spikes = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.spikes();
+    const Slots used = usedEntries<valued>(vertex, row, spikes);
+    slots += currentSample(used, spikes - used, vertex.neurons, sizeof(W), valued);
+  }
+  return slots;
+}
+
+template <class W, class Id>
+std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
+  using namespace cycles;
+  Slots slots = entry(9, false);
+  for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
+    const unsigned listed = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.listed();
+    slots += 8 + kRecordHeader + dotListedRows(listed, vertex.neurons, sizeof(W)) + fill(vertex.capacity - listed, 4);
+  }
+  return slots;
+}
+
+// A worker's share costs two shares without a division 24; zeros a store for each pair and the branch of a row.
+template <class Id, bool valued>
+std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned worker) {
+  using namespace cycles;
+  const auto own = vertex.shareOfWorker(worker);
+  const Slots pairs = own.pairs.last - own.pairs.first;
+  Slots slots = entry(valued ? 9 : 8, false) + 24 + (own.inputs.last - own.inputs.first + 1) * (pairs + 1);
+  for (unsigned row = 0; pairs > 0 && row < vertex.rows; ++row) {
+    const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
+    const Range found = entriesWithin(list.ids(), list.spikes(), own.inputs);
+    slots += 8 + kRecordHeader + (own.is_all ? 0 : numBelow(list.spikes()) + kEndOfRows) +
+             addToPairs(pairs, found.last - found.first, vertex.neurons == 2, valued);
+  }
+  return slots;
+}
+
+}  // namespace snnjax

@@ -1,0 +1,233 @@
+// Neurons over all steps against the codelets of one step, which kernels_lif_network and its like hold to a reference:
+// the same bits.
+#include "kernels_alone.hpp"
+
+namespace {
+
+using namespace kernels;
+
+constexpr unsigned kBatch = 3, kSteps = 5, kSecond = 6;
+const std::vector<unsigned> kLengths = {5, 2, 0};
+
+// What a switch may be.
+struct Kind {
+  unsigned n;
+  bool second, raises;
+  unsigned char reset, surrogate;
+  bool detach;
+};
+
+// From [batch, num_steps, n] the row of a step: [batch, n].
+std::vector<float> stepOf(const std::vector<float>& rows, unsigned t, unsigned n) {
+  std::vector<float> step;
+  for (unsigned b = 0; b < kBatch; ++b) {
+    const auto first = rows.begin() + (b * kSteps + t) * n;
+    step.insert(step.end(), first, first + n);
+  }
+  return step;
+}
+
+struct Problem {
+  explicit Problem(const Kind& its_kind)
+      : kind(its_kind),
+        n(its_kind.n),
+        draw(its_kind.n + 17U),
+        current(draw.row(kBatch * kSteps * n)),
+        first(draw.row(kBatch * n)) {
+    for (const char* name : {"bias", "threshold"}) constants[name] = draw.row(n);
+    constants["decay"] = std::vector<float>(n, 0.5f);
+    constants["gain"] = std::vector<float>(n, 0.25f);
+    second = draw.row(kSecond * n);
+    for (float& each : second) each *= 0.125f;
+  }
+  std::string instance() const { return kind.second ? "true" : "false"; }
+  std::vector<float> history() const {
+    std::vector<float> rows((kSteps + 1) * kBatch * n);
+    std::copy(first.begin(), first.end(), rows.begin());
+    return rows;
+  }
+  void setCommon(Alone& vertex, std::initializer_list<const char*> names) const {
+    for (const char* name : names) vertex.edge(name, constants.at(name));
+    vertex.edge("lengths", kLengths).state("num_steps", kSteps).state("batch", kBatch).state("neurons", n);
+    vertex.state("reset", kind.reset);
+    if (kind.second) vertex.edge("second", second);
+  }
+
+  Kind kind;
+  unsigned n;
+  Draw draw;
+  std::vector<float> current, first, second;
+  std::map<std::string, std::vector<float>> constants;
+};
+
+struct States {
+  std::vector<float> v, w, counts, selectable;
+};
+
+States scanned(const ipu_model::CodeletLibrary& library, const Problem& p) {
+  Alone vertex(library, "snnjax::LifScan<" + p.instance() + ">");
+  p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
+  vertex.edge("current", p.current)
+      .edge("membranes", p.history())
+      .edge("counts", std::vector<float>(kBatch * p.n, 9.0f));
+  vertex.edge("v", std::vector<float>(p.current.size())).state("keep_history", true);
+  if (p.kind.second) {
+    vertex.edge("w", p.history()).edge("raise", std::vector<float>(p.current.size())).state("keep_second", true);
+    vertex.state("raises", p.kind.raises);
+  }
+  vertex.run(p.n % 4 == 0);
+  return {vertex.get<float>("membranes"), p.kind.second ? vertex.get<float>("w") : std::vector<float>(),
+          vertex.get<float>("counts"), vertex.get<float>("v")};
+}
+
+States stepped(const ipu_model::CodeletLibrary& library, const Problem& p) {
+  Alone vertex(library, "snnjax::LifUpdate<" + p.instance() + ">");
+  p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
+  vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
+  vertex.edge("v", std::vector<float>(kBatch * p.n)).state("delay", 0U);
+  if (p.kind.second) {
+    vertex.edge("w", p.history()).edge("raise", std::vector<float>(kBatch * p.n)).state("keep_second", true);
+    vertex.state("raises", p.kind.raises);
+  }
+  States all;
+  all.selectable.resize(p.current.size());
+  for (unsigned t = 0; t < kSteps; ++t) {
+    vertex.edge("current", stepOf(p.current, t, p.n)).edge("iteration", std::vector<unsigned>{t}).run();
+    const auto v = vertex.get<float>("v");
+    for (unsigned i = 0; i < v.size(); ++i) all.selectable[(i / p.n * kSteps + t) * p.n + i % p.n] = v[i];
+  }
+  all.v = vertex.get<float>("membranes");
+  if (p.kind.second) all.w = vertex.get<float>("w");
+  all.counts = vertex.get<float>("counts");
+  return all;
+}
+
+void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
+  const States scan = scanned(library, p), step = stepped(library, p);
+  CHECK(scan.v == step.v);
+  CHECK(scan.w == step.w);
+  CHECK(scan.counts == step.counts);
+  CHECK(scan.selectable == step.selectable);
+}
+
+// The gradient codelet of all steps, or of one, with what they have in common.
+std::vector<std::string> setGradient(Alone& vertex, const Problem& p, const States& states, bool learns) {
+  Draw draw(5);
+  p.setCommon(vertex, {"decay", "gain", "threshold"});
+  vertex.edge("second_threshold", p.constants.at("bias")).edge("g_counts", draw.row(kBatch * p.n));
+  vertex.edge("membranes", states.v).edge("g_v", std::vector<float>(kBatch * p.n));
+  vertex.edge("g_last", draw.row(kBatch * p.n)).edge("g_bias", std::vector<float>(kBatch * p.n));
+  vertex.state("surrogate", p.kind.surrogate).state("detach_reset", p.kind.detach).state("slope", 2.0f);
+  std::vector<std::string> results = {"g_v", "g_last", "g_bias"};
+  if (p.kind.second) {
+    vertex.edge("w", states.w).edge("g_w", std::vector<float>(kBatch * p.n)).edge("g_last_w", draw.row(kBatch * p.n));
+    results.insert(results.end(), {"g_w", "g_last_w"});
+  }
+  if (!learns) return results;
+  for (const char* name : {"g_decay", "g_threshold", "g_gain"}) {
+    vertex.edge(name, std::vector<float>(kBatch * p.n));
+    results.push_back(name);
+  }
+  if (p.kind.second) {
+    vertex.edge("g_second", std::vector<float>(kSecond * kBatch * p.n));
+    results.push_back("g_second");
+  }
+  return results;
+}
+
+void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bool learns) {
+  const States states = scanned(library, p);
+  const std::vector<float> g_spikes = Draw(8).row(p.current.size());
+  Alone scan(library, "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>"));
+  const auto results = setGradient(scan, p, states, learns);
+  if (p.kind.second) scan.state("raises", p.kind.raises);
+  scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run(p.n % 4 == 0);
+  Alone step(library,
+             "snnjax::" + std::string(learns ? "LifConstantsGradient<" : "LifMembraneGradient<") + p.instance() + ">");
+  setGradient(step, p, states, learns);
+  if (p.kind.second && !learns) step.state("raises", p.kind.raises);
+  step.edge("g_current", std::vector<float>(kBatch * p.n)).state("delay", 0U);
+  const auto g_current = scan.get<float>("g_current");
+  for (unsigned t = kSteps; t-- > 0;) {
+    step.edge("g_spikes", stepOf(g_spikes, t, p.n)).edge("iteration", std::vector<unsigned>{kSteps - 1 - t}).run();
+    CHECK(step.get<float>("g_current") == stepOf(g_current, t, p.n));
+  }
+  for (const std::string& name : results) CHECK(scan.get<float>(name) == step.get<float>(name));
+}
+
+void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
+  const Problem p({n, false, false, 0, 0, true});
+  Alone forward(library, "snnjax::LeakyScan");
+  for (const char* name : {"bias", "decay", "gain"}) forward.edge(name, p.constants.at(name));
+  forward.edge("lengths", kLengths).edge("current", p.current).edge("membranes", p.history());
+  forward.state("num_steps", kSteps).state("batch", kBatch).state("neurons", n).run();
+  const auto v = forward.get<float>("membranes");
+  for (unsigned b = 0; b < kBatch; ++b) {
+    for (unsigned i = 0; i < kSteps * n; ++i) {
+      const unsigned t = i / n, j = i % n;
+      const float before = v[(t * kBatch + b) * n + j],
+                  sum = p.current[(b * kSteps + t) * n + j] + p.constants.at("bias")[j];
+      CHECK_EQUAL(v[((t + 1) * kBatch + b) * n + j], t < kLengths[b] ? 0.5f * before + 0.25f * sum : before);
+    }
+  }
+  for (bool learns : {false, true}) {
+    Alone backward(library, std::string("snnjax::LeakyGradientScan<") + (learns ? "true>" : "false>"));
+    const auto g_output = Draw(3).row(p.current.size());
+    const auto zero = std::vector<float>(kBatch * n);
+    for (const char* name : {"decay", "gain"}) backward.edge(name, p.constants.at(name));
+    backward.edge("lengths", kLengths).edge("g_output", g_output).edge("g_v", zero).edge("g_bias", zero);
+    backward.edge("g_current", p.current).state("num_steps", kSteps).state("batch", kBatch).state("neurons", n);
+    if (learns) backward.edge("membranes", v).edge("g_decay", zero).edge("g_gain", zero);
+    backward.run();
+    const auto g_current = backward.get<float>("g_current");
+    std::vector<float> g_v(kBatch * n), g_decay = g_v, g_gain = g_v;
+    for (unsigned i = 0; i < kBatch * n; ++i) {
+      const unsigned b = i / n, j = i % n;
+      for (unsigned t = kSteps; t-- > 0;) {
+        const unsigned at = (b * kSteps + t) * n + j;
+        const bool inside = t < kLengths[b];
+        const float g = g_v[i] + g_output[at], before = v[(t * kBatch + b) * n + j],
+                    after = v[((t + 1) * kBatch + b) * n + j];
+        CHECK_EQUAL(g_current[at], inside ? 0.25f * g : 0.0f);
+        g_v[i] = inside ? 0.5f * g : g;
+        if (inside) g_decay[i] += g * before, g_gain[i] += g * (after - 0.5f * before) / 0.25f;
+      }
+    }
+    CHECK(backward.get<float>("g_v") == g_v);
+    if (learns) CHECK(backward.get<float>("g_decay") == g_decay);
+    if (learns) CHECK(backward.get<float>("g_gain") == g_gain);
+  }
+}
+
+// Workers share the pairs of one sample: six take as long as one.
+void testCost(const ipu_model::CodeletLibrary& library) {
+  const auto cyclesOf = [&](unsigned n) {
+    Alone vertex(library, "snnjax::LifScan<false>");
+    for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(n));
+    vertex.edge("lengths", std::vector<unsigned>{kSteps})
+        .state("num_steps", kSteps)
+        .state("batch", 1U)
+        .state("neurons", n);
+    vertex.edge("current", std::vector<float>(kSteps * n)).edge("membranes", std::vector<float>((kSteps + 1) * n));
+    vertex.edge("counts", std::vector<float>(n)).edge("v", std::vector<float>(kSteps * n)).state("keep_history", true);
+    return vertex.state("reset", static_cast<unsigned char>(0)).run().cycles();
+  };
+  CHECK_EQUAL(cyclesOf(12), cyclesOf(2));
+  CHECK(cyclesOf(14) > cyclesOf(12));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
+    for (const Kind& kind :
+         {Kind{4, false, false, 0, 0, true}, Kind{5, false, false, 1, 1, false}, Kind{2, false, false, 2, 5, true},
+          Kind{4, true, true, 0, 0, false}, Kind{3, true, true, 1, 2, true}, Kind{12, true, true, 0, 6, true}}) {
+      const Problem problem(kind);
+      testForward(library, problem);
+      for (bool learns : {false, true}) testBackward(library, problem, learns);
+    }
+    for (unsigned n : {2U, 3U, 12U}) testReadout(library, n);
+    testCost(library);
+  });
+}
