@@ -133,7 +133,9 @@ struct NetworkPlan {
   // Whether some layer reads lists[l + 1] of the layer `l`: the layer above, or itself.
   bool firesLists(std::size_t layer) const { return layer + 1 < lists.size(); }
   // The last spikes of a recurrent layer are read off the history.
-  bool keepsLists(std::size_t l) const { return !isMade(l) || options.keeps_record || layers[l - 1].recurrent; }
+  bool keepsLists(std::size_t l) const {
+    return scans || !isMade(l) || options.keeps_record || layers[l - 1].recurrent;
+  }
   // The records of all steps at a home.
   unsigned recordsAt(const Home& home) const { return scans ? home.samples : options.num_steps * home.samples; }
   // Behind the clock, the iteration in which the backward pass is at step t of lists[l].

@@ -58,7 +58,10 @@ ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t 
   if (!plan.scans || list.dense) {
     tensors.lists = addAtHomes(graph, poplar::UNSIGNED_SHORT, list.homes, list.stride, name + "lists");
   }
-  if (NetworkPlan::isMade(l)) {
+  if (NetworkPlan::isMade(l) && plan.scans) {
+    tensors.dropped = graph.addVariable(poplar::UNSIGNED_INT, {plan.options.batch}, name + "dropped");
+    graph.setTileMapping(tensors.dropped, list.homes.front().tile);
+  } else if (NetworkPlan::isMade(l)) {
     tensors.dropped = addAtHomes(graph, poplar::UNSIGNED_INT, list.homes, 1, name + "dropped").flatten();
   }
   if (plan.keepsLists(l) && !list.dense) {
