@@ -1,6 +1,7 @@
 // lif_network without recurrent layers: products with the lists of all samples and steps at once, a row for each.
 #include "fields.hpp"
 #include "listed_rows.hpp"
+#include "row_shares.hpp"
 
 namespace snnjax {
 
@@ -73,11 +74,9 @@ class RowsGradient : public poplar::MultiVertex {
   };
 
   Share shareOfWorker(unsigned worker) const {
-    const unsigned pairs = neurons / 2, workers = numWorkers();
-    const unsigned parts = pairs >= workers ? workers : pairs >= 3 ? 3 : larger(pairs, 1);
+    const unsigned pairs = neurons / 2, parts = workersOnPairs(pairs), groups = numWorkers() / parts;
     unsigned part = worker, group = 0;
     for (; part >= parts; part -= parts) ++group;
-    const unsigned groups = parts == workers ? 1 : parts == 3 ? 2 : parts == 2 ? 3 : workers;
     return {shareAmong(parts, pairs, part), shareAmong(groups, num_inputs, group), groups == 1};
   }
 
@@ -103,6 +102,8 @@ class RowsGradient : public poplar::MultiVertex {
     const auto values = valuesOf<valued>(*this, row);
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     unsigned pair = own.pairs.first;
+    for (; pair + 4 <= own.pairs.last; pair += 4)
+      addBlock<float2, 4>(matrix, ids, entries, own.inputs.last, values, vector, 2 * pair);
     for (; pair + 2 <= own.pairs.last; pair += 2)
       addBlock<float2, 2>(matrix, ids, entries, own.inputs.last, values, vector, 2 * pair);
     if (pair < own.pairs.last) addBlock<float2, 1>(matrix, ids, entries, own.inputs.last, values, vector, 2 * pair);

@@ -27,9 +27,10 @@ Slots usedEntries([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned ro
   }
 }
 
-// RowsGradient: blocks of two pairs and one more where their number is odd; each goes through the entries.
+// RowsGradient: blocks of four pairs, of two and of one; each goes through the entries.
 constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valued) {
-  return pairs / 2 * (5 + 2 + entries * addOfId(2, false, valued)) +
+  return pairs / 4 * (5 + 4 + entries * addOfId(4, false, valued)) +
+         pairs % 4 / 2 * (5 + 2 + entries * addOfId(2, false, valued)) +
          pairs % 2 * (5 + 1 + entries * addOfId(1, is_narrow, valued));
 }
 
@@ -58,13 +59,13 @@ std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
   return slots;
 }
 
-// A worker's share costs two shares without a division 24; zeros a store for each pair and the branch of a row.
+// A worker's share costs one division and a second share 24; zeros a store for each pair and the branch of a row.
 template <class Id, bool valued>
 std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
   const auto own = vertex.shareOfWorker(worker);
   const Slots pairs = own.pairs.last - own.pairs.first;
-  Slots slots = entry(valued ? 9 : 8, false) + 24 + (own.inputs.last - own.inputs.first + 1) * (pairs + 1);
+  Slots slots = entry(valued ? 9 : 8, true) + 24 + (own.inputs.last - own.inputs.first + 1) * (pairs + 1);
   for (unsigned row = 0; pairs > 0 && row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = entriesWithin(list.ids(), list.spikes(), own.inputs);

@@ -60,7 +60,9 @@ ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t 
   }
   if (NetworkPlan::isMade(l) && plan.scans) {
     tensors.dropped = graph.addVariable(poplar::UNSIGNED_INT, {plan.options.batch}, name + "dropped");
-    graph.setTileMapping(tensors.dropped, list.homes.front().tile);
+    for (unsigned b = 0; b < plan.options.batch; ++b) {
+      graph.setTileMapping(tensors.dropped[b], list.homes[b * list.homes.size() / plan.options.batch].tile);
+    }
   } else if (NetworkPlan::isMade(l)) {
     tensors.dropped = addAtHomes(graph, poplar::UNSIGNED_INT, list.homes, 1, name + "dropped").flatten();
   }

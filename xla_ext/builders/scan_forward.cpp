@@ -11,12 +11,11 @@ namespace {
 
 using poplar::Tensor;
 using poplar::UNSIGNED_SHORT;
-using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-constexpr unsigned kWorkers = 6;
+constexpr unsigned kWorkers = 6, kCandidates = 64;
 
 // What the selection reads: rows of float [blocks, batch * num_steps * columns].
 struct Selectable {
@@ -149,9 +148,8 @@ class ScanForward {
     const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
     for (const Home& home : list.homes) addHome(l, home, from, dropped, candidates, lists);
     const Tensor all = dropped.reshape({plan_.options.batch, plan_.options.num_steps});
-    const Tensor sums = popops::reduce(graph_, all, poplar::UNSIGNED_INT, {1}, popops::Operation::ADD, program_,
-                                       name("sum_dropped", l));
-    program_.add(Copy(sums, tensors_.lists[l + 1].dropped));
+    popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, program_,
+                             name("sum_dropped", l));
   }
 
   // Rows of a home from all blocks: [blocks, rows, columns].
@@ -166,7 +164,9 @@ class ScanForward {
     const ListPlan& list = plan_.lists[l + 1];
     const bool raises = layer.neuron.raises_threshold;
     const unsigned rows = home.samples, parts = std::max(1U, kWorkers / rows);
-    const unsigned slots = (std::min(list.capacity, (layer.neurons + parts - 1) / parts + 1) + 1) / 2 * 2;
+    // Parts offer more than a list takes: a search among the few candidates of a row is far cheaper than among neurons.
+    const unsigned of_part = (layer.neurons + parts - 1) / parts + 1;
+    const unsigned slots = (std::min(std::max(list.capacity, kCandidates), of_part) + 1) / 2 * 2;
     const unsigned stride = listStride(slots);
     const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
       const Tensor tensor = graph_.addVariable(type, {rows, parts, width}, name(part, l));
@@ -187,7 +187,7 @@ class ScanForward {
                {"parts", parts},
                {"slots", slots},
                {"stride", stride},
-               {"capacity", list.capacity},
+               {"capacity", slots},
                {"first_id", 0U},
                {"num_neurons", list.num_neurons}});
     addVertex(graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <limits>
 
+#include "../../poplar_kernels/row_shares.hpp"
+
 namespace snnjax::builders {
 namespace {
 
 constexpr double kWorkers = 6;
 constexpr double kExchangeBytes = 4;  // that a tile receives in a cycle
 constexpr double kFilled = 0.8;       // share of a tile's memory that data may take; the rest is code and buffers
+constexpr double kLeastShare = 0.1;   // of what is left for one layer
 constexpr unsigned kMostColumns = 96;
 constexpr std::size_t kWord = 4;
 
@@ -40,10 +43,10 @@ double cyclesOf(const Work& work, Choice choice) {
   double bytes = matrix * static_cast<double>(work.weight_bytes);
   if (work.learns) {
     slots += 50 * numbers;
-    const double parts = pairs >= kWorkers ? kWorkers : pairs >= 3 ? 3 : pairs, shares = kWorkers / parts;
-    const double own = std::ceil(pairs / parts);
-    slots += rows * (20 + (shares > 1 ? 35 : 0) + std::ceil(own / 2) * 7 +
-                     work.listed / shares * (6 * std::ceil(own / 2) + 2 * own));
+    const double parts = workersOnPairs(choice.columns / 2), shares = kWorkers / parts, own = std::ceil(pairs / parts);
+    const double found = work.listed / shares, blocks_of_two = std::ceil(own / 2);
+    const double search = shares > 1 ? 7 + 7 * std::log2(work.listed + 1) : 0;
+    slots += rows * (16 + search + blocks_of_two * (7 + found * 10) - (own == 1 ? 2 * found : 0));
     slots += work.inputs / shares * (own + 1);
     if (choice.groups > 1) {
       slots += matrix / choice.groups / 2 / kWorkers * (6 + 2 * choice.groups);
@@ -61,11 +64,11 @@ double cyclesOf(const Work& work, Choice choice) {
 std::size_t bytesOf(const Work& work, Choice choice) {
   const std::size_t rows = std::size_t{samplesOf(work, choice.groups)} * work.steps;
   const std::size_t matrix = static_cast<std::size_t>(work.inputs + 1) * choice.columns;
-  const std::size_t copies = choice.groups > 1 ? 2 : 1;  // the weights' own tiles hold those of their group besides
-  std::size_t bytes = matrix * copies * (work.weight_bytes + (work.learns ? kWord : 0));
+  std::size_t bytes = matrix * (work.weight_bytes + (work.learns ? kWord : 0));
+  // The weights' own tiles hold those that travel, or the gradient of a group, besides.
+  if (choice.groups > 1) bytes += matrix * (work.learns ? kWord : work.weight_bytes);
   bytes += rows * choice.columns * kWord * work.states;
-  bytes += rows * (work.record * 2 + (work.valued ? work.capacity * kWord : 0));
-  if (work.learns && work.sends_gradient) bytes += rows * work.capacity * kWord;
+  bytes += rows * (work.record * 2 + work.capacity * kWord);  // of inputs the values, of other lists the dots
   return bytes;
 }
 
@@ -81,9 +84,9 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
           .steps = options.num_steps,
           .capacity = list.capacity,
           .record = list.stride,
-          .valued = list.valued,
+          .valued = list.dense,  // events may turn out to be of value 1; both then have the same place
           .learns = options.keeps_record,
-          .sends_gradient = l > 0 || options.inputs != Inputs::Spikes,
+          .sends_gradient = l > 0,
           .weight_bytes = options.half_weights ? 2U : 4U,
           .states = (second ? 7U : 5U)};
 }
@@ -163,16 +166,21 @@ bool placeScan(NetworkPlan& plan, std::size_t bytes_per_tile) {
   const NetworkOptions& options = plan.options;
   if (std::ranges::any_of(options.layers, [](const LayerOptions& layer) { return layer.recurrent; })) return false;
   const auto at_hand = static_cast<std::size_t>(static_cast<double>(bytes_per_tile) * kFilled);
-  std::size_t used = bytesOfHomes(plan);
+  const std::size_t at_homes = bytesOfHomes(plan), count = options.layers.size() + (options.outputs > 0 ? 1 : 0);
+  if (at_homes >= at_hand) return false;
+  auto left = static_cast<double>(at_hand - at_homes);
+  double weights_left = 0;
+  const auto weightsOf = [](const Work& work) { return work.inputs * work.neurons; };
+  for (std::size_t l = 0; l < count; ++l) weights_left += weightsOf(workOf(plan, l));
   std::vector<LayerPlan> layers;
-  const std::size_t count = options.layers.size() + (options.outputs > 0 ? 1 : 0);
-  for (std::size_t l = 0; l < count; ++l) {
+  for (std::size_t l = count; l-- > 0;) {  // a read-out first, whose share is small
     const Work work = workOf(plan, l);
-    if (used >= at_hand) return false;
-    const Choice choice = chooseFor(work, plan.num_tiles, at_hand - used);
+    const double share = std::max(left * weightsOf(work) / weights_left, left * kLeastShare);
+    const Choice choice = chooseFor(work, plan.num_tiles, static_cast<std::size_t>(l == 0 ? left : share));
     if (choice.columns == 0) return false;
-    used += bytesOf(work, choice);
-    layers.push_back(layerOf(plan, l, work, choice));
+    left -= static_cast<double>(bytesOf(work, choice));
+    weights_left -= weightsOf(work);
+    layers.insert(layers.begin(), layerOf(plan, l, work, choice));
   }
   plan.layers = std::move(layers);
   plan.scans = true;

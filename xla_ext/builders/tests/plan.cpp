@@ -73,6 +73,60 @@ void testEverySampleHasOneHome() {
   }
 }
 
+NetworkOptions overAllSteps() {
+  NetworkOptions options = nmnist();
+  options.num_steps = 10;
+  options.over_all_steps = true;
+  return options;
+}
+
+// Groups of samples share the batch, all tiles exist, and every row has one home.
+void testScan() {
+  const NetworkPlan plan = planNetwork(overAllSteps(), 1472, kBytes);
+  CHECK(plan.scans);
+  for (const LayerPlan& layer : plan.layers) {
+    unsigned samples = 0;
+    for (const SampleGroup& group : layer.sample_groups) {
+      CHECK_EQUAL(group.first, samples);
+      samples += group.count;
+    }
+    CHECK_EQUAL(samples, 48u);
+    CHECK(layer.paddedNeurons() >= layer.neurons);
+    CHECK(layer.tileOf(layer.tiles.count - 1, layer.sample_groups.size() - 1) < 1472u);
+  }
+  CHECK(plan.layers[0].sample_groups.size() > 1);
+  for (const ListPlan& list : plan.lists) {
+    unsigned next = 0;
+    for (const Home& home : list.homes) {
+      CHECK_EQUAL(home.first_sample, next);
+      CHECK(home.tile < 1472u);
+      next += home.samples;
+    }
+    CHECK_EQUAL(next, 480u);
+  }
+}
+
+// Events have the same place before and after it is known that all are of value 1: weights stay where they are.
+void testPlaceOfValues() {
+  NetworkOptions options = overAllSteps();
+  const NetworkPlan known = planNetwork(options, 1472, kBytes);
+  options.inputs = Inputs::Events;
+  const NetworkPlan unknown = planNetwork(options, 1472, kBytes);
+  CHECK_EQUAL(known.layers[0].tiles.columns, unknown.layers[0].tiles.columns);
+  CHECK_EQUAL(known.layers[0].sample_groups.size(), unknown.layers[0].sample_groups.size());
+}
+
+// A recurrent layer, and steps that do not fit at once, take the time loop.
+void testNoScan() {
+  NetworkOptions options = overAllSteps();
+  options.layers[0].recurrent = true;
+  CHECK(!planNetwork(options, 1472, kBytes).scans);
+  options = overAllSteps();
+  options.num_steps = 1000;
+  CHECK(!planNetwork(options, 1472, kBytes).scans);
+  CHECK(!planNetwork(nmnist(), 1472, kBytes).scans);
+}
+
 void testErrors() {
   NetworkOptions options = nmnist();
   CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must fit into tiles of 638976 bytes");
@@ -208,6 +262,9 @@ int main() {
   testComparison();
   testFewTiles();
   testEverySampleHasOneHome();
+  testScan();
+  testPlaceOfValues();
+  testNoScan();
   testErrors();
   testRecurrentDelays();
   testRecurrentOutput();
