@@ -11,8 +11,9 @@ namespace {
 
 constexpr double kWorkers = 6;
 constexpr double kExchangeBytes = 4;  // that a tile receives in a cycle
-constexpr double kFilled = 0.8;       // share of a tile's memory that data may take; the rest is code and buffers
-constexpr double kLeastShare = 0.1;   // of what is left for one layer
+constexpr double kFilled = 0.85;      // share of a tile's memory that data may take; the rest is code and buffers
+constexpr double kSmall = 0.1;        // of all weights, and
+constexpr unsigned kSmallTiles = 8;   // of all tiles, what a layer may have for tiles of its own
 constexpr unsigned kMostColumns = 96;
 constexpr std::size_t kWord = 4;
 
@@ -126,16 +127,6 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   return layer;
 }
 
-// A layer begins behind the one before where there is room, else where its last tile is the last of all.
-void placeLayers(NetworkPlan& plan) {
-  unsigned next = 0;
-  for (LayerPlan& layer : plan.layers) {
-    const auto count = static_cast<unsigned>(layer.tiles.count * layer.sample_groups.size());
-    layer.tiles.first = next + count <= plan.num_tiles ? next : plan.num_tiles - count;
-    next = layer.tiles.first + count;
-  }
-}
-
 // Rows [batch, num_steps] in even shares over all tiles.
 void placeHomes(NetworkPlan& plan) {
   const unsigned rows = plan.options.batch * plan.options.num_steps, each = ceilDivide(rows, plan.num_tiles);
@@ -160,6 +151,37 @@ std::size_t bytesOfHomes(const NetworkPlan& plan) {
   return kept + most;
 }
 
+// Layers with few weights, such as read-outs, have tiles of their own, the last ones; the others share the rest, and
+// their memory. Empty where some layer does not fit.
+std::vector<LayerPlan> placeLayers(const NetworkPlan& plan, const std::vector<Work>& works, std::size_t bytes) {
+  const auto weightsOf = [](const Work& work) { return work.inputs * work.neurons; };
+  double weights = 0;
+  for (const Work& work : works) weights += weightsOf(work);
+  std::vector<Choice> choices(works.size());
+  std::vector<unsigned> first(works.size(), 0);
+  unsigned tiles = plan.num_tiles;
+  for (std::size_t l = 0; l < works.size(); ++l) {
+    if (weightsOf(works[l]) > kSmall * weights) continue;
+    const Choice choice = chooseFor(works[l], tiles / kSmallTiles, bytes);
+    if (choice.columns == 0) continue;
+    choices[l] = choice;
+    tiles -= ceilDivide(works[l].neurons, choice.columns) * choice.groups;
+    first[l] = tiles;
+    weights -= weightsOf(works[l]);
+  }
+  std::vector<LayerPlan> layers;
+  for (std::size_t l = 0; l < works.size(); ++l) {
+    if (choices[l].columns == 0) {
+      const double share = static_cast<double>(bytes) * weightsOf(works[l]) / weights;
+      choices[l] = chooseFor(works[l], tiles, static_cast<std::size_t>(share));
+    }
+    if (choices[l].columns == 0) return {};
+    layers.push_back(layerOf(plan, l, works[l], choices[l]));
+    layers.back().tiles.first = first[l];
+  }
+  return layers;
+}
+
 }  // namespace
 
 bool placeScan(NetworkPlan& plan, std::size_t bytes_per_tile) {
@@ -168,23 +190,12 @@ bool placeScan(NetworkPlan& plan, std::size_t bytes_per_tile) {
   const auto at_hand = static_cast<std::size_t>(static_cast<double>(bytes_per_tile) * kFilled);
   const std::size_t at_homes = bytesOfHomes(plan), count = options.layers.size() + (options.outputs > 0 ? 1 : 0);
   if (at_homes >= at_hand) return false;
-  auto left = static_cast<double>(at_hand - at_homes);
-  double weights_left = 0;
-  const auto weightsOf = [](const Work& work) { return work.inputs * work.neurons; };
-  for (std::size_t l = 0; l < count; ++l) weights_left += weightsOf(workOf(plan, l));
-  std::vector<LayerPlan> layers;
-  for (std::size_t l = count; l-- > 0;) {  // a read-out first, whose share is small
-    const Work work = workOf(plan, l);
-    const double share = std::max(left * weightsOf(work) / weights_left, left * kLeastShare);
-    const Choice choice = chooseFor(work, plan.num_tiles, static_cast<std::size_t>(l == 0 ? left : share));
-    if (choice.columns == 0) return false;
-    left -= static_cast<double>(bytesOf(work, choice));
-    weights_left -= weightsOf(work);
-    layers.insert(layers.begin(), layerOf(plan, l, work, choice));
-  }
-  plan.layers = std::move(layers);
+  std::vector<Work> works;
+  for (std::size_t l = 0; l < count; ++l) works.push_back(workOf(plan, l));
+  const std::vector<LayerPlan> layers = placeLayers(plan, works, at_hand - at_homes);
+  if (layers.empty()) return false;
+  plan.layers = layers;
   plan.scans = true;
-  placeLayers(plan);
   placeHomes(plan);
   return true;
 }
