@@ -180,7 +180,8 @@ class ScanBackward {
                 rowStates(at));
     });
     if (groups == 1) return;
-    const Tensor sums = addSpread(graph_, layer, elements, name("sums", l));
+    const bool is_spread = !graph_.getTileMapping(to[0])[layer.tileOf(0, groups - 1)].empty();
+    const Tensor sums = is_spread ? to : addSpread(graph_, layer, elements, name("sums", l));
     const poplar::ComputeSet sum = addSet("sum_of_groups", l);
     forEachTile(plan_, l, [&](const ScanTile& at) {
       const Part part = partOf(layer, elements, at.group);
@@ -191,7 +192,7 @@ class ScanBackward {
                 {{"in", poplar::concat(in)}, {"out", sums[at.block].slice(part.first, part.last)}},
                 {{"rows", static_cast<unsigned>(groups)}, {"columns", static_cast<unsigned>(part.last - part.first)}});
     });
-    program_.add(Copy(sums, to));
+    if (!is_spread) program_.add(Copy(sums, to));
   }
 
   // The record of all inputs, for the gradient of dense ones.

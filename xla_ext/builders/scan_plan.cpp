@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kWorkers = 6;
 constexpr double kExchangeBytes = 4;  // that a tile receives in a cycle
-constexpr double kFilled = 0.85;      // share of a tile's memory that data may take; the rest is code and buffers
+constexpr double kFilled = 0.7;       // share of a tile's memory that data may take; the rest is code and buffers
 constexpr double kSmall = 0.1;        // of all weights, and
 constexpr unsigned kSmallTiles = 8;   // of all tiles, what a layer may have for tiles of its own
 constexpr unsigned kMostColumns = 96;
@@ -22,7 +22,7 @@ struct Work {
   double inputs, listed;
   unsigned neurons, batch, steps;
   std::size_t capacity, record;  // slots and entries of the lists it reads
-  bool valued, learns, sends_gradient;
+  bool dense, valued, learns, sends_gradient;
   std::size_t weight_bytes, states;  // states: numbers kept for each neuron, sample and step
 };
 
@@ -37,7 +37,7 @@ double cyclesOf(const Work& work, Choice choice) {
   const double pairs = choice.columns / 2.0, samples = samplesOf(work, choice.groups);
   const double rows = samples * work.steps, rows_of_worker = std::ceil(rows / kWorkers);
   const double blocks = std::ceil(pairs / 4), matrix = (work.inputs + 1) * choice.columns;
-  const double entry = 4 * blocks + pairs + (work.valued ? 3 * blocks : 0);
+  const double entry = 4 * blocks + pairs + (work.dense ? 3 * blocks : 0);
   double slots = rows_of_worker * (20 + 5 * blocks + work.listed * entry);
   const double numbers = std::ceil(samples * pairs / kWorkers) * work.steps;
   slots += 27 * numbers;
@@ -66,10 +66,11 @@ std::size_t bytesOf(const Work& work, Choice choice) {
   const std::size_t rows = std::size_t{samplesOf(work, choice.groups)} * work.steps;
   const std::size_t matrix = static_cast<std::size_t>(work.inputs + 1) * choice.columns;
   std::size_t bytes = matrix * (work.weight_bytes + (work.learns ? kWord : 0));
-  // The weights' own tiles hold those that travel, or the gradient of a group, besides.
-  if (choice.groups > 1) bytes += matrix * (work.learns ? kWord : work.weight_bytes);
+  // Weights that travel beside those that stay, and the gradient of a group beside the sum.
+  if (choice.groups > 1) bytes += matrix * (work.weight_bytes + (work.learns ? 2 * kWord / choice.groups : 0));
   bytes += rows * choice.columns * kWord * work.states;
-  bytes += rows * (work.record * 2 + work.capacity * kWord);  // of inputs the values, of other lists the dots
+  bytes += rows * work.record * 2;
+  if (work.valued || work.sends_gradient) bytes += rows * work.capacity * kWord;  // values or dots
   return bytes;
 }
 
@@ -85,7 +86,8 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
           .steps = options.num_steps,
           .capacity = list.capacity,
           .record = list.stride,
-          .valued = list.dense,  // events may turn out to be of value 1; both then have the same place
+          .dense = list.dense,  // events may turn out to be of value 1: they count as such, to have the same place
+          .valued = list.valued,
           .learns = options.keeps_record,
           .sends_gradient = l > 0,
           .weight_bytes = options.half_weights ? 2U : 4U,
