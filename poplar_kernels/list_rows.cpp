@@ -1,7 +1,6 @@
 // lif_network without recurrent layers: products with the lists of all samples and steps at once, a row for each.
 #include "fields.hpp"
 #include "listed_rows.hpp"
-#include "row_shares.hpp"
 
 namespace snnjax {
 

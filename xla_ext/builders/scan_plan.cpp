@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "../../poplar_kernels/row_shares.hpp"
+#include "../../poplar_kernels/conventions.hpp"
 
 namespace snnjax::builders {
 namespace {
