@@ -138,7 +138,7 @@ def test_gradient_of_each_example(ipus):
 
 
 def test_backward_pass_without_its_forward_pass(ipus):
-    """In another program the record is out of reach, and the forward pass runs again."""
+    """In another program it reads the record."""
     rng = np.random.default_rng(9)
     layers, readout = network(rng)
     lists = events(rng)
