@@ -11,6 +11,7 @@ from jax import Array
 
 from snnjax._dispatch import Kernel, Target
 from snnjax._types import RESET_TIMES, RESETS
+from snnjax.ipu.device import network_cost
 from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
 from snnjax.ops._glif_step import LIFConvention
 from snnjax.ops._kernel_operands import call_by_records, named, surrogate_numbers
@@ -35,7 +36,19 @@ def kernel(target: Target) -> Kernel | None:
     if op not in _OBSTACLES:
         return None
     call = _CALLS[target.name] if target.name in _CALLS else target.kernels["cpu"].call
-    return Kernel(call, functools.partial(_obstacle, target.name, _OBSTACLES[op]), takes_groups=False)
+    obstacle = functools.partial(_obstacle, target.name, _OBSTACLES[op])
+    return Kernel(call, obstacle, _PAYS.get(op, _always), takes_groups=False)
+
+
+def _always(shapes: Any, static: Any) -> bool:
+    del shapes, static
+    return True
+
+
+def _network_pays(shapes: Any, static: Any) -> bool:
+    """Both passes decide alike: the record of each form can be read, but at a cost."""
+    is_backward = isinstance(shapes, BackwardArguments)
+    return network_cost.pays(*((shapes.operands, static[0]) if is_backward else (shapes, static)))
 
 
 def _obstacle(
@@ -113,6 +126,7 @@ def _of_widths(operands: Any) -> str | None:
     return None
 
 
+_PAYS: dict[str, Callable[[Any, Any], bool]] = {"lif_network": _network_pays}
 _OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
     "spike_matmul": _of_product,
     "spike_matmul_values": _of_product,

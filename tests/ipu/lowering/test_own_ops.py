@@ -80,6 +80,25 @@ def test_records_are_not_converted_within_a_program():
     assert {"top_k", "custom_call"} <= {each.op for each in backward}
 
 
+@pytest.mark.parametrize(
+    "neurons, capacity, recurrent, is_faster",
+    [(64, None, False, False), (64, 4, False, True), (64, None, True, False), (64, 4, True, True)],
+)
+def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity, recurrent, is_faster):
+    """Forward and backward alike; lists of all neurons are longer than rows of products take."""
+    weights = jax.ShapeDtypeStruct((6, neurons), jnp.float32)
+    square = jax.ShapeDtypeStruct((neurons, neurons), jnp.float32) if recurrent else None
+
+    def output(x, weights, square):
+        hidden, readout = layer(weights=weights, recurrent=square), snnjax.LeakyReadout(weights.T, 0.9)
+        return snnjax.lif_network(x, [hidden], readout, capacity=capacity)[0].output
+
+    x = jax.ShapeDtypeStruct((8, 4, 6), jnp.float32)
+    both = ["lif_network", "lif_network_backward"] if is_faster else []
+    assert targets(output, x, weights, square) == both[:1]
+    assert targets(jax.grad(lambda *given: jnp.sum(output(*given)), argnums=1), x, weights, square) == both
+
+
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 def test_narrow_currents_reach_their_codelets(dtype):
     """Membranes are float32 beside them."""

@@ -58,6 +58,9 @@ void NetworkCheck::needLists(std::size_t l, const lif_network::LayerOnTiles<Valu
   const bool fires = operands_.has_readout || l + 1 < operands_.fields.size() || fields.is_recurrent;
   check_.op().need(!record.v || record.lists.has_value() == fires, "record the lists that layers read");
   check_.op().need(!record.w || fields.has_second, "record second states only where there are some");
+  const auto is = [&](const Value& value, Dtype dtype) { return !value || check_.op().type(*value).dtype == dtype; };
+  check_.op().need(is(record.v, Dtype::kFloat32) && is(record.w, Dtype::kFloat32) && is(record.lists, Dtype::kUint16),
+                   "record states in float32 and lists in uint16");
 }
 
 void NetworkCheck::needCotangents(const BackwardCall& call) const {
