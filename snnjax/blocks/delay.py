@@ -36,6 +36,14 @@ class DelayState(NamedTuple):
     ]  # of the last max_delay + 1 steps, oldest first; no rows stand for 0
 
 
+def without_rows(state: dict[str, Any]) -> dict[str, Any]:
+    """A state by block whose delays have no rows, which stand for rows of zeros."""
+    return {
+        name: DelayState(own.pending[:0]) if isinstance(own, DelayState) else own
+        for name, own in state.items()
+    }
+
+
 @dataclass(frozen=True)
 class Delayed(Op):
     """Delays of the inputs of a layer."""
