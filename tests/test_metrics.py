@@ -70,11 +70,11 @@ def test_mean_activity_and_activation_sparsity_weigh_layers_differently() -> Non
 
 
 def test_activation_sparsity_of_integer_spikes_is_a_lower_bound_and_exact_from_their_steps() -> None:
-    """Three neurons: 4 in every step, 4 and 0, none. The activity counts magnitudes: 4, 2 and 0 per step."""
-    spikes = jnp.array([[[4.0, 4.0, 0.0]], [[4.0, 0.0, 0.0]]])
-    assert metrics.activation_sparsity([jnp.array([[4.0, 2.0, 0.0]])]) == np.float32(1 / 3)
+    """Of four neurons one sends 4 in both steps, one in the first; the activity counts magnitudes: 4 and 2 a step."""
+    spikes = jnp.array([[[4.0, 4.0, 0.0, 0.0]], [[4.0, 0.0, 0.0, 0.0]]])
+    assert metrics.activation_sparsity([jnp.array([[4.0, 2.0, 0.0, 0.0]])]) == 0.5
     shares = metrics.input_counts(spikes) / 2
-    assert metrics.activation_sparsity([shares]) == 0.5
+    assert metrics.activation_sparsity([shares]) == 1 - 1.5 / 4
 
 
 def test_silent_layers_counts_neurons_that_never_spike() -> None:
