@@ -38,6 +38,7 @@ class Held(NamedTuple):
     neuron: Any  # the constants, a set for each neuron
     second: Any  # the second threshold
     recurrent: tuple[Any, ...]  # the params of each block of the recurrent connection
+    drawn: tuple[Any, ...]  # the stats of each of these blocks
 
 
 class Steps(NamedTuple):
@@ -139,8 +140,14 @@ def _fed_back(
     signal, place, states = carry.spikes.reshape(1, -1, *cells.shape), cells.shape, []
     lengths = None if inside is None else inside.astype(jnp.int32)
     own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
-    for part, weights, before in zip(cells.feedback, held.recurrent, carry.recurrent, strict=True):
-        result = part.apply(weights, before, None, signal, shapes=(place,), context=own)
+    each = zip(cells.feedback, held.recurrent, carry.recurrent, held.drawn, strict=True)
+    for part, *arrays in each:
+        result = part.apply(*arrays, signal, shapes=(place,), context=own)
+        if result.stats is not None:
+            fail(
+                f"spiking: `recurrent` must hold blocks whose stats stay as they are, got {part.kind}. "
+                "Put it before or behind the neurons."
+            )
         signal, place = result.signal, part.out_shape(place)
         states.append(result.state)
     return flat(signal)[0], tuple(states)

@@ -52,6 +52,13 @@ class SpikingParams(NamedTuple):
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
 
 
+class SpikingStats(NamedTuple):
+    """The stats of `spiking`: constants that are drawn and not learned."""
+
+    neuron: Any = None  # of the neurons
+    recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
+
+
 @dataclass(frozen=True)
 class Neurons(Op):
     """The neurons of a layer of the fused op."""
@@ -104,7 +111,7 @@ class Spiking(Block):
         given = (Dense(math.prod(shape), bias=False),) if self.recurrent is True else self.feedback
         feedback = []
         for block in given:
-            if block.needs_all_steps(True) or _has_stats(block, shape) or block.num_signals != 1:
+            if block.needs_all_steps(True) or block.num_signals != 1:
                 fail(
                     f"spiking: `recurrent` must hold blocks of one signal without statistics, got {block.kind}. "
                     "Put it before or behind the neurons."
@@ -149,10 +156,16 @@ class Spiking(Block):
         found = SpikingParams(neuron, tuple(params) if self.feedback else None)
         return found if jax.tree.leaves(found) else None
 
-    def initial_stats(self, key: Array, *shapes: Shape) -> Any:
-        """Draw the constants of the neurons that are not learned, None if all are numbers."""
-        own = jax.random.split(key)[0]
-        return self.neuron.init_stats(own, num_owners(self.neuron, shapes[0]))
+    def initial_stats(self, key: Array, *shapes: Shape) -> SpikingStats | None:
+        """Draw the constants that are not learned, None if all are numbers."""
+        (place,), stats = shapes, []
+        neuron_key, recurrent_key = jax.random.split(key)
+        neuron = self.neuron.init_stats(neuron_key, num_owners(self.neuron, place))
+        for index, block in enumerate(self.feedback):
+            stats.append(block.initial_stats(jax.random.fold_in(recurrent_key, index), place))
+            place = block.out_shape(place)
+        found = SpikingStats(neuron, tuple(stats) if jax.tree.leaves(stats) else None)
+        return found if jax.tree.leaves(found) else None
 
     def scaled_feedback(self, params: SpikingParams, factor: Array) -> SpikingParams:
         """The params with recurrent weights times `factor`."""
@@ -164,7 +177,8 @@ class Spiking(Block):
 
     def neuron_params(self, params: SpikingParams | None, stats: Any, shape: Shape) -> Any:
         """The constants of the neurons that are no numbers, one set for each."""
-        return for_each(self.neuron, None if params is None else params.neuron, stats, shape)
+        learned, drawn = (None if held is None else held.neuron for held in (params, stats))
+        return for_each(self.neuron, learned, drawn, shape)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SpikingState:
         """Neurons at rest that have not spiked."""
@@ -174,8 +188,9 @@ class Spiking(Block):
         if not self.feedback:
             return SpikingState(neuron)
         states, place = [], shape
-        for block, own in zip(self.feedback, _recurrent(self, params), strict=True):
-            states.append(block.initial_state(own, None, batch, place))
+        held = (_recurrent(self, own) for own in (params, stats))
+        for block, *own in zip(self.feedback, *held, strict=True):
+            states.append(block.initial_state(*own, batch, place))
             place = block.out_shape(place)
         spikes = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
         return SpikingState(neuron, spikes, tuple(states))
@@ -280,22 +295,18 @@ def _run(
     own = block.neuron_params(params, stats, shape)
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     cells = Cells(block.neuron, block.slots(shape), block.feedback, shape)
-    return run_steps(cells, Held(own, second, tuple(_recurrent(block, params))), state, currents, context)
+    held = Held(own, second, tuple(_recurrent(block, params)), tuple(_recurrent(block, stats)))
+    return run_steps(cells, held, state, currents, context)
 
 
-def _recurrent(block: Spiking, params: Any) -> Sequence[Any]:
-    """The params of each block of the recurrent connection, which may learn nothing."""
-    held = None if params is None else params.recurrent
+def _recurrent(block: Spiking, arrays: Any) -> Sequence[Any]:
+    """The params or stats of each block of the recurrent connection, which may have none."""
+    held = None if arrays is None else arrays.recurrent
     return [None] * len(block.feedback) if held is None else held
 
 
 def _wide_floats(leaf: Any) -> Any:
     return upcast(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
-
-
-def _has_stats(block: Block, shape: Shape) -> bool:
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.eval_shape(lambda key: block.initial_stats(key, shape), key) is not None
 
 
 def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:
