@@ -195,7 +195,7 @@ def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
     with jax.enable_x64(True):
         # A third has digits in every dtype.
         params = jax.tree.map(lambda array: array / 3, params_of(network, dtype))
-        assert_same_bits(from_nir(to_nir(network, params, dt=DT))[1], params)
+        assert_same_bits(from_nir(to_nir(network, params, dt=DT, stats=stats_of(network)))[1], params)
 
 
 def argument(block: Any, name: str) -> Any:
