@@ -58,13 +58,13 @@ def raster(spikes: Any, ax: Any = None, *, title: str = "", colour: str = BLUE) 
 
 
 def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None) -> Any:
-    """Draw a network's response to one sample: inputs, spikes of each layer, read-outs; returns the `Figure`.
+    """Draw a network's response to one sample: inputs, spikes of each layer, readouts; returns the `Figure`.
 
     Args:
         inputs: what the network was given: an array, `SparseSpikes`, or a dict of several inputs.
         output: the output of the network with ``record="spikes"``, or with the names of the layers to draw.
         index: index of the sample in the batch.
-        label: class of the sample, which is highlighted in the read-outs; None draws all in the same way.
+        label: class of the sample, which is highlighted in the readouts; None draws all in the same way.
 
     Raises:
         ValueError: if the output has no recorded spikes.
@@ -84,7 +84,7 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
         hint = 'Run the network with record="spikes"'
         fail(f"plot.sample: `output` must hold the spikes of layers, got none. {hint}.")
     check_integer("plot.sample", "index", index, 0)
-    given, readouts = _by_name(inputs, "input"), _by_name(output.output, "read-out")
+    given, readouts = _by_name(inputs, "input"), _by_name(output.output, "readout")
     rows = len(given) + len(layers) + len(readouts)
     figure, axes = _subplots(rows, 1, (7.0, 2.0 * len(layers) + 1.7 * (rows - len(layers))), sharex=True)
     rasters = [(name, spikes, _GREY) for name, spikes in given.items()]

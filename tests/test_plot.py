@@ -76,7 +76,7 @@ def test_sample_draws_inputs_layers_and_readout() -> None:
     output = output_of(jnp.ones((5, 2, 3)), activity, recorded=recorded)
     figure = plot.sample(SparseSpikes.from_dense(both, 2), output, index=1, label=2)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["input, 4 neurons", "hidden, 4 neurons", "lif_0, 4 neurons", "read-out, 3 classes"]
+    assert titles == ["input, 4 neurons", "hidden, 4 neurons", "lif_0, 4 neurons", "readout, 3 classes"]
     assert points(figure.axes[1]) == points(figure.axes[2]) == [(0.0, 3.0), (2.0, 1.0), (4.0, 1.0)]
     assert len(figure.axes[-1].lines) == 3
     assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == ["class 2, the label"]

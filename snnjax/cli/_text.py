@@ -75,7 +75,7 @@ def say_throughput(metrics: list[dict[str, Any]]) -> None:
 
 
 def widths(net: Any) -> str:
-    """The shapes of the neurons that spike, but for those of the read-out."""
+    """The shapes of the neurons that spike, but for those of the readout."""
     outputs = dict(net.outputs).values()
     hidden = [node.name for node in net.nodes if node.block.is_spiking and node.name not in outputs]
     return " - ".join(by(net.shapes[name]) for name in hidden)

@@ -125,7 +125,7 @@ def _run_segment(
     received = [signals[source] for source in node.sources]
     if isinstance(segment, Fused):
         return run_fused(segment, running.nodes, running.shapes, arrays, received[0], context)
-    # Signals are 0 behind the end of a sequence, and in the accumulation dtype.
+    # Signals are 0 after the end of a sequence, and in the accumulation dtype.
     valid = context.valid(received[0].shape[0])
     received = [
         widened(within(_flat_or_shaped(x, own), valid)) for x, own in zip(received, shapes, strict=True)

@@ -23,7 +23,7 @@ NEURONS = {
     "adlif": neurons.adlif,
     "se_adlif": neurons.se_adlif,
 }
-# The loss, the decoder of its predictions, and whether the read-out spikes.
+# The loss, the decoder of its predictions, and whether the readout spikes.
 LOSSES = {
     "cross_entropy_sum": (losses.cross_entropy_sum, "sum", False),
     "cross_entropy_max": (losses.cross_entropy_max, "max", False),
@@ -322,7 +322,7 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
 
 
 def _convolved(settings: TaskSettings, neuron: Any, channels: int, kernel: int) -> list[Any]:
-    """A layer of an image, and residual blocks behind it; they have no recurrent weights."""
+    """A layer of an image, and residual blocks after it; they have no recurrent weights."""
     capacity = settings.capacity
     if not settings.residual_blocks:
         return [layer(conv2d(channels, kernel), neuron, capacity=capacity)]
