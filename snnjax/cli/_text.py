@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from snnjax._check import plural
+
 # A shell's exit code for a program ended by SIGINT.
 INTERRUPTED = 130
 
@@ -44,7 +46,7 @@ def stopped_line(metrics: list[dict[str, Any]]) -> str:
         return "stopped in the first epoch; nothing is saved before its end\n"
     finite = math.isfinite(metrics[-1]["train_loss"])
     hint = "continue with --resume" if finite else "start again with other settings and --overwrite"
-    return f"stopped after {len(metrics)} epochs; {hint}\n"
+    return f"stopped after {plural(len(metrics), 'epoch')}; {hint}\n"
 
 
 def report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:
