@@ -19,7 +19,7 @@ def save(figure: Any, path: Any) -> None:
     from matplotlib.animation import Animation
 
     if isinstance(figure, Animation):
-        figure.save(path, dpi=80)
+        figure.save(path, writer="pillow" if str(path).endswith(".gif") else None, dpi=80)
         return
     figure.savefig(path, dpi=150)
     pyplot.close(figure)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from snnjax._check import check_integer, check_shape, fail
-from snnjax.plot._style import (
+from snnjax._plots.style import (
     BLUE,
     GREY,
     LIGHT_GREY,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from snnjax._check import fail
-from snnjax.plot._style import BLUE, GREY, PAIR, RED, SKY, colour_of, subplots, tidy
+from snnjax._plots.style import BLUE, GREY, PAIR, RED, SKY, colour_of, subplots, tidy
 
 Metrics = Sequence[Mapping[str, Any]]
 

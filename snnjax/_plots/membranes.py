@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from snnjax._check import check_shape, fail
-from snnjax.plot._style import BLUE, GREY, PANEL, RED, subplots, tidy
+from snnjax._plots.style import BLUE, GREY, PANEL, RED, subplots, tidy
 from snnjax.sparse_spikes import SparseSpikes
 
 _MOST = 8  # neurons drawn by default: more lanes are too narrow to read

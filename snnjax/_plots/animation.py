@@ -3,8 +3,8 @@
 from typing import Any
 
 from snnjax._check import fail
-from snnjax.plot._sample import sample
-from snnjax.plot._style import GREY
+from snnjax._plots.sample import sample
+from snnjax._plots.style import GREY
 
 
 def animate(
@@ -44,6 +44,8 @@ def animate(
     from matplotlib.animation import FuncAnimation
 
     figure = sample(inputs, output, index=index, label=label)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # the layout is that of the first frame
     pyplot.close(figure)  # the animation keeps it, and a notebook does not show it as well
     last = figure.axes[0].get_xlim()[1]
     # What lies in the future is covered, up to a line at the current step.
