@@ -15,6 +15,7 @@ from snnjax.data.event_augment import EventAugmentation as EventAugmentation
 from snnjax.data.event_augment import augment_events as augment_events
 from snnjax.data.event_lists import EventLists as EventLists
 from snnjax.data.event_lists import bin_events as bin_events
+from snnjax.data.folders import missing_files as missing_files
 from snnjax.data.heidelberg import CochleaRecordings as CochleaRecordings
 from snnjax.data.heidelberg import load_shd as load_shd
 from snnjax.data.heidelberg import load_ssc as load_ssc

@@ -23,7 +23,7 @@ NEURONS = {
     "adlif": neurons.adlif,
     "se_adlif": neurons.se_adlif,
 }
-# The loss, the decoder of its predictions, and whether the read-out spikes.
+# The loss, the decoder of its predictions, and whether the readout spikes.
 LOSSES = {
     "cross_entropy_sum": (losses.cross_entropy_sum, "sum", False),
     "cross_entropy_max": (losses.cross_entropy_max, "max", False),
