@@ -9,9 +9,7 @@ from snnjax.cli._text import report, say
 def add_places(parser: argparse.ArgumentParser) -> None:
     """The options that say where a run and its data are."""
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
-    parser.add_argument(
-        "--data", type=Path, help="folder (spar: file) that holds the downloaded data of the task"
-    )
+    parser.add_argument("--data", type=Path, help="folder or file that holds the downloaded data of the task")
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +41,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     loss, decoder = train.loss_of(settings)
     params, stats = best["best_params"], best["best_stats"]
     tested = train.evaluate(net, params, parts.test, stats=stats, loss=loss, decoder=decoder)
-    report(options.out, tested, header["best_epoch"])
+    report(options.out, tested, header["best_epoch"], settings.training.selection)
     return 0
 
 
