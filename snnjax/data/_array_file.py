@@ -1,54 +1,59 @@
 """Array files (`.npz`) that hold many recordings in a row."""
 
+import io
 import zipfile
 import zlib
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from snnjax._check import fail
-from snnjax.data._files import PathLike, refuse
+from snnjax.data._files import PathLike, read_bytes, refuse
+
+_DAMAGED = (ValueError, TypeError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def read_arrays(
-    op: str, path: PathLike, fields: dict[str, str], each: tuple[str, ...], hint: str
+    op: str, path: PathLike, fields: Mapping[str, str], each: Sequence[str], hint: str
 ) -> dict[str, np.ndarray]:
     """The arrays named in `fields`, each with one axis and of a kind such as "iu" (integers), and `offsets`.
 
     Recording i is ``offsets[i]:offsets[i + 1]`` of the arrays that are not in `each`, which hold one value a recording.
     """
-    arrays = _arrays(op, path, {**fields, "offsets": "iu"}, hint)
-    offsets = arrays["offsets"] = arrays["offsets"].astype(np.int64)
-    for name in fields:
-        expected = len(offsets) - 1 if name in each else int(offsets[-1]) if len(offsets) else 0
-        if len(arrays[name]) != expected:
-            refuse(op, path, f"hold {expected} values of {name} to match its offsets", len(arrays[name]))
-    if offsets[0] != 0 or np.any(np.diff(offsets) < 0):
-        refuse(op, path, "have offsets that begin at 0 and never decrease", "others")
-    return arrays
-
-
-def _arrays(op: str, path: PathLike, fields: dict[str, str], hint: str) -> dict[str, np.ndarray]:
-    arrays: dict[str, np.ndarray] = {}
+    content = io.BytesIO(read_bytes(op, path, hint))
     try:
-        with np.load(path, allow_pickle=False) as file:
-            for name in fields:
-                arrays[name] = file[name]
-    except OSError as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        fail(f"{op}: `path` must be a readable file, got {str(path)!r} ({reason}). {hint}.")
-    except KeyError:
-        missing = ", ".join(name for name in fields if name not in arrays)
-        refuse(op, path, f"hold the arrays {', '.join(fields)}", f"no {missing.split(', ')[0]}")
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        refuse(op, path, "be an array file (.npz) of NumPy", f"{type(error).__name__} ({error})".rstrip("."))
-    for name, kinds in fields.items():
+        with zipfile.ZipFile(content) as file:
+            arrays = {name: _array(op, path, file, name) for name in (*fields, "offsets")}
+    except _DAMAGED as error:
+        if str(error).startswith(f"{op}: "):
+            raise
+        actual = " ".join(f"{type(error).__name__} ({error})".split())
+        refuse(op, path, "be an array file (.npz) of NumPy", actual)
+    for name, kinds in (*fields.items(), ("offsets", "iu")):
         array = arrays[name]
-        if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in kinds:
-            refuse(op, path, f"have one axis of whole numbers in {name}", _form(array))
+        if array.ndim != 1 or array.dtype.kind not in kinds:
+            refuse(
+                op,
+                path,
+                f"have one axis of whole numbers in {name}",
+                f"{array.dtype.name}{list(array.shape)}",
+            )
+    _check_sizes(op, path, arrays, each)
     return arrays
 
 
-def _form(array: object) -> str:
-    if not isinstance(array, np.ndarray):
-        return type(array).__name__
-    return f"{array.dtype.name}{list(array.shape)}"
+def _array(op: str, path: PathLike, file: zipfile.ZipFile, name: str) -> np.ndarray:
+    if f"{name}.npy" not in file.namelist():
+        refuse(op, path, f"hold an array {name}", "none")
+    # Read whole, so that its checksum is verified before its header is believed.
+    return np.lib.format.read_array(io.BytesIO(file.read(f"{name}.npy")), allow_pickle=False)
+
+
+def _check_sizes(op: str, path: PathLike, arrays: dict[str, np.ndarray], each: Sequence[str]) -> None:
+    offsets = arrays["offsets"]
+    if len(offsets) == 0 or offsets[0] != 0 or np.any(offsets[1:] < offsets[:-1]):
+        refuse(op, path, "have offsets that begin with 0 and never decrease", "others")
+    for name, array in arrays.items():
+        expected = len(offsets) - 1 if name in each else int(offsets[-1])
+        if name != "offsets" and len(array) != expected:
+            refuse(op, path, f"hold {expected} values of {name}, as its offsets say", len(array))
+    arrays["offsets"] = offsets.astype(np.int64)

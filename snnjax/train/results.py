@@ -21,11 +21,14 @@ from snnjax.train.totals import spiking_nodes
 RUN = "run.json"
 # What the page needs of a record, and of the results on the test data in it.
 _RECORD = {
-    **dict.fromkeys(("task", "network", "kernels"), (str,)),
+    **dict.fromkeys(("task", "network", "kernels", "selection"), (str,)),
     **dict.fromkeys(("epochs", "validation_samples", "parameters", "seed"), (int,)),
     **dict.fromkeys(("cpu_seconds", "peak_memory"), (int, float, type(None))),
+    "fold": (int, type(None)),
     "test": (dict,),
 }
+# What records without these say: runs before there were other rules.
+_USUAL = {"selection": "best", "fold": None}
 _TEST = {
     **dict.fromkeys(("accuracy", "effective_acs", "effective_macs", "dense_operations"), (int, float)),
     **dict.fromkeys(("activity", "dropped_share"), (list,)),
@@ -175,11 +178,11 @@ def results_page(runs: Iterable[dict[str, Any]]) -> str:
         '| digits | 8 | 85.00 ± 7.07 % | 2 | best of 2 epoc'
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for run in runs:
+    for run in (_USUAL | run for run in runs):
         _check_record(run)
-        alike = ("task", "network", "epochs", "parameters", "kernels")
-        protocol = run.get("selection", "best"), run.get("fold") is not None
-        groups.setdefault((*(run[name] for name in alike), *protocol), []).append(run)
+        alike = ("task", "network", "epochs", "parameters", "kernels", "selection")
+        key = *(run[name] for name in alike), run["fold"] is None
+        groups.setdefault(key, []).append(run)
     rows = [_COLUMNS, ["---"] * len(_COLUMNS), *(_row(group) for group in groups.values())]
     tasks = dict.fromkeys(key[0] for key in groups)
     notes = [f"\n**{task}**: {_NOTES[task]}\n" for task in tasks if task in _NOTES]
@@ -212,7 +215,7 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
     dense = statistics.mean(test["dense_operations"] for test in tests)
     seconds = [run["cpu_seconds"] for run in runs if run["cpu_seconds"] is not None]
     memory = [run["peak_memory"] for run in runs if run["peak_memory"] is not None]
-    folds = {run["fold"] for run in runs if run.get("fold") is not None}
+    folds = {run["fold"] for run in runs if run["fold"] is not None}
     return [
         f"{first['task']}, {len(folds)} folds" if folds else first["task"],
         first["network"],
@@ -232,7 +235,7 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
 def _rule(runs: list[dict[str, Any]]) -> str:
     """How the epoch was selected."""
     epochs = runs[0]["epochs"]
-    if runs[0].get("selection") == "last":
+    if runs[0]["selection"] == "last":
         return f"last of {epochs} epochs"
     judges = _range({run["validation_samples"] for run in runs})
     return f"best of {epochs} epochs on {judges} validation samples"

@@ -278,7 +278,7 @@ def test_epoch_is_chosen_on_validation_data() -> None:
         stats = {"norm": jnp.float32(epoch)}
         state = train.TrainState({**params, "layer_0/connection": own}, (), stats)
         trained = {"loss": 1.0, "accuracy": epoch / 4}
-        reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy})
+        reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy}, "best")
     assert reached.best_epoch == 3  # among equals the smaller loss, then the earliest; never without a loss
     assert reached.best_params["layer_0/connection"].bias[0] == reached.best_stats["norm"] == 3
     assert [line["epoch"] for line in reached.metrics] == [1, 2, 3, 4, 5]

@@ -104,7 +104,6 @@ def test_stretched_labels_stay_with_their_events(monkeypatch: pytest.MonkeyPatch
 
 
 LOADERS = {
-    "nmnist": ("load_nmnist", [("train",), ("test",)], 30),
     "dvs-gesture": ("load_dvs_gesture", [("train",), ("test",)], 60),
     "shd": ("load_shd", [("shd_train.h5",), ("shd_test.h5",)], 100),
     "ssc": ("load_ssc", [("ssc_train.h5",), ("ssc_valid.h5",), ("ssc_test.h5",)], 100),
@@ -257,7 +256,7 @@ FAILURES = {
     "task": (
         lambda: replace(DIGITS, task="letters"),
         "TaskSettings: `task` must be 'digits', 'vowels', 'qtdb', 'spar', 'spoken', 'fashion', "
-        "'nmnist', 'shd', 'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.",
+        "'nmnist', 'speech', 'shd', 'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.",
     ),
     "hidden": (
         lambda: replace(DIGITS, hidden=()),
@@ -278,7 +277,8 @@ FAILURES = {
     ),
     "folder": (
         lambda: load_task(TASKS["ssc"]),
-        "load_task: `folder` must hold the data, got None. Download ssc and pass its folder as --data.",
+        "load_task: `folder` must hold the data, got None. Download ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from "
+        "zenkelab.org/resources, and pass --data.",
     ),
 }
 
