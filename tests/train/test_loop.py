@@ -284,6 +284,30 @@ def test_epoch_is_chosen_on_validation_data() -> None:
     assert [line["epoch"] for line in reached.metrics] == [1, 2, 3, 4, 5]
 
 
+def test_last_epoch_needs_no_validation_data() -> None:
+    last = replace(CONFIG, epochs=2, selection="last")
+    alone, validated = run(last, validation=None), run(last)
+    assert alone.best_epoch == validated.best_epoch == 2
+    assert jax.tree.all(jax.tree.map(np.array_equal, alone.params, validated.params))
+    assert "validation_loss" in validated.metrics[0] and "validation_loss" not in alone.metrics[0]
+    text = (
+        "fit: `validation` must be a data set to select the best epoch, got None. Hold samples out, or set "
+        'selection="last".'
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(validation=None)
+
+
+def test_last_epoch_is_the_last_whose_loss_is_finite() -> None:
+    params = first_params()
+    reached = begin(NET, params, None, CONFIG)
+    for epoch, loss in enumerate((1.0, 2.0, math.nan)):
+        own = params["layer_0/connection"]._replace(bias=jnp.full(16, float(epoch)))
+        state = train.TrainState({**params, "layer_0/connection": own}, (), None)
+        reached = after_epoch(reached, state, {"loss": loss, "accuracy": 0.5}, None, "last")
+    assert reached.best_epoch == 2 and reached.best_params["layer_0/connection"].bias[0] == 1
+
+
 def test_upper_bound_holds_activity_down(whole) -> None:
     bound = run(replace(CONFIG, activity_bound=0.05))
     assert bound.metrics[-1]["activity"][0] < 0.5 * whole[0].metrics[-1]["activity"][0]
