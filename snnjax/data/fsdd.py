@@ -174,7 +174,7 @@ def _read_wav(op: str, path: Path) -> tuple[int, np.ndarray]:
         with wave.open(str(path)) as sound:
             form = sound.getnchannels(), 8 * sound.getsampwidth()
             rate, content = sound.getframerate(), sound.readframes(sound.getnframes())
-    except (OSError, EOFError, wave.Error, ValueError) as error:
+    except (OSError, EOFError, RuntimeError, wave.Error, ValueError) as error:
         refuse(op, path, "be a .wav file", f"{type(error).__name__} ({error})".rstrip("."))
     if form != (1, 16):
         refuse(op, path, "have one channel of 16 bits", f"{form[0]} of {form[1]} bits")
