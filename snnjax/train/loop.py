@@ -148,8 +148,7 @@ def fit(
                 state, trained = _train_epoch(step, progress, parts.get(epoch), config, stop, advance, places)
                 if trained is None:
                     break
-                validated = None if validation is None else test(state, validation)
-                progress = after_epoch(progress, state, trained, validated, config.selection)
+                progress = after_epoch(progress, state, trained, test(state, validation), config.selection)
                 if not _keep(network, progress, folder, stored, on_epoch):
                     break
     return _result(progress, config)
@@ -164,7 +163,7 @@ def _programs(
     decoder: str,
     places: "_Places",
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A function that trains on a batch, and one that evaluates a state on data, each compiled once."""
+    """A function that trains on a batch, and one that evaluates a state on data if there are any, compiled once."""
     train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
 
     def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:
@@ -173,8 +172,12 @@ def _programs(
     evaluation: Any = {"loss": loss, "batch_size": config.batch_size}
     evaluation["step"] = make_evaluation_step(network, loss, decoder)
 
-    def test(state: TrainState, validation: Any) -> dict[str, Any]:
-        return evaluate(network, state.params, validation, stats=state.stats, **evaluation)
+    def test(state: TrainState, validation: Any | None) -> dict[str, Any] | None:
+        return (
+            None
+            if validation is None
+            else evaluate(network, state.params, validation, stats=state.stats, **evaluation)
+        )
 
     options = compiler_options(places.first(params))
     return jax.jit(step, donate_argnums=0, compiler_options=options), test
