@@ -209,7 +209,7 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, run: LayerRun) ->
 
 
 def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known: Known) -> Array:
-    """A step of the leaky read-out, ``v = decay * v + gain * current``."""
+    """A step of the leaky readout, ``v = decay * v + gain * current``."""
     decay, gain = (align(upcast(constant), v) for constant in constants)
     new = decay * v + gain * current
     new = new if known.inside is None else jnp.where(known.inside[..., None], new, v)
@@ -217,7 +217,7 @@ def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known:
 
 
 def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
-    """The leaky read-out over time; returns all membranes and the last."""
+    """The leaky readout over time; returns all membranes and the last."""
     readout = cast(Readout, operands.readout)
 
     def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:

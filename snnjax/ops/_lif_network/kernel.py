@@ -49,7 +49,7 @@ def _obstacle(operands: Operands, switches: Switches) -> str | None:
     if any(layer.connection.convolution and constants.recurrent is not None for layer, constants in each):
         return "recurrent layers after a convolution"
     if switches.readout.convolution is not None:
-        return "a read-out after a convolution"
+        return "a readout after a convolution"
     surrogates = (layer.surrogate.obstacle for layer in switches.layers)
     return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
 
