@@ -117,7 +117,7 @@ def _check(network: Network, params: Params) -> None:
             if isinstance(block, Pool) or not is_known:
                 hint = "Count its operations with metrics.synaptic_operations"
                 fail(
-                    f"{_OP}: `network` must have dense weights alone, got {block.kind} in {node.name!r}. {hint}."
+                    f"{_OP}: `network` must have only dense weights, got {block.kind} in {node.name!r}. {hint}."
                 )
         if sum(isinstance(block, Dense) for block in parts[1:]) > 1:
             fail(
