@@ -37,7 +37,9 @@ demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and estimate the 
 	$(BIN)/snnjax $(DEMO_IPU)
 
 .PHONY: test
-test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short ipu-model)  ## every check: linter, types, tests, doctests, notebooks, fuzz
+test: .venv/ready $(LIBRARY)  ## every check: linter, types, tests, doctests, notebooks, fuzz
+	@$(MAKE) --no-print-directory --jobs 2 lint types $(if $(LIBRARY),fuzz-short)  # each keeps one core busy
+	@$(if $(LIBRARY),$(MAKE) --no-print-directory ipu-model)
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
@@ -199,8 +201,8 @@ profile: .venv/ready $(LIBRARY)  ## the share of each phase of a training step a
 	$(BIN)/python -m tests.benchmarks.profile $(PROFILE)
 
 .PHONY: reproduce
-reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb")
-	$(BIN)/python -m tests.benchmarks.reproduce $(REPRODUCE)
+reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb", NMNIST=path, SPEECH=path)
+	$(BIN)/python -m tests.benchmarks.reproduce $(if $(NMNIST),--nmnist "$(NMNIST)") $(if $(SPEECH),--speech "$(SPEECH)") $(REPRODUCE)
 
 .PHONY: clean
 clean:  ## remove the environment, the compiled kernels, caches and out/

@@ -252,8 +252,7 @@ def test_model_of_residual_blocks_is_trained_and_described(tmp_path, capsys) -> 
     )
     assert cli.main(["train", "--model", "residual", *tiny]) == 0
     assert line_with(capsys.readouterr().out, "task digits: ").startswith(
-        "task digits: 34x34x2 inputs, hidden layers 34x34x12 - 34x34x12 - 34x34x12 - 17x17x32 - 17x17x32 - 17x17x32"
-        " - 12, 10 classes, "
+        "task digits: 34x34x2 inputs, hidden layers 34x34x16 - 17x17x28 - 17x17x28 - 12, 10 classes, "
     )
     trained = json.loads((tmp_path / "test.json").read_text())
     assert 0 < trained["effective_acs"] < trained["dense_operations"]

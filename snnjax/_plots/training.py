@@ -13,7 +13,8 @@ def curves(metrics: Metrics) -> Any:
     """Draw accuracy and loss over the epochs; returns the `Figure`.
 
     Args:
-        metrics: one mapping per epoch, as returned by `fit` and written to ``metrics.jsonl``.
+        metrics: one mapping per epoch, as returned by `fit` and written to ``metrics.jsonl``; with or without
+            validation.
 
     Raises:
         ValueError: if there is no epoch.
@@ -26,21 +27,29 @@ def curves(metrics: Metrics) -> Any:
     """
     epochs = _epochs("plot.curves", metrics)
     figure, (left, right) = subplots(1, 2, PAIR)
-    for part, colour, marker in (("train", SKY, "o"), ("validation", BLUE, "s")):
+    parts = (("train", SKY, "o"), ("validation", BLUE, "s"))
+    is_validated = "validation_accuracy" in metrics[0]
+    for part, colour, marker in parts if is_validated else parts[:1]:
         style = {"color": colour, "marker": marker, "markersize": 4, "label": part}
         left.plot(epochs, [100 * line[f"{part}_accuracy"] for line in metrics], **style)
         right.plot(epochs, [line[f"{part}_loss"] for line in metrics], **style)
-    best = max(metrics, key=lambda line: (line["validation_accuracy"], -line["validation_loss"]))
-    height = 100 * best["validation_accuracy"]
-    left.plot([best["epoch"]], [height], "o", markersize=11, fillstyle="none", color=RED)
-    style = {"xytext": (0, -18), "textcoords": "offset points", "ha": "center", "color": RED}
-    left.annotate(f"{height:.1f} %", (best["epoch"], height), **style)
+    if is_validated:
+        _mark_best(left, metrics)
     left.set(ylabel="accuracy (%)")
     right.set(ylabel="loss (nats per sample)", ylim=(0, None))
     left.legend(frameon=False, loc="lower right")
     for ax in (left, right):
         _epoch_axis(ax, epochs)
     return figure
+
+
+def _mark_best(ax: Any, metrics: Metrics) -> None:
+    """Circle the best validation accuracy."""
+    best = max(metrics, key=lambda line: (line["validation_accuracy"], -line["validation_loss"]))
+    height = 100 * best["validation_accuracy"]
+    ax.plot([best["epoch"]], [height], "o", markersize=11, fillstyle="none", color=RED)
+    style = {"xytext": (0, -18), "textcoords": "offset points", "ha": "center", "color": RED}
+    ax.annotate(f"{height:.1f} %", (best["epoch"], height), **style)
 
 
 def activity(metrics: Metrics, bound: float | None = None) -> Any:

@@ -63,6 +63,7 @@ class Linear(Block):
         (1, 4)
     """
 
+    is_counted = True
     bias: bool = True
     reparametrize: Callable[[Array], Array] | None = None  # see `reparametrized`
 

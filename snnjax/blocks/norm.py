@@ -46,7 +46,7 @@ class Affine(Op):
 class BatchNorm(Block):
     """A norm over steps, batch and pixels; made by `batch_norm`."""
 
-    kind = "batch_norm"
+    kind, is_counted = "batch_norm", True
     initial_scale: float
     momentum: float
     epsilon: float
@@ -137,7 +137,7 @@ class BatchNorm(Block):
 class LayerNorm(Block):
     """A norm over the neurons of each sample and step; made by `layer_norm`."""
 
-    kind = "layer_norm"
+    kind, is_counted = "layer_norm", True
     initial_scale: float
     epsilon: float
 

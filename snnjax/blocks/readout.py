@@ -36,6 +36,7 @@ READOUT_DEVIATION = 0.1
 class Integrator(Block):
     """Neurons whose membranes are the signal; made by `integrator`."""
 
+    is_counted = True
     neuron: Neuron
 
     @property

@@ -11,7 +11,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         type=Path,
-        help="folder (spar: file) that holds the downloaded data of the task (default: the data in the package)",
+        help="folder or file that holds the downloaded data of the task (default: the data in the package)",
     )
 
 
@@ -52,7 +52,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     loss, decoder = train.loss_of(settings)
     params, stats = best["best_params"], best["best_stats"]
     tested = train.evaluate(net, params, parts.test, stats=stats, loss=loss, decoder=decoder)
-    report(options.run_folder, tested, header["best_epoch"])
+    report(options.run_folder, tested, header["best_epoch"], settings.training.selection)
     return 0
 
 

@@ -30,9 +30,8 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def epoch_line(line: dict[str, Any], epochs: int) -> str:
     """The metrics of an epoch as one line."""
-    scores = (
-        f"{100 * line['train_accuracy']:5.1f} % train, {100 * line['validation_accuracy']:5.1f} % validation"
-    )
+    parts = [part for part in ("train", "validation") if f"{part}_accuracy" in line]
+    scores = ", ".join(f"{100 * line[f'{part}_accuracy']:5.1f} % {part}" for part in parts)
     activity, dropped = percent(line["activity"]), percent(line["dropped_share"], 2)
     return (
         f"epoch {line['epoch']:>{len(str(epochs))}}/{epochs}  loss {line['train_loss']:.3f}  accuracy {scores}  "
@@ -49,11 +48,12 @@ def stopped_line(metrics: list[dict[str, Any]]) -> str:
     return f"stopped after {plural(len(metrics), 'epoch')}; {hint}\n"
 
 
-def report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:
+def report(folder: Path, tested: dict[str, Any], best_epoch: int, selection: str) -> None:
     """Print how a network did on the test data, and write its metrics to the folder of the run."""
     from snnjax.train import write_atomically
 
-    say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, selected on validation data)\n")
+    how = "the last" if selection == "last" else "selected on validation data"
+    say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, {how})\n")
     say(
         f"activity {percent(tested['activity'])}, spikes dropped {percent(tested['dropped_share'], 2)} (by layer)\n"
     )

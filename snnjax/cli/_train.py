@@ -23,7 +23,19 @@ from snnjax.cli._text import (
     widths,
 )
 
-TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "spoken", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
+TASK_NAMES = (
+    "digits",
+    "vowels",
+    "qtdb",
+    "spar",
+    "spoken",
+    "fashion",
+    "nmnist",
+    "speech",
+    "shd",
+    "ssc",
+    "dvs-gesture",
+)
 # Number of test samples for the overview of the layers; the first of them is also drawn in full.
 _DRAWN_SAMPLES = 32
 _BY_TASK = "(default: that of the task, see below)"
@@ -52,6 +64,7 @@ def add_options(parser: Parser) -> None:
     )
     start.add_argument("--overwrite", action="store_true", help="overwrite the checkpoint in the run folder")
     _add_training(parser)
+    _add_protocol(parser)
     _add_sparsity(parser)
     parser.add_argument(
         "--samples",
@@ -76,6 +89,23 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         help="where gradients come from: back-propagation through time, or an online rule (default: bptt)",
     )
     parser.add_argument("--hidden", type=int, nargs="+", help=f"width of each dense hidden layer {_BY_TASK}")
+
+
+def _add_protocol(parser: argparse.ArgumentParser) -> None:
+    """What is tested, and which epoch."""
+    parser.add_argument(
+        "--fold",
+        type=int,
+        help="test on this tenth of the recordings (nmnist) or on this speaker (speech), from 0",
+    )
+    parser.add_argument(
+        "--selection",
+        choices=("best", "last"),
+        help="test the best epoch on validation data, or the last epoch",
+    )
+    parser.add_argument(
+        "--validation-share", type=float, help="share of the training data that is held out for validation"
+    )
 
 
 def _add_sparsity(parser: argparse.ArgumentParser) -> None:
@@ -148,8 +178,8 @@ def run(options: argparse.Namespace) -> int:
         say(stopped_line(result.metrics))
         return INTERRUPTED
     tested = train.evaluate(net, result.params, parts.test, stats=result.stats, loss=loss, decoder=decoder)
-    report(options.out, tested, result.best_epoch)
-    record = {"validation_samples": len(parts.validation), "resumed": options.resume}
+    report(options.out, tested, result.best_epoch, settings.training.selection)
+    record = {"validation_samples": _size(parts.validation), "resumed": options.resume}
     train.write_run(options.out, train.record_run(settings, net, result, tested, **record))
     say_throughput(result.metrics)
     _draw(options.out, settings, net, result, parts)
@@ -168,7 +198,7 @@ def settings_of(options: argparse.Namespace) -> Any:
     settings = task_settings(options.task or "digits", options.model or "dense")
     if options.resume:
         settings = TaskSettings.from_header(read_run(options.out / CHECKPOINT))
-    names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "second_threshold")
+    names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "selection", "second_threshold")
     names += ("activity_bound", "activity_strength")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {"training": replace(settings.training, **given)}
@@ -182,8 +212,8 @@ def settings_of(options: argparse.Namespace) -> Any:
         changes["hidden"] = tuple(options.hidden)
     if options.capacity is not None or options.dense:
         changes["capacity"] = options.capacity
-    if options.samples is not None:
-        changes["samples"] = options.samples
+    names = ("samples", "fold", "validation_share")
+    changes |= {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings = replace(settings, **changes)
     check_second_threshold(settings)
     return settings
@@ -274,7 +304,11 @@ def _devices(platform: str | None, wanted: int | None) -> Any:
 def _say_task(settings: Any, net: Any, parts: Any) -> None:
     ((_, shape),) = net.inputs
     say(f"task {settings.task}: {by(shape)} inputs, hidden layers {widths(net)}, ")
-    say(f"{parts.num_classes} classes, {lists(settings)}; {len(parts.validation)} validation samples\n")
+    say(f"{parts.num_classes} classes, {lists(settings)}; {_size(parts.validation)} validation samples\n")
+
+
+def _size(dataset: Any) -> int:
+    return 0 if dataset is None else len(dataset)
 
 
 def _profile(folder: Path, settings: Any, net: Any, result: Any, parts: Any, device: Any) -> None:
@@ -289,7 +323,8 @@ def _profile(folder: Path, settings: Any, net: Any, result: Any, parts: Any, dev
     state = jax.device_put(
         train.TrainState(result.params, optimiser.init(result.params), result.stats), device
     )
-    batch = parts.validation.take([n % len(parts.validation) for n in range(config.batch_size)])
+    samples = parts.train(0)
+    batch = samples.take([n % len(samples) for n in range(config.batch_size)])
     compiled = step.lower(state, batch, config.second_threshold).compile()
     state, _ = compiled(state, batch, config.second_threshold)
     ipu.read_profile(compiled, reset=True)  # in the first step the parameters come from the host
