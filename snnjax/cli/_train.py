@@ -96,7 +96,7 @@ def _add_protocol(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fold",
         type=int,
-        help="test on this tenth of the recordings (nmnist) or on this speaker (speech), from 0 (default: the usual split)",
+        help="test on this tenth of the recordings (nmnist) or this speaker (speech), from 0 (default: usual split)",
     )
     parser.add_argument(
         "--selection",
