@@ -121,7 +121,7 @@ def _check(network: Network, params: Params) -> None:
                 )
         if sum(isinstance(block, Dense) for block in parts[1:]) > 1:
             fail(
-                f"{_OP}: `network` must have one recurrent matrix a layer, got several in {node.name!r}. "
+                f"{_OP}: `network` must have one recurrent matrix per layer, got several in {node.name!r}. "
                 "Multiply them."
             )
     dtypes = sorted({leaf.dtype.name for leaf in jax.tree.leaves(params)})
