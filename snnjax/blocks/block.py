@@ -51,7 +51,7 @@ class BlockResult(NamedTuple):
     # Of neurons: the true spikes of each sequence, [batch, neurons]; None if the spikes that it returns are all.
     counts: Array | None = None
     dropped: Array | None = None  # of neurons: the spikes that did not fit into their lists, int32 [batch]
-    membranes: Array | None = None  # of neurons, [time, batch, *shape], if the context asks for them
+    membranes: Array | None = None  # of neurons, ``[time, batch, *shape]``, if the context asks for them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -191,7 +191,7 @@ def batch_norm(
 
     Args:
         scale: the deviation of the normalised currents at the start. `Network.init` scales it to the drive of the
-            neurons behind the norm: 1 is the current at which they spike at 5 % of the steps.
+            neurons after the norm: 1 is the current at which they spike at 5 % of the steps.
         momentum: the share of the running statistics that a call keeps.
         epsilon: is added to the variance.
         frozen: use the running statistics in training too.

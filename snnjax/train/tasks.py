@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from snnjax import losses, neurons
-from snnjax._check import check_choice, check_integer, fail, short_repr
+from snnjax._check import check_choice, check_integer, check_within, fail, short_repr
 from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool
 from snnjax.graph import Network, layer, leaky_readout, network, residual, spiking_readout
 from snnjax.graph.network import Params
@@ -23,7 +24,7 @@ NEURONS = {
     "adlif": neurons.adlif,
     "se_adlif": neurons.se_adlif,
 }
-# The loss, the decoder of its predictions, and whether the read-out spikes.
+# The loss, the decoder of its predictions, and whether the readout spikes.
 LOSSES = {
     "cross_entropy_sum": (losses.cross_entropy_sum, "sum", False),
     "cross_entropy_max": (losses.cross_entropy_max, "max", False),
@@ -31,6 +32,8 @@ LOSSES = {
     "cross_entropy_count": (losses.cross_entropy_count, "sum", True),
     "time_to_first_spike": (losses.time_to_first_spike, "first_spike", True),
 }
+# Folds of the tasks that can be cross-validated: tenths of the recordings, or speakers.
+FOLDS = {"nmnist": 10, "speech": 6}
 # Pixels per side of the cameras, both with two polarities.
 _CAMERAS = {"digits": 34, "fashion": 34, "nmnist": 34, "dvs-gesture": 128}
 
@@ -60,11 +63,14 @@ class TaskSettings:
     num_steps: int = 30
     input_capacity: int | None = None  # slots of the input event lists; None fits the fullest step
     downsample: int = 1  # merges this many neighbouring pixels (per axis) or channels into one input
-    # Images: new shifts, rotations and scales each epoch; qtdb, spar, spoken: as if from other people.
+    # Cameras: new shifts, rotations and scales each epoch; qtdb, spar, spoken, speech: as if from other people.
     augment: bool = False
     # Series: standard deviation of new Gaussian noise each epoch, relative to that of a channel.
     noise: float = 0.0
-    validation_share: float = 0.1  # of the training data, if the data set has no validation part
+    # Of the training data, if the data set has no validation part; 0 for none, which goes with the last epoch.
+    validation_share: float = 0.1
+    # Instead of the usual test data: nmnist tests on this tenth of all recordings, speech on this speaker.
+    fold: int | None = None
     samples: int | None = None  # use at most this many training and test samples, for a quick look
     training: TrainConfig = field(default_factory=TrainConfig)
 
@@ -75,6 +81,8 @@ class TaskSettings:
         check_choice(op, "loss", self.loss, tuple(LOSSES))
         if not self.hidden and not self.convolutions:
             fail(f"{op}: `hidden` must hold at least one width, got none. Try (512, 256).")
+        if self.fold is not None:
+            self._check_fold(op)
         if self.samples is not None:
             check_integer(op, "samples", self.samples, 1)
         if self.convolutions and self.task not in _CAMERAS:
@@ -85,6 +93,14 @@ class TaskSettings:
         if unknown:
             hint = "Leave it out, or use the version of snnjax that has it"
             fail(f"{op}: `neuron_options` must be options of neurons.{self.neuron}, got {unknown}. {hint}.")
+
+    def _check_fold(self, op: str) -> None:
+        if self.task not in FOLDS:
+            fail(
+                f"{op}: `fold` must be None for {self.task}, got {self.fold}. Folds are for nmnist and speech."
+            )
+        check_integer(op, "fold", self.fold, 0)
+        check_within(op, "fold", np.array([self.fold]), FOLDS[self.task] - 1, "Number the folds from 0")
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as JSON, without `training`."""
@@ -206,7 +222,36 @@ TASKS |= {
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)
     ),
-    "nmnist": TaskSettings(task="nmnist", input_capacity=256, training=TrainConfig(epochs=10)),
+    "nmnist": TaskSettings(
+        task="nmnist",
+        neuron_options={"normalize": False},
+        input_capacity=256,
+        initial_activity=0.04,
+        augment=True,
+        validation_share=0.0,
+        training=TrainConfig(epochs=30, batch_size=32, learning_rate=4e-3, selection="last"),
+    ),
+    "speech": TaskSettings(
+        task="speech",
+        hidden=(128, 128),
+        neuron="adlif",
+        neuron_options={"decay": (0.5, 0.95)},
+        capacity=None,
+        label_smoothing=0.1,
+        initial_activity=0.1,
+        num_steps=65,
+        downsample=5,
+        augment=True,
+        validation_share=0.0,
+        training=TrainConfig(
+            epochs=40,
+            batch_size=32,
+            learning_rate=1.5e-2,
+            weight_decay=0.03,
+            activity_bound=0.2,
+            selection="last",
+        ),
+    ),
     "shd": TaskSettings(
         task="shd",
         hidden=(256, 256),
@@ -275,7 +320,7 @@ _RESIDUAL = {
         initial_activity=0.05,
     )
 }
-_DELAYED = {"spoken": replace(TASKS["spoken"], max_delay=10)}
+_DELAYED = {name: replace(TASKS[name], max_delay=10) for name in ("spoken", "speech")}
 
 
 def task_settings(task: str, model: str = "dense") -> TaskSettings:
