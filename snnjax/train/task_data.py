@@ -31,6 +31,8 @@ _SOURCES = {
 _OTHER_VOICES = data.EventAugmentation(
     shift=6.0, channel_warp=1.5, stretch=0.1, time_warp=1.0, lost=0.2, added=0.01
 )
+# Augmentation of recordings by a camera, as if of other hands.
+_OTHER_HANDS = data.CameraAugmentation(shift=3.0, rotation=15.0, scale=0.15)
 # Number of samples used to scale the initial weights to a target activity.
 _INIT_SAMPLES = 64
 
@@ -193,7 +195,9 @@ def _event_camera(settings: TaskSettings, path: Path) -> TaskData:
     calm = task.train(0)
 
     def varied(epoch: int) -> Any:
-        return _as_read(settings, data.augment_camera_events(jax.random.fold_in(key, epoch), calm))
+        return _as_read(
+            settings, data.augment_camera_events(jax.random.fold_in(key, epoch), calm, _OTHER_HANDS)
+        )
 
     seen = _as_read(settings, calm)
     return task._replace(
