@@ -64,7 +64,7 @@ DISTURBANCES: dict[str, tuple[Callable[..., Grid], tuple[float, ...]]] = {
     "speed": (speed, (0.5, 0.75, 1.0, 1.5, 2.0)),
     "missing polarity": (polarity, (-1, 0, 1)),
 }
-CAPACITIES = (0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
+CAPACITIES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)
 BITS = (4, 8, 32)
 
 
