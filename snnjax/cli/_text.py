@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from snnjax._check import plural
+
 # A shell's exit code for a program ended by SIGINT.
 INTERRUPTED = 130
 
@@ -43,7 +45,7 @@ def stopped_line(metrics: list[dict[str, Any]]) -> str:
         return "stopped in the first epoch; nothing is saved before its end\n"
     finite = math.isfinite(metrics[-1]["train_loss"])
     hint = "continue with --resume" if finite else "start again with other settings and --overwrite"
-    return f"stopped after {len(metrics)} epochs; {hint}\n"
+    return f"stopped after {plural(len(metrics), 'epoch')}; {hint}\n"
 
 
 def report(folder: Path, tested: dict[str, Any], best_epoch: int, selection: str) -> None:
@@ -75,7 +77,7 @@ def say_throughput(metrics: list[dict[str, Any]]) -> None:
 
 
 def widths(net: Any) -> str:
-    """The shapes of the neurons that spike, but for those of the read-out."""
+    """The shapes of the neurons that spike, but for those of the readout."""
     outputs = dict(net.outputs).values()
     hidden = [node.name for node in net.nodes if node.block.is_spiking and node.name not in outputs]
     return " - ".join(by(net.shapes[name]) for name in hidden)

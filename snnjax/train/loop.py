@@ -94,7 +94,7 @@ def fit(
         loss: one of `snnjax.losses`.
         config: the settings.
         stats: the first running statistics of norms; None for those of ``network.init_stats``.
-        decoder: the decoder of `snnjax.metrics.predictions` that matches the loss; of several read-outs, it decodes the
+        decoder: the decoder of `snnjax.metrics.predictions` that matches the loss; of several readouts, it decodes the
             first.
         folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing.
         resume: continue from the checkpoint in `folder`. `config.epochs` may differ, so that a finished run can be
@@ -297,7 +297,7 @@ def _keep(
 ) -> bool:
     """Save the progress, warn about losses and layers, and call `on_epoch`; returns whether to train on.
 
-    A loss that is not finite leaves parameters that no later epoch would mend.
+    A loss that is not finite leaves parameters that no later epoch would repair.
     """
     if folder is not None and jax.process_index() == 0:
         save(folder, network, progress, stored)

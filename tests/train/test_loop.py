@@ -394,7 +394,7 @@ FAILURES = {
     "classes": (
         lambda: run(source=replace(events(0), num_classes=CLASSES + 1)),
         f"fit: `train` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
-        "Give the read-out one output for each class.",
+        "Give the readout one output for each class.",
     ),
     "loss": (
         lambda: run(loss="cross_entropy"),
@@ -466,7 +466,7 @@ FAILURES = {
             NET, first_params(), replace(VALIDATION, num_classes=CLASSES + 1), loss=losses.cross_entropy_sum
         ),
         f"evaluate: `dataset` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
-        "Give the read-out one output for each class.",
+        "Give the readout one output for each class.",
     ),
 }
 
