@@ -23,9 +23,9 @@ FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
 _SOURCES = {
     "nmnist": "N-MNIST from doi.org/10.17632/468j46mzdv.1",
     "speech": "github.com/Jakobovski/free-spoken-digit-dataset",
-    "dvs-gesture": "DVS128 Gesture from research.ibm.com/interactive/dvsgesture",
-    "shd": "shd_train.h5 and shd_test.h5 from zenkelab.org/resources",
-    "ssc": "ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from zenkelab.org/resources",
+    "dvs-gesture": "DVS-Gesture from ibm.ent.box.com/s/3hiq58ww1pbbjrinh367ykfdf60xsfm8",
+    "shd": "shd_train.h5 and shd_test.h5 from zenkelab.org/datasets",
+    "ssc": "ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from zenkelab.org/datasets",
 }
 # Augmentation of words, as if from other voices.
 _OTHER_VOICES = data.EventAugmentation(
