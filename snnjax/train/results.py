@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from snnjax import _dispatch, metrics
-from snnjax._check import alternatives, fail, short_repr
+from snnjax._check import alternatives, fail, plural, short_repr
 from snnjax._write import write_atomically
 from snnjax.graph import Network
 from snnjax.train.loop import FitResult
@@ -224,7 +224,7 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
     memory = [run["peak_memory"] for run in runs if run["peak_memory"] is not None]
     folds = {run["fold"] for run in runs if run["fold"] is not None}
     return [
-        f"{first['task']}, {len(folds)} folds" if folds else first["task"],
+        f"{first['task']}, {plural(len(folds), 'fold')}" if folds else first["task"],
         first["network"],
         f"{statistics.mean(percent):.2f}{deviation} %",
         str(len({run["seed"] for run in runs})),
