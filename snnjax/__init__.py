@@ -34,7 +34,9 @@ from snnjax.ops import select_spikes as select_spikes
 from snnjax.ops import spike as spike
 from snnjax.ops import spike_conv as spike_conv
 from snnjax.ops import spike_matmul as spike_matmul
+from snnjax.ops import spike_sparse_matmul as spike_sparse_matmul
 from snnjax.sparse_spikes import SparseSpikes as SparseSpikes
 from snnjax.surrogates import Surrogate as Surrogate
+from snnjax.synapses import Synapses as Synapses
 
 __version__ = _version("snnjax")
