@@ -8,7 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from snnjax._check import check_array, check_integer, check_key, check_shape, check_size, fail, short_repr
+from snnjax._check import (
+    check_array,
+    check_integer,
+    check_key,
+    check_shape,
+    check_size,
+    concrete,
+    fail,
+    short_repr,
+)
 from snnjax._types import id_dtype
 from snnjax.sparse_spikes import in_range
 
@@ -63,7 +72,9 @@ class Synapses:
 
     def to_dense(self, weights: Float[Array, " synapses"]) -> Float[Array, "neurons targets"]:
         """The matrix of the weights, 0 where there is no synapse."""
-        check_shape("Synapses.to_dense", "weights", weights, (self.num_synapses,), "synapses", "Pass one a synapse")
+        check_shape(
+            "Synapses.to_dense", "weights", weights, (self.num_synapses,), "synapses", "Pass one a synapse"
+        )
         columns = targets_or_beyond(self)
         dense = jnp.zeros((self.num_neurons, self.num_targets), weights.dtype)
         return dense.at[self.sources(), columns].add(weights, mode="drop")
@@ -72,12 +83,12 @@ class Synapses:
     def from_mask(cls, mask: Bool[Any, "neurons targets"]) -> "Synapses":
         """The synapses where `mask` is true, an array of known values."""
         check_array("Synapses.from_mask", "mask", mask)
-        if isinstance(mask, jax.core.Tracer) or np.ndim(mask) != 2 or np.asarray(mask).dtype != bool:
+        entries = concrete(mask)
+        if entries is None or entries.ndim != 2 or entries.dtype != bool:
             fail(
                 f"Synapses.from_mask: `mask` must be bool [neurons, targets] of known values, got {short_repr(mask)}. "
                 "Compare the weights with 0 outside of jit."
             )
-        entries = np.asarray(mask)
         return _of_rows(np.count_nonzero(entries, axis=1), np.nonzero(entries)[1], entries.shape[1])
 
     @classmethod
@@ -89,7 +100,9 @@ class Synapses:
                 "Convert it with .tocsr()."
             )
         starts = np.asarray(matrix.indptr)
-        return _of_rows(np.diff(starts), matrix.indices, matrix.shape[1]), jnp.asarray(matrix.data, jnp.float32)
+        return _of_rows(np.diff(starts), matrix.indices, matrix.shape[1]), jnp.asarray(
+            matrix.data, jnp.float32
+        )
 
     @classmethod
     def fixed_fan_out(cls, key: Array, num_neurons: int, num_targets: int, fan_out: int) -> "Synapses":
@@ -105,7 +118,9 @@ class Synapses:
             >>> synapses.num_synapses, synapses.ends[:3].tolist()
             (1000, [10, 20, 30])
         """
-        _check_draw("Synapses.fixed_fan_out", key, num_neurons, num_targets, fan_out, num_targets, num_neurons)
+        _check_draw(
+            "Synapses.fixed_fan_out", key, num_neurons, num_targets, fan_out, num_targets, num_neurons
+        )
         targets = _distinct(key, num_neurons, fan_out, num_targets)
         ends = fan_out * jnp.arange(1, num_neurons + 1, dtype=jnp.int32)
         return cls(ends, targets.reshape(-1).astype(id_dtype(num_targets)), num_targets)
@@ -141,7 +156,9 @@ def _of_rows(counts: Any, targets: Any, num_targets: int) -> Synapses:
 
 def _check_count(count: int) -> None:
     if count > _MAX_SYNAPSES:
-        fail(f"Synapses: `targets` must be at most {_MAX_SYNAPSES}, got {count}. Use several sets of synapses.")
+        fail(
+            f"Synapses: `targets` must be at most {_MAX_SYNAPSES}, got {count}. Use several sets of synapses."
+        )
 
 
 def targets_or_beyond(synapses: Synapses) -> Int[Array, " synapses"]:
@@ -150,7 +167,9 @@ def targets_or_beyond(synapses: Synapses) -> Int[Array, " synapses"]:
     return jnp.where(used, synapses.targets.astype(jnp.int32), synapses.num_targets)
 
 
-def _check_draw(op: str, key: Any, num_neurons: int, num_targets: int, each: int, most: int, rows: int) -> None:
+def _check_draw(
+    op: str, key: Any, num_neurons: int, num_targets: int, each: int, most: int, rows: int
+) -> None:
     check_key(op, key)
     check_integer(op, "num_neurons", num_neurons, 0)
     check_integer(op, "num_targets", num_targets, 0)
@@ -184,4 +203,6 @@ def _distinct(key: Array, rows: int, count: int, among: int) -> Int[Array, "rows
 def _repeats(drawn: Array) -> Bool[Array, "rows count"]:
     """Where a number of an ascending row is that before it."""
     same = drawn[:, 1:] == drawn[:, :-1]
-    return jnp.concatenate([jnp.zeros_like(same, shape=(drawn.shape[0], min(drawn.shape[1], 1))), same], axis=1)
+    return jnp.concatenate(
+        [jnp.zeros_like(same, shape=(drawn.shape[0], min(drawn.shape[1], 1))), same], axis=1
+    )

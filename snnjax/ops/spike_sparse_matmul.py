@@ -100,6 +100,11 @@ def _structure(operands: Any, num_targets: int) -> tuple[Array, Array]:
     return synapses.sources(), targets_or_beyond(synapses)
 
 
+def _at(row: Array, neurons: Array) -> Array:
+    """What a row holds of the neuron of each synapse, 0 where there is none."""
+    return jnp.take(row, neurons, mode="fill", fill_value=0)
+
+
 def _dense(operands: Any) -> Array:
     """The spikes as rows in the accumulation dtype, from lists or rows."""
     if hasattr(operands, "ids"):
@@ -113,7 +118,7 @@ def _reference(operands: Operands | RowOperands, num_targets: int) -> tuple[Arra
 
     def one(row: Array) -> Array:
         """Row by row: all rows at once would take memory for each synapse of each."""
-        sent = row[sources]
+        sent = _at(row, sources)
         # An entry of 0 adds nothing whatever its weights, but has a derivative.
         sent = jnp.where((sent != 0) | jnp.isfinite(weights), sent * weights, 0)
         return jnp.zeros(num_targets, weights.dtype).at[targets].add(sent, mode="drop")
@@ -125,18 +130,13 @@ def _reference(operands: Operands | RowOperands, num_targets: int) -> tuple[Arra
 _composed = jax.jit(_reference, static_argnums=1)
 
 
-def _received(g: Array, targets: Array) -> Array:
-    """The cotangent of the target of each synapse, 0 where it is out of range."""
-    return jnp.take(g, targets, mode="fill", fill_value=0)
-
-
 def _spikes_backward(operands: Any, num_neurons: int) -> Array:
     """``dspikes[b, i]``: the sum of ``weights[s] * g[b, targets[s]]`` over the synapses of neuron i."""
     sources, targets = _structure(operands, operands.g.shape[-1])
     weights = upcast(operands.weights)
 
     def one(g: Array) -> Array:
-        products = weights * _received(g, targets)
+        products = weights * _at(g, targets)
         return jnp.zeros(num_neurons, weights.dtype).at[sources].add(products, mode="drop")
 
     return jax.lax.map(one, upcast(operands.g))
@@ -159,8 +159,8 @@ def _weights_backward(
     rows = _dense(operands), upcast(operands.g)
 
     def add(total: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
-        sent = row[0][sources]
-        return total + jnp.where(sent != 0, sent * _received(row[1], targets), 0), None
+        sent = _at(row[0], sources)
+        return total + jnp.where(sent != 0, sent * _at(row[1], targets), 0), None
 
     start = vary_alike((jnp.zeros(targets.shape, rows[1].dtype), rows))[0]
     return (jax.lax.scan(add, start, rows)[0].astype(operands.g.dtype),)
@@ -204,7 +204,9 @@ _ROWS_WEIGHTS_BACKWARD = _target(
 _BATCHED = ("ids", "values", "spikes", "g")
 
 
-def _evaluate(target: Target, operands: Any, result_axis: int, static: Any, implementation: str | None) -> Array:
+def _evaluate(
+    target: Target, operands: Any, result_axis: int, static: Any, implementation: str | None
+) -> Array:
     axes = type(operands)(*(0 if name in _BATCHED else SHARED for name in operands._fields))
     return evaluate(target, operands, axes, (result_axis,), static, implementation=implementation)[0]
 
