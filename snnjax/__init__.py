@@ -12,6 +12,7 @@ from snnjax.blocks import dense as dense
 from snnjax.blocks import flatten as flatten
 from snnjax.blocks import max_pool as max_pool
 from snnjax.blocks import mean_pool as mean_pool
+from snnjax.blocks import sparse as sparse
 from snnjax.blocks import sum_pool as sum_pool
 from snnjax.graph import Network as Network
 from snnjax.graph import NetworkOutput as NetworkOutput

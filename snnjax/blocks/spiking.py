@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -54,6 +54,13 @@ class SpikingParams(NamedTuple):
     """The params of `spiking`."""
 
     neuron: Any  # the neuron's parameters
+    recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
+
+
+class SpikingStats(NamedTuple):
+    """The stats of `spiking`: what is drawn and not learned."""
+
+    neuron: Any = None  # the neuron's constants
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
 
 
@@ -117,9 +124,9 @@ class Spiking(Block):
         given = (Dense(math.prod(shape), bias=False),) if self.recurrent is True else self.feedback
         feedback = []
         for block in given:
-            if block.needs_all_steps(True) or _has_stats(block, shape) or block.num_signals != 1:
+            if block.needs_all_steps(True) or block.num_signals != 1:
                 fail(
-                    f"spiking: `recurrent` must hold blocks of one signal without statistics, got {block.kind}. "
+                    f"spiking: `recurrent` must hold blocks of one signal and one step, got {block.kind}. "
                     "Put it before or behind the neurons."
                 )
             feedback.append(block.fitted(shape))
@@ -131,6 +138,12 @@ class Spiking(Block):
         """The blocks of the recurrent connection, in order."""
         assert not isinstance(self.recurrent, bool)
         return self.recurrent
+
+    def each_feedback(self, params: Any, stats: Any) -> Iterator[tuple[Block, Any, Any]]:
+        """Each block of the recurrent connection, with params and stats, of which it may have none."""
+        nothing = (None,) * len(self.feedback)
+        learned, drawn = (nothing if own is None else own.recurrent for own in (params, stats))
+        return zip(self.feedback, learned, drawn, strict=True)
 
     def slots(self, shape: Shape) -> int | None:
         """The capacity of the spike lists; None for dense spikes."""
@@ -162,10 +175,16 @@ class Spiking(Block):
         found = SpikingParams(neuron, tuple(params) if self.feedback else None)
         return found if jax.tree.leaves(found) else None
 
-    def initial_stats(self, key: Array, *shapes: Shape) -> Any:
-        """Draw the constants of the neurons that are not learned, None if all are numbers."""
-        own = jax.random.split(key)[0]
-        return self.neuron.init_stats(own, num_owners(self.neuron, shapes[0]))
+    def initial_stats(self, key: Array, *shapes: Shape) -> SpikingStats | None:
+        """Draw the constants of the neurons that are not learned, and the stats of the recurrent connection."""
+        (shape,) = shapes
+        neuron_key, recurrent_key = jax.random.split(key)
+        neuron, recurrent, place = self.neuron.init_stats(neuron_key, num_owners(self.neuron, shape)), [], shape
+        for index, block in enumerate(self.feedback):
+            recurrent.append(block.initial_stats(jax.random.fold_in(recurrent_key, index), place))
+            place = block.out_shape(place)
+        found = SpikingStats(neuron, tuple(recurrent) if self.feedback else None)
+        return found if jax.tree.leaves(found) else None
 
     def scaled_feedback(self, params: SpikingParams, factor: Array) -> SpikingParams:
         """The params with recurrent weights times `factor`."""
@@ -175,9 +194,10 @@ class Spiking(Block):
         scaled = ((block.scaled(own, factor) if own is not None else None, own) for block, own in pairs)
         return params._replace(recurrent=tuple(own if new is None else new for new, own in scaled))
 
-    def neuron_params(self, params: SpikingParams | None, stats: Any, shape: Shape) -> Any:
+    def neuron_params(self, params: SpikingParams | None, stats: SpikingStats | None, shape: Shape) -> Any:
         """The constants of the neurons that are no numbers, one set for each."""
-        return for_each(self.neuron, None if params is None else params.neuron, stats, shape)
+        learned, drawn = (None if own is None else own.neuron for own in (params, stats))
+        return for_each(self.neuron, learned, drawn, shape)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SpikingState:
         """Neurons at rest that have not spiked."""
@@ -187,8 +207,8 @@ class Spiking(Block):
         if not self.feedback:
             return SpikingState(neuron)
         states, place = [], shape
-        for block, own in zip(self.feedback, _recurrent(self, params), strict=True):
-            states.append(block.initial_state(own, None, batch, place))
+        for block, own, drawn in self.each_feedback(params, stats):
+            states.append(block.initial_state(own, drawn, batch, place))
             place = block.out_shape(place)
         spikes = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
         return SpikingState(neuron, spikes, tuple(states))
@@ -309,7 +329,7 @@ def _scan(
 
     def step(carry: SpikingState, xs: tuple[Array, Any, Any]) -> tuple[SpikingState, _Steps]:
         current, inside, offset = xs
-        fed_back, recurrent = _fed_back(block, params, carry, inside, shape, context)
+        fed_back, recurrent = _fed_back(block, (params, stats), carry, inside, shape, context)
         current = current if fed_back is None else current + fed_back
         membrane, threshold, after = model.advance(own, carry.neuron, current)
         hint = "Give the membrane the shape of the inputs"
@@ -389,7 +409,7 @@ def _fired(
 
 
 def _fed_back(
-    block: Spiking, params: Any, carry: SpikingState, inside: Any, shape: Shape, context: Context
+    block: Spiking, held: Any, carry: SpikingState, inside: Any, shape: Shape, context: Context
 ) -> tuple[Array | None, Any]:
     """The recurrent current of a step, and the states of the blocks that it passed."""
     if carry.spikes is None or carry.recurrent is None:
@@ -397,25 +417,20 @@ def _fed_back(
     signal, place, states = carry.spikes.reshape(1, -1, *shape), shape, []
     lengths = None if inside is None else inside.astype(jnp.int32)
     own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
-    for part, weights, before in zip(block.feedback, _recurrent(block, params), carry.recurrent, strict=True):
-        result = part.apply(weights, before, None, signal, shapes=(place,), context=own)
+    for (part, weights, drawn), before in zip(block.each_feedback(*held), carry.recurrent, strict=True):
+        result = part.apply(weights, before, drawn, signal, shapes=(place,), context=own)
+        if result.stats is not None and result.stats is not drawn:
+            fail(
+                f"spiking: `recurrent` must hold blocks that keep their stats, got new ones of {part.kind}. "
+                "Put it before or behind the neurons."
+            )
         signal, place = result.signal, part.out_shape(place)
         states.append(result.state)
     return flat(signal)[0], tuple(states)
 
 
-def _recurrent(block: Spiking, params: Any) -> Sequence[Any]:
-    """The params of each block of the recurrent connection, which may learn nothing."""
-    return [None] * len(block.feedback) if params is None else params.recurrent
-
-
 def _wide_floats(leaf: Any) -> Any:
     return upcast(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
-
-
-def _has_stats(block: Block, shape: Shape) -> bool:
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.eval_shape(lambda key: block.initial_stats(key, shape), key) is not None
 
 
 def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:

@@ -258,11 +258,11 @@ def _padding(where: str, geometry: Any) -> Any:
 
 def _neurons(graph: _Graph, node: Node, signal: _Written) -> _Written:
     block: Any = node.block
-    facts, held = _facts(node, signal), graph.params.get(node.name)
+    facts, held, drawn = _facts(node, signal), graph.params.get(node.name), graph.stats.get(node.name)
     if isinstance(block, Spiking):
         facts |= {"capacity": block.capacity, "second_threshold": block.second_threshold}
-        held = None if held is None else held.neuron
-    held = block.neuron.merged(held, graph.stats.get(node.name))
+        held, drawn = (None if own is None else own.neuron for own in (held, drawn))
+    held = block.neuron.merged(held, drawn)
     sources, names = signal.names, [node.name, f"{node.name}/threshold"]
     made = nodes_of(node.name, block.neuron, held, signal.layout, graph.writing, facts)
     written_names = []

@@ -17,7 +17,7 @@ from snnjax.blocks.join import join
 from snnjax.blocks.linear import Linear
 from snnjax.blocks.pool import Flatten, flatten
 from snnjax.blocks.readout import integrator
-from snnjax.blocks.spiking import Spiking, SpikingParams, spiking
+from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingStats, spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.network import Params, Stats
 from snnjax.nir._check import MAX_NEURONS, per_neuron
@@ -248,7 +248,7 @@ class _Builder:
         block = _spiking(step, cell, feedback) if spikes else integrator(cell.neuron)
         name = self._add(place, block, signal, signal.layout)
         if cell.stats is not None:
-            self.stats[name] = cell.stats
+            self.stats[name] = SpikingStats(cell.stats) if spikes else cell.stats
         own = SpikingParams(cell.params, held) if spikes else cell.params
         if jax.tree.leaves(own):
             self.others[name] = own

@@ -10,7 +10,7 @@ from snnjax._check import check_integer, fail
 from snnjax._quantised import refuse_gradient
 from snnjax._types import upcast
 from snnjax.blocks.linear import Product
-from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingState
+from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingState, SpikingStats
 from snnjax.graph import Network
 from snnjax.graph.chain import ChainLayer, layers_of
 from snnjax.graph.check import check_state
@@ -243,7 +243,7 @@ def _learner(
         # Masks act on parameters linearly, so gradients are update_rates back through them.
         owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)
         stats = carry.stats or {}
-        drawn = [stats.get(layer.neuron.name) for layer in layers]
+        drawn = [_constants_of(stats.get(layer.neuron.name)) for layer in layers]
         owns = [own._replace(drawn=each) for own, each in zip(owns, drawn, strict=True)]
         state, steps = _advanced(layers, owns, carry, inputs, is_presynaptic)
         output = steps[-1].fired.listed.astype(params_dtype(params))
@@ -255,6 +255,11 @@ def _learner(
         return carry, pull_back(gradients)[0], output
 
     return Learner(init, step)
+
+
+def _constants_of(stats: Any) -> Any:
+    """The constants of neurons that are drawn and not learned."""
+    return stats.neuron if isinstance(stats, SpikingStats) else stats
 
 
 def _advanced(
