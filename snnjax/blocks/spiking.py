@@ -179,7 +179,11 @@ class Spiking(Block):
         """Draw the constants of the neurons that are not learned, and the stats of the recurrent connection."""
         (shape,) = shapes
         neuron_key, recurrent_key = jax.random.split(key)
-        neuron, recurrent, place = self.neuron.init_stats(neuron_key, num_owners(self.neuron, shape)), [], shape
+        neuron, recurrent, place = (
+            self.neuron.init_stats(neuron_key, num_owners(self.neuron, shape)),
+            [],
+            shape,
+        )
         for index, block in enumerate(self.feedback):
             recurrent.append(block.initial_stats(jax.random.fold_in(recurrent_key, index), place))
             place = block.out_shape(place)
@@ -207,8 +211,8 @@ class Spiking(Block):
         if not self.feedback:
             return SpikingState(neuron)
         states, place = [], shape
-        for block, own, drawn in self.each_feedback(params, stats):
-            states.append(block.initial_state(own, drawn, batch, place))
+        for block, own, held in self.each_feedback(params, stats):
+            states.append(block.initial_state(own, held, batch, place))
             place = block.out_shape(place)
         spikes = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
         return SpikingState(neuron, spikes, tuple(states))
@@ -417,9 +421,9 @@ def _fed_back(
     signal, place, states = carry.spikes.reshape(1, -1, *shape), shape, []
     lengths = None if inside is None else inside.astype(jnp.int32)
     own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
-    for (part, weights, drawn), before in zip(block.each_feedback(*held), carry.recurrent, strict=True):
-        result = part.apply(weights, before, drawn, signal, shapes=(place,), context=own)
-        if result.stats is not None and result.stats is not drawn:
+    for (part, weights, constant), before in zip(block.each_feedback(*held), carry.recurrent, strict=True):
+        result = part.apply(weights, before, constant, signal, shapes=(place,), context=own)
+        if result.stats is not None and result.stats is not constant:
             fail(
                 f"spiking: `recurrent` must hold blocks that keep their stats, got new ones of {part.kind}. "
                 "Put it before or behind the neurons."

@@ -19,10 +19,11 @@ from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
 from snnjax.blocks.readout import Integrator
+from snnjax.blocks.sparse import Sparse
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network
 from snnjax.graph.check import check_params
-from snnjax.graph.network import Params
+from snnjax.graph.network import Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -218,6 +219,11 @@ def _operations(
 ) -> list[_Operations]:
     """The operations of a connection; none of other blocks."""
     if isinstance(block, Sparse):
+        if stats is None:
+            fail(
+                "synaptic_operations: `stats` must hold the synapses of connections that are sparse, got none. "
+                "Pass stats= those of the network."
+            )
         fan_out = jnp.diff(stats.ends, prepend=0).astype(jnp.float32)
         effective = jnp.mean(jnp.sum(received[0].counts * fan_out[None, :], axis=1))
         return [_Operations(effective, received[0].most * stats.num_synapses, received[0].is_binary)]

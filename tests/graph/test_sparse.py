@@ -36,7 +36,10 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
     inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
 
     def dense(params: Any) -> Any:
-        out = {**params, "layer_0/connection": as_dense(stats["layer_0/connection"], params["layer_0/connection"])}
+        out = {
+            **params,
+            "layer_0/connection": as_dense(stats["layer_0/connection"], params["layer_0/connection"]),
+        }
         if is_recurrent:
             (own,), (drawn,) = params["layer_0/neuron"].recurrent, stats["layer_0/neuron"].recurrent
             held = params["layer_0/neuron"]._replace(recurrent=(as_dense(drawn, own),))
@@ -69,7 +72,7 @@ def test_init_reaches_the_activity_of_a_sample() -> None:
     net = network(lambda count: snnjax.sparse(count, fan_in=4), False, None)
     inputs = jnp.asarray(np.random.default_rng(0).random((50, 8, INPUTS)) < 0.2, jnp.float32)
     stats = net.init_stats(KEY)
-    params = net.init(KEY, inputs, stats=stats, activity=0.1)
+    params = net.init(KEY, inputs, stats=stats, target_activity=0.1)
     out, _ = net.apply(params, None, inputs, stats=stats)
     assert abs(float(jnp.mean(out.activity["layer_0/neuron"])) - 0.1) < 0.02
 
@@ -88,8 +91,8 @@ def test_stats_of_a_recurrent_connection_may_not_change() -> None:
     with pytest.raises(ValueError) as refused:
         net.apply(net.init(KEY), None, jnp.zeros((2, 1, INPUTS)), stats=net.init_stats(KEY))
     assert str(refused.value) == (
-        "spiking: `recurrent` must hold blocks that keep their stats, got new ones of counting. Put it before or behind "
-        "the neurons."
+        "spiking: `recurrent` must hold blocks that keep their stats, got new ones of counting. Put it "
+        "before or behind the neurons."
     )
 
 
