@@ -406,3 +406,25 @@ def test_scanned_layers_run_on_shares_of_a_batch() -> None:
         atol=1e-6,
         strict=True,
     )
+
+
+@pytest.mark.parametrize(
+    "dtype, given",
+    [("float64", "uint8"), ("float64", "float32"), ("float32", "float64"), ("bfloat16", "float64")],
+)
+@pytest.mark.usefixtures("compiles_fast")
+def test_the_state_keeps_its_dtype_whatever_the_inputs_have(dtype: str, given: str) -> None:
+    """Also from piece to piece: delays of float32 inputs in a network of float64 had turned into float32."""
+    specs = [axonal(3, learn=False), layer(4, neurons.adlif(), recurrent=[axonal(2), dense(4)])]
+    with jax.enable_x64(True):
+        net = network(5, specs, leaky_readout(2))
+        params = net.init(jax.random.key(0), dtype=jnp.dtype(dtype))
+        inputs = jnp.asarray(np.random.default_rng(0).random((5, 3, 5)) < 0.3).astype(given)
+        start = net.initial_state(params, 3)
+        whole, cut = (
+            jax.eval_shape(functools.partial(net.apply, chunk=chunk), params, None, inputs)
+            for chunk in (None, 2)
+        )
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), start)
+    assert whole[1] == cut[1] == shapes
+    assert whole[0].output.dtype == jnp.dtype(dtype)
