@@ -37,7 +37,9 @@ demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and say what a st
 	$(BIN)/snnjax $(DEMO_IPU)
 
 .PHONY: test
-test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short ipu-model)  ## every check: linter, types, tests, doctests, notebooks, fuzz
+test: .venv/ready $(LIBRARY)  ## every check: linter, types, tests, doctests, notebooks, fuzz
+	@$(MAKE) --no-print-directory --jobs 2 lint types $(if $(LIBRARY),fuzz-short)  # each keeps one core busy
+	@$(if $(LIBRARY),$(MAKE) --no-print-directory ipu-model)
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint

@@ -94,8 +94,7 @@ class Sparse(Block):
         """The currents of all steps at once."""
         del state, shapes
         (x,) = signals
-        currents = self.currents(params, stats, x, implementation=context.implementation)
-        return BlockResult(currents, stats=stats)
+        return BlockResult(self.currents(params, stats, x, implementation=context.implementation))
 
     def scaled(self, params: SparseParams, factor: Array) -> SparseParams:
         """The params with all weights, and biases, times `factor`."""

@@ -15,9 +15,10 @@ from snnjax.blocks.linear import Linear, LinearParams
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.rate_pool import RatePool
+from snnjax.graph.build import network
 from snnjax.graph.containers import Layer, layer, leaky_readout
 from snnjax.graph.fold import times_norm
-from snnjax.graph.network import Network, Params, network
+from snnjax.graph.network import Network, Params
 from snnjax.neurons import integrate_and_fire
 
 # The modules of flax, and where its dict has the arrays of each.

@@ -261,7 +261,9 @@ def _fed_back(
     """The operations of the recurrent connection of neurons."""
     found = []
     if isinstance(block, Spiking) and block.feedback:
-        for part, own, drawn in block.each_feedback(params, stats):
+        nothing = (None,) * len(block.feedback)
+        drawn_of_parts = nothing if stats is None or stats.recurrent is None else stats.recurrent
+        for part, own, drawn in zip(block.feedback, params.recurrent, drawn_of_parts, strict=True):
             found += _operations(part, own, drawn, [signal], (shape,))
             signal, shape = _passed(part, [signal], (shape,), steps), part.out_shape(shape)
     return found

@@ -243,7 +243,8 @@ def _learner(
         # Masks act on parameters linearly, so gradients are update_rates back through them.
         owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)
         stats = carry.stats or {}
-        drawn = [_constants_of(stats.get(layer.neuron.name)) for layer in layers]
+        held = [stats.get(layer.neuron.name) for layer in layers]
+        drawn = [own.neuron if isinstance(own, SpikingStats) else own for own in held]
         owns = [own._replace(drawn=each) for own, each in zip(owns, drawn, strict=True)]
         state, steps = _advanced(layers, owns, carry, inputs, is_presynaptic)
         output = steps[-1].fired.listed.astype(params_dtype(params))
@@ -255,11 +256,6 @@ def _learner(
         return carry, pull_back(gradients)[0], output
 
     return Learner(init, step)
-
-
-def _constants_of(stats: Any) -> Any:
-    """The constants of neurons that are drawn and not learned."""
-    return stats.neuron if isinstance(stats, SpikingStats) else stats
 
 
 def _advanced(

@@ -77,25 +77,6 @@ def test_init_reaches_the_activity_of_a_sample() -> None:
     assert abs(float(jnp.mean(out.activity["layer_0/neuron"])) - 0.1) < 0.02
 
 
-def test_stats_of_a_recurrent_connection_may_not_change() -> None:
-    class Counting(blocks.Block):
-        kind = "counting"
-
-        def initial_stats(self, key: Any, *shapes: Any) -> Any:
-            return jnp.zeros(())
-
-        def apply(self, params: Any, state: Any, stats: Any, *signals: Any, **_: Any) -> blocks.BlockResult:
-            return blocks.BlockResult(signals[0], stats=stats + 1)
-
-    net = network(snnjax.dense, Counting(), None)
-    with pytest.raises(ValueError) as refused:
-        net.apply(net.init(KEY), None, jnp.zeros((2, 1, INPUTS)), stats=net.init_stats(KEY))
-    assert str(refused.value) == (
-        "spiking: `recurrent` must hold blocks that keep their stats, got new ones of counting. Put it "
-        "before or behind the neurons."
-    )
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
