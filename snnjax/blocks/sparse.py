@@ -29,6 +29,7 @@ class Sparse(Block):
     """Sparse weights; made by `sparse`. Which synapses exist are its stats, `Synapses`."""
 
     kind = "sparse"
+    is_counted = True
     num_neurons: int
     fan_out: int | None
     fan_in: int | None

@@ -88,7 +88,7 @@ class NeuronOperands(NamedTuple):
 class Spiking(Block):
     """Neurons that spike; made by `spiking`."""
 
-    is_spiking = True
+    is_spiking = is_counted = True
     neuron: Neuron
     capacity: int | float | None = None
     second_threshold: float | None = None  # None means nine tenths of the way from rest to the threshold

@@ -126,7 +126,7 @@ def _run_segment(
     received = [signals[source] for source in node.sources]
     if isinstance(segment, Fused):
         return run_fused(segment, running.nodes, running.shapes, arrays, received[0], context)
-    # Signals are 0 behind the end of a sequence, and in the accumulation dtype of the weights, as is the state.
+    # Signals are 0 after the end of a sequence, and in the accumulation dtype of the weights, as is the state.
     valid, dtype = context.valid(received[0].shape[0]), accumulation_dtype(running.dtype)
     received = [
         rounded(within(_flat_or_shaped(x, own), valid), dtype)

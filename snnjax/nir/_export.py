@@ -120,7 +120,7 @@ def _sum(name: str, signals: list[_Written]) -> _Written:
     if not all(signal.layout.fits(first) for signal in signals):
         fail(
             f"to_nir: `network` must add neurons in one order, got a flattened image and others in {name!r}. "
-            "Flatten behind the join."
+            "Flatten after the join."
         )
     return _Written(names, first, name)
 

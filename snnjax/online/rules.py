@@ -35,7 +35,7 @@ class OnlineCarry(NamedTuple):
     """What a trace-based rule carries from step to step."""
 
     state: State
-    traces: tuple[Any, ...]  # one per layer, and one for the read-out
+    traces: tuple[Any, ...]  # one per layer, and one for the readout
     rates: Rates | None = None  # with a penalty on rates
     stats: Stats | None = None  # those of the network
 
@@ -48,7 +48,7 @@ def eprop(
     penalty: RatePenalty | None = None,
     rate_window: int = _RATE_WINDOW,
 ) -> Learner:
-    """E-prop: eligibility traces, filtered like the spikes by the read-out, times a learning signal.
+    """E-prop: eligibility traces, filtered like the spikes by the readout, times a learning signal.
 
     Args:
         network: dense layers of generalised LIF neurons, feed-forward or recurrent.
@@ -99,7 +99,7 @@ def ostl(
 ) -> Learner:
     """OSTL: traces of the neurons' states times the gradient of the loss within the step.
 
-    Arguments and errors are as for `eprop`. The two differ below a leaky read-out: OSTL ignores that its membrane
+    Arguments and errors are as for `eprop`. The two differ below a leaky readout: OSTL ignores that its membrane
     remembers earlier spikes.
 
     Example:
@@ -315,7 +315,7 @@ def _gradients(
 def _times_traces(ran: LayerStep, reaching: Array, pull: Array | None) -> tuple[Array, Array]:
     """A layer's gradient: the learning signal of the loss, and the pull of the penalty, times its traces.
 
-    The read-out remembers earlier spikes, so the loss of this step depends on them by the filtered traces. The penalty
+    The readout remembers earlier spikes, so the loss of this step depends on them by the filtered traces. The penalty
     weighs each spike in its own step, so it needs the traces as they are.
     """
     direct = None if pull is None else pull * ran.fired.counted_slope

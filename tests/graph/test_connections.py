@@ -366,7 +366,7 @@ def test_cotangents_near_the_threshold_are_exact(implementation: str) -> None:
 
 
 def test_dense_weights_feed_an_image_back_as_a_flat_one() -> None:
-    """What the message about ``recurrent=True`` behind a convolution suggests."""
+    """What the message about ``recurrent=True`` after a convolution suggests."""
     image = [conv2d(2, 3), blocks.spiking(recurrent=dense(18))]
     flat = [conv2d(2, 3), flatten(), blocks.spiking(recurrent=dense(18))]
     nets = [network((3, 3, 1), items, READOUT) for items in (image, flat)]

@@ -95,7 +95,7 @@ def test_graph_gives_the_outputs_of_the_library(case: str, golden: Path) -> None
     late = LATE.get(case, 0)
     assert not np.any(outputs[:late])
     ours, outputs = ours[: len(ours) - late], outputs[late:]
-    # Spikes are the same; membranes of a read-out are sums in another order.
+    # Spikes are the same; membranes of a readout are sums in another order.
     chex.assert_trees_all_close(
         ours, outputs, atol=2e-7 if case == "norse_readout" else 0, rtol=0, strict=True
     )
@@ -195,7 +195,7 @@ def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
     with jax.enable_x64(True):
         # A third has digits in every dtype.
         params = jax.tree.map(lambda array: array / 3, params_of(network, dtype))
-        assert_same_bits(from_nir(to_nir(network, params, dt=DT))[1], params)
+        assert_same_bits(from_nir(to_nir(network, params, dt=DT, stats=stats_of(network)))[1], params)
 
 
 def argument(block: Any, name: str) -> Any:
@@ -406,7 +406,7 @@ def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
 
 
 def test_integrators_of_every_kind_come_back() -> None:
-    """As read-outs, and with others behind them."""
+    """As readouts, and with others after them."""
     one = np.ones(1, np.float32)
     kinds = {
         "LI": (nir.LI(tau=4e-3 * one, r=one, v_leak=0 * one), [0.25, 0.1875]),
@@ -456,7 +456,7 @@ def test_scale_becomes_part_of_weights() -> None:
 
 
 def scaled_sum(readers: int) -> nir.NIRGraph:
-    """A gain of 3 behind the sum of two weights, whose signals one or two neurons receive."""
+    """A gain of 3 after the sum of two weights, whose signals one or two neurons receive."""
     graph = graph_of(identity(2), lif(2, r=3 * np.ones(2)), shape=(2,))
     graph.nodes["other"] = nir.Linear(2 * np.eye(2))
     graph.edges += [("input", "other"), ("other", "n1")]

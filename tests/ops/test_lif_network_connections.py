@@ -59,7 +59,7 @@ CASES = {
     "one convolution, values that are no spikes": Given(
         network((8, 8, 2), [layer(conv2d(4, 3), LEARNED)], leaky_readout(3)), rate=0.9
     ),
-    "strides and pools, down to the read-out": Given(
+    "strides and pools, down to the readout": Given(
         network(
             (8, 8, 2),
             [
