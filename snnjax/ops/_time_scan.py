@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 # (step, constants, first carry, xs, reverse) -> (last carry, ys), where a step is (constants, carry, x) -> (carry, y)
 Scan = Callable[..., tuple[Any, Any]]
@@ -19,9 +20,22 @@ def time_scan(
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, Any]:
-    """`jax.lax.scan` of a step that is given all constants that it reads, with `unroll` steps in each round."""
-    own = functools.partial(step, constants)
-    return jax.lax.scan(own, first, xs, reverse=reverse, unroll=unroll)
+    """`jax.lax.scan` of a step that is given all constants that it reads, with `unroll` steps in each round.
+
+    The steps that are left over are a scan of their own: in that with the others, XLA for GPUs fails (in jaxlib 0.11.2:
+    a ``RET_CHECK`` of incompatible shapes) to compile recurrent layers with capacity.
+    """
+    scan = functools.partial(jax.lax.scan, functools.partial(step, constants), reverse=reverse)
+    (steps, *_), *_ = (leaf.shape for leaf in jax.tree.leaves(xs))
+    whole = steps - steps % unroll
+    if whole in (0, steps):
+        return scan(first, xs, unroll=max(1, min(unroll, steps)))
+    parts = [functools.partial(scan, unroll=unroll), scan]
+    cut = [jax.tree.map(lambda x: x[:whole], xs), jax.tree.map(lambda x: x[whole:], xs)]
+    carry, ys = first, [None, None]
+    for part in (1, 0) if reverse else (0, 1):
+        carry, ys[part] = parts[part](carry, cut[part])
+    return carry, jax.tree.map(lambda *each: jnp.concatenate(each), *ys)
 
 
 def kernel_scan(
