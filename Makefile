@@ -10,7 +10,7 @@ PYTEST ?= -n 2 --dist worksteal
 # The compiled kernels, where they can be built; elsewhere everything runs on the references, and those are tested.
 LIBRARY := $(if $(shell command -v c++),snnjax/_cpu_kernels.so)
 SOURCES := $(wildcard xla_ext/CMake* poplar_kernels/conventions.hpp xla_ext/cpu/*.?pp xla_ext/cpu/*/*.?pp) \
-	$(wildcard xla_ext/schema/*) snnjax/ops/_lif_network/records.py
+	$(wildcard xla_ext/schema/* snnjax/ops/_tables/*.py) snnjax/_schema.py snnjax/ops/_lif_network/records.py
 CPP := $(shell find xla_ext poplar_kernels -name '*.?pp')
 # Where the compiled tests run, two at a time.
 CTEST ?= --output-on-failure --parallel 2

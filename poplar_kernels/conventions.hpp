@@ -38,6 +38,14 @@ constexpr unsigned kMaxShortNeurons = 65535;
 constexpr unsigned kListHeader = 4;
 constexpr unsigned kKept = 0, kListed = 1, kTrueSpikes = 2;
 
+// Which of equal membranes a full list keeps: those whose ids come first by this hash, as in snnjax/_types.py. It is
+// the 32-bit finaliser of MurmurHash3 (Appleby 2011), a bijection: no two ids tie.
+inline unsigned hashOf(unsigned id) {
+  id = (id ^ (id >> 16)) * 0x85EBCA6BU;
+  id = (id ^ (id >> 13)) * 0xC2B2AE35U;
+  return id ^ (id >> 16);
+}
+
 constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
 
 }  // namespace snnjax

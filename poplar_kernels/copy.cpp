@@ -1,4 +1,4 @@
-// Elements written without arithmetic: a constant, a copy within the tile, a transposed copy, consecutive numbers.
+// Elements written without arithmetic: a constant, a transposed copy, consecutive numbers.
 #include "copy_cycles.hpp"
 
 #include <type_traits>
@@ -33,21 +33,6 @@ class Fill : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const Range share = shareOf(count, worker, kPerVector<T>);
     for (unsigned i = share.first; i < share.last; ++i) out[i] = value;
-    return true;
-  }
-};
-
-// out = in. Copies within a tile; between tiles an exchange does it.
-template <class T>
-class CopyElements : public poplar::MultiVertex {
- public:
-  In<T> in;    // [count]
-  Out<T> out;  // [count]
-  unsigned count;
-
-  bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, kPerVector<T>);
-    for (unsigned i = share.first; i < share.last; ++i) out[i] = in[i];
     return true;
   }
 };
@@ -96,11 +81,6 @@ std::uint64_t workerCycles(const Fill<T>& vertex, unsigned worker) {
 }
 
 template <class T>
-std::uint64_t workerCycles(const CopyElements<T>& vertex, unsigned worker) {
-  return cycles::copyElements(vectorsOf<CopyElements<T>, T>(vertex, worker));
-}
-
-template <class T>
 std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.rows * vertex.columns, worker, kPerWord<T>);
   return cycles::transpose(share.last - share.first, kPerWord<T>);
@@ -112,9 +92,8 @@ inline std::uint64_t workerCycles(const Iota& vertex, unsigned worker) {
 }
 
 // Every element type that a tensor may have.
-#define SNNJAX_COPY(T)            \
-  template class Fill<T>;         \
-  template class CopyElements<T>; \
+#define SNNJAX_COPY(T)    \
+  template class Fill<T>; \
   template class Transpose<T>;
 SNNJAX_COPY(float)
 SNNJAX_COPY(half)

@@ -2,17 +2,11 @@
 // hash of the id, so that no position is favoured. As in snnjax/ops/select_spikes.py.
 #pragma once
 
+#include "conventions.hpp"
 #include "numbers.hpp"
 #include "workers.hpp"
 
 namespace snnjax {
-
-// The 32-bit finaliser of MurmurHash3 (Appleby 2011), a bijection: no two ids tie.
-constexpr unsigned hashOf(unsigned id) {
-  id = (id ^ (id >> 16)) * 0x85EBCA6BU;
-  id = (id ^ (id >> 13)) * 0xC2B2AE35U;
-  return id ^ (id >> 16);
-}
 
 // Unsigned numbers ordered as the floats they encode.
 inline unsigned keyOf(float v) {

@@ -23,9 +23,6 @@ from snnjax._network.specs import leaky_readout as leaky_readout
 from snnjax._network.specs import spiking_readout as spiking_readout
 from snnjax.ops import LeakyReadout as LeakyReadout
 from snnjax.ops import LIFLayer as LIFLayer
-from snnjax.ops import LIFNetworkOutput as LIFNetworkOutput
-from snnjax.ops import LIFNetworkState as LIFNetworkState
-from snnjax.ops import SecondState as SecondState
 from snnjax.ops import delay_spikes as delay_spikes
 from snnjax.ops import lif_network as lif_network
 from snnjax.ops import lif_network_state as lif_network_state

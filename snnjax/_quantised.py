@@ -54,7 +54,7 @@ def scaled(sums: Array, scale: Array) -> Array:
     return scale.reshape((1,) * (sums.ndim - 1) + (-1,)) * sums
 
 
-def whole(weights: Any) -> Array:
+def unscaled(weights: Any) -> Array:
     """The stored numbers of weights: for quantised ones, without their scale."""
     return weights.values if isinstance(weights, Quantised) else weights
 

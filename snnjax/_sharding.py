@@ -12,8 +12,8 @@ def vary_alike(arrays: Any) -> Any:
     varying = [jax.typeof(leaf).manual_axis_type.varying for leaf in leaves]
     union = frozenset().union(*varying)
     cast = [
-        jax.lax.pcast(leaf, tuple(sorted(union - own)), to="varying") if union - own else leaf
-        for leaf, own in zip(leaves, varying, strict=True)
+        jax.lax.pcast(leaf, tuple(sorted(union - axes)), to="varying") if union - axes else leaf
+        for leaf, axes in zip(leaves, varying, strict=True)
     ]
     return jax.tree.unflatten(tree, cast)
 
@@ -21,10 +21,10 @@ def vary_alike(arrays: Any) -> Any:
 def gathered(tree: Any) -> Any:
     """The arrays whole on every device: a target takes no array that is sharded over explicit axes of a mesh."""
 
-    def whole(leaf: Any) -> Any:
+    def replicated(leaf: Any) -> Any:
         sharding = getattr(jax.typeof(leaf), "sharding", None) if isinstance(leaf, jax.Array) else None
         if sharding is None or not any(sharding.spec):
             return leaf
         return jax.sharding.reshard(leaf, sharding.update(spec=PartitionSpec(*(None,) * leaf.ndim)))
 
-    return jax.tree.map(whole, tree)
+    return jax.tree.map(replicated, tree)

@@ -5,7 +5,6 @@ Nothing is loaded on import: the first program that could use a kernel calls `mi
 
 import ctypes
 import functools
-import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,8 @@ from typing import Any
 
 import jax
 from jax import Array
+
+from snnjax import _schema
 
 # Each name is that of a primitive, of the handler in the library, and of the custom call in the program.
 TARGETS = (
@@ -49,7 +50,7 @@ def missing() -> str | None:
         return f"There is no {path}: {_HINT}"
     try:  # the file may not be a library, or belong to another version of snnjax
         library = ctypes.CDLL(os.fspath(path))
-        handlers = {target: jax.ffi.pycapsule(getattr(library, target)) for target in TARGETS}
+        handlers = {target: _handlers(library, target) for target in TARGETS}
         built = tuple((ctypes.c_int * 2).in_dll(library, "snnjax_api_version"))
         table = ctypes.c_char_p.in_dll(library, "snnjax_schema").value or b""
     except (OSError, AttributeError, ValueError) as error:
@@ -61,17 +62,22 @@ def missing() -> str | None:
         versions = [".".join(map(str, version)) for version in (built, newest)]
         return f"{path} was built for XLA FFI {versions[0]}, and jaxlib has {versions[1]}: {_HINT}"
     if table.decode() != schema():
-        return f"{path} was built with another table of arrays ({table.decode()}, not {schema()}): {_HINT}"
-    for target, handler in handlers.items():
-        jax.ffi.register_ffi_target(target, handler, platform="cpu")
+        return f"{path} was built with other tables of arrays ({table.decode()}, not {schema()}): {_HINT}"
+    for target, stages in handlers.items():
+        jax.ffi.register_ffi_target(target, stages, platform="cpu")
     return None
+
+
+def _handlers(library: ctypes.CDLL, target: str) -> dict[str, Any]:
+    """By stage: attributes are read when a program is compiled, and what they say is kept with it."""
+    stages = {"instantiate": f"{target}_instantiate", "execute": target}
+    return {stage: jax.ffi.pycapsule(getattr(library, name)) for stage, name in stages.items()}
 
 
 @functools.cache
 def schema() -> str:
-    """A hash of the table of arrays and numbers from which C++ was generated; libraries and programs carry it."""
-    table = Path(__file__).parent / "ops" / "_lif_network" / "records.py"
-    return hashlib.sha256(table.read_bytes()).hexdigest()[:16]
+    """The digest of the tables from which C++ was generated; libraries, codelets and programs carry it."""
+    return _schema.digest()
 
 
 def instruction_set() -> str:
@@ -99,7 +105,7 @@ def call(
     aliases: Mapping[int, int] | None = None,
     **attributes: Any,
 ) -> list[Array]:
-    """The results of a handler, shaped as `results`; `attributes` are NumPy scalars and arrays, bools and strings.
+    """The results of a handler, shaped as `results`; `attributes` are NumPy arrays and strings.
 
     `aliases` gives, by operand, the result of the same shape that may be written over it: XLA passes a copy of the
     operand if it is needed afterwards.

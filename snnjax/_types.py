@@ -27,14 +27,14 @@ def id_dtype(num_neurons: int) -> np.dtype:
     return np.dtype(np.uint16 if num_neurons <= MAX_UINT16_NEURONS else np.int32)
 
 
-def sum_dtype(dtype: Any) -> Any:
+def accumulation_dtype(dtype: Any) -> Any:
     """The dtype in which sums and membranes of `dtype` accumulate: float64 for float64, else float32."""
     return jnp.float64 if dtype == jnp.float64 else jnp.float32
 
 
-def wide(array: Any) -> Any:
+def upcast(array: Any) -> Any:
     """`array` in its accumulation dtype."""
-    return array.astype(sum_dtype(array.dtype))
+    return array.astype(accumulation_dtype(array.dtype))
 
 
 @overload

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from snnjax._check import check_choice, check_float_array, check_integer, check_key, check_shape, fail
-from snnjax._types import id_dtype, wide
+from snnjax._types import id_dtype, upcast
 from snnjax.sparse_spikes import SparseSpikes
 
 # In the log form without a time constant, a value this far above the threshold spikes in the last step.
@@ -45,7 +45,7 @@ def rate_encode(
     """
     check_key("rate_encode", key)
     _check_values("rate_encode", values, num_steps)
-    precise = wide(values)
+    precise = upcast(values)
     draws = jax.random.uniform(key, (num_steps, *values.shape), precise.dtype)
     return (draws < precise[None]).astype(values.dtype)
 
@@ -114,7 +114,7 @@ def latency_spikes(
     ids = jnp.broadcast_to(jnp.arange(num_neurons, dtype=jnp.int32)[None], step.shape)
     tie = ids.astype(jnp.uint32) * jnp.uint32(_HASH_FACTOR)
     # One sort orders the inputs of each example by step, so that each step's list is a contiguous part of `order`.
-    *_, order = jax.lax.sort((step, -wide(values), tie, ids), dimension=1, num_keys=3)
+    *_, order = jax.lax.sort((step, -upcast(values), tie, ids), dimension=1, num_keys=3)
     steps = jnp.arange(num_steps + 1, dtype=jnp.int32)
     start = jax.vmap(lambda row: jnp.searchsorted(row, steps))(jnp.sort(step, axis=1)).astype(jnp.int32)
     count = (start[:, 1:] - start[:, :-1]).T  # [time, batch]
@@ -169,7 +169,7 @@ def delta_encode(
         expected = f"be a number or have shape [channels] = [{num_channels}]"
         actual = f"shape {list(jnp.shape(threshold))}"
         fail(f"delta_encode: `threshold` must {expected}, got {actual}. Pass one, or one for each channel.")
-    precise = wide(series)
+    precise = upcast(series)
     step_size = jnp.broadcast_to(jnp.asarray(threshold).astype(precise.dtype), (num_channels,))[None]
 
     start = precise[0] if num_steps > 0 else jnp.zeros(series.shape[1:], precise.dtype)
@@ -196,7 +196,7 @@ def _latency_step(
     _check_positive(op, "threshold", threshold)
     if time_constant is not None:
         _check_positive(op, "time_constant", time_constant)
-    precise = wide(values)
+    precise = upcast(values)
     if form == "linear":
         spikes = precise > 0
         time = jnp.round((1 - jnp.clip(precise, 0, 1)) * (num_steps - 1))

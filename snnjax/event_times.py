@@ -167,7 +167,7 @@ def _find(times: Array, weights: Array, neuron: _Neuron) -> Array:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _first_spike_times(times: Array, weights: Array, neuron: _Neuron) -> Array:
-    return jax.vmap(lambda own: _find(own, weights, neuron))(times)
+    return jax.vmap(lambda inputs: _find(inputs, weights, neuron))(times)
 
 
 def _fwd(times: Array, weights: Array, neuron: _Neuron) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -183,8 +183,8 @@ def _bwd(neuron: _Neuron, residuals: tuple[Array, Array, Array], g: Array) -> tu
         """The membrane after one input with weight 1."""
         return _membrane(jnp.zeros_like(passed), jnp.ones_like(passed), passed, neuron)
 
-    def one(own: Array, spikes: Array, g: Array) -> tuple[Array, Array]:
-        passed = spikes[None, :] - own[:, None]
+    def one(inputs: Array, spikes: Array, g: Array) -> tuple[Array, Array]:
+        passed = spikes[None, :] - inputs[:, None]
         acts = jnp.isfinite(passed) & (passed > 0)
         passed = jnp.where(acts, passed, 0)
         value, slope = jax.jvp(response, (passed,), (jnp.ones_like(passed),))

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_choice, check_float_array, check_shape, fail
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.metrics import class_maxima, class_sums, decode, first_spike_times
 from snnjax.metrics.decode import Outputs
 
@@ -151,8 +151,8 @@ def cross_entropy_steps(
     decode.check_dense(op, outputs, lengths)
     decode.check_step_labels(op, labels, outputs.shape)
     valid = decode.has_label(outputs, labels, lengths)
-    target = _targets(op, jnp.maximum(labels, 0), wide(outputs), label_smoothing)
-    errors = -jnp.sum(target * jax.nn.log_softmax(wide(outputs), axis=-1), axis=-1)
+    target = _targets(op, jnp.maximum(labels, 0), upcast(outputs), label_smoothing)
+    errors = -jnp.sum(target * jax.nn.log_softmax(upcast(outputs), axis=-1), axis=-1)
     counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
     return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
 
@@ -307,7 +307,7 @@ def _pooled(op: str, activity: Sequence[Array], bound: float, over: str) -> list
     for layer, rate in enumerate(activity):
         check_float_array(op, f"activity[{layer}]", rate)
         check_shape(op, f"activity[{layer}]", rate, (None, None), "batch, neurons", hint)
-    return [jnp.mean(wide(rate), axis=1 if over == "population" else 0) for rate in activity]
+    return [jnp.mean(upcast(rate), axis=1 if over == "population" else 0) for rate in activity]
 
 
 def _total(penalties: list[Array]) -> Array:

@@ -102,23 +102,31 @@ def _check(network: Network, params: NetworkParams) -> None:
 def _modules(torch: Any, network: Network, params: NetworkParams) -> Any:
     """The modules with the parameters of the network, in the order of its layers."""
     modules = torch.nn.ModuleDict()
-    for place, (spec, own) in enumerate(zip(network.layers, params.layers, strict=True)):
-        modules[f"weights{place}"] = _linear(torch, spec.fitted.masked(own.weights), own.bias)
-        if own.recurrent is not None:
-            modules[f"recurrent{place}"] = _linear(torch, own.recurrent, None)
+    for place, (spec, layer_params) in enumerate(zip(network.layers, params.layers, strict=True)):
+        modules[f"weights{place}"] = _linear(
+            torch, spec.fitted.masked(layer_params.weights), layer_params.bias
+        )
+        if layer_params.recurrent is not None:
+            modules[f"recurrent{place}"] = _linear(torch, layer_params.recurrent, None)
         modules[f"layer{place}"] = torch.nn.Identity()
     if network.readout is not None and params.readout is not None:
-        own = params.readout
-        modules["readout"] = _linear(torch, network.readout.fitted.masked(own.weights), own.bias)
+        layer_params = params.readout
+        modules["readout"] = _linear(
+            torch, network.readout.fitted.masked(layer_params.weights), layer_params.bias
+        )
     modules["constants"] = torch.nn.ParameterList(
-        [_parameter(torch, leaf) for own in (*params.layers, params.readout) for leaf in _constants(own)]
+        [
+            _parameter(torch, leaf)
+            for layer_params in (*params.layers, params.readout)
+            for leaf in _constants(layer_params)
+        ]
     )
     return modules
 
 
-def _constants(own: LayerParams | None) -> list[Array]:
+def _constants(params: LayerParams | None) -> list[Array]:
     """The parameters of neurons and delays, which no metric but their number and size depends on."""
-    return [] if own is None else jax.tree.leaves((own.neuron, own.delays))
+    return [] if params is None else jax.tree.leaves((params.neuron, params.delays))
 
 
 def _linear(torch: Any, weights: Array, bias: Array | None) -> Any:

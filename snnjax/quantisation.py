@@ -124,9 +124,9 @@ def _with_weights(op: str, params: NetworkParams, change: Callable[[Any], Any]) 
     """The parameters with all their weights changed."""
     check_is_params(op, params)
 
-    def own(layer: LayerParams) -> LayerParams:
+    def changed(layer: LayerParams) -> LayerParams:
         recurrent = None if layer.recurrent is None else change(layer.recurrent)
         return layer._replace(weights=change(layer.weights), recurrent=recurrent)
 
-    readout = None if params.readout is None else own(params.readout)
-    return NetworkParams(tuple(own(layer) for layer in params.layers), readout)
+    readout = None if params.readout is None else changed(params.readout)
+    return NetworkParams(tuple(changed(layer) for layer in params.layers), readout)

@@ -19,7 +19,7 @@ from snnjax._check import (
     fail,
     short_repr,
 )
-from snnjax._types import id_dtype, wide
+from snnjax._types import id_dtype, upcast
 
 
 @jax.tree_util.register_dataclass
@@ -95,7 +95,7 @@ class SparseSpikes:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
         rows = math.prod(self.ids.shape[:-1])
         ids, values = (jnp.asarray(leaf).reshape(rows, self.capacity) for leaf in (self.ids, self.values))
-        return scatter(ids, wide(values), self.num_neurons).astype(values.dtype).reshape(self.shape)
+        return scatter(ids, upcast(values), self.num_neurons).astype(values.dtype).reshape(self.shape)
 
     @classmethod
     def from_dense(cls, spikes: Shaped[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":

@@ -19,10 +19,10 @@ LAYERS = {
         ("online", "quantisation", "losses", "metrics", "_network", "encoding"),
         ("neurons",),
         ("ops", "event_times", "plasticity"),
-        ("sparse_spikes", "surrogates", "_quantised"),
+        ("sparse_spikes", "surrogates", "_compare", "_quantised"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
         ("_check",),
-        ("_types", "_jax_compat"),
+        ("_types", "_schema", "_jax_compat"),
     ),
     "snnjax.ipu": (
         ("__init__",),

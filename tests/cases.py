@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrogate, _targets
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, _targets
+from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._convolution import Convolution
 from tests.numbers import dyadic, halves
 from tests.ops import references
@@ -156,8 +157,8 @@ def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) 
     )
     spikes = jnp.asarray(rng.integers(0, 2, (BATCH, widths[0])), jnp.float32)
     membranes = tuple(dyadic(rng, -8, 24, BATCH, width) for width in widths)
-    none = tuple(None for _ in widths)
-    state = LIFNetworkState(membranes, none, (spikes, *none[1:]), dyadic(rng, -8, 8, BATCH, 3))
+    states = (LayerState(v, None, None if index else spikes) for index, v in enumerate(membranes))
+    state = LIFNetworkState(tuple(states), dyadic(rng, -8, 8, BATCH, 3))
     lengths = jnp.asarray(rng.permutation([4, 2, 1, 0]), jnp.int32)
     return inputs, layers, readout, state, lengths, dyadic(rng, 2, 6)
 

@@ -97,7 +97,7 @@ def first_sample(implementation: str) -> Any:
     def run(inputs: Any, layers: Any) -> Any:
         out, state = lif_network(inputs, layers, record_spikes=True, implementation=implementation)
         dense = [each.to_dense() if hasattr(each, "to_dense") else each for each in out.spikes]
-        return [each[:, :1] for each in (out.output, *dense)], [each[:1] for each in state.v]
+        return [each[:, :1] for each in (out.output, *dense)], [layer.v[:1] for layer in state.layers]
 
     return jit(run)
 

@@ -34,7 +34,8 @@ def too_large_instructions(disassembly):
 
 # Types of static objects that have no destructor.
 STAYING = (
-    r"(?:const )?(?:bool|Index|std::mutex|NamedValue|ShardingsExtension|FieldRecord|snnjax::pjrt::Table)$"
+    r"(?:const )?(?:bool|Index|std::mutex|NamedValue|ShardingsExtension|FieldRecord|ffi::TypeId|"
+    r"snnjax::pjrt::Table)$"
 )
 
 
@@ -102,6 +103,7 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere only the referenc
         lines = output("nm", "--dynamic", "--defined-only", str(LIBRARY)).splitlines()
         assert {line.split()[-1] for line in lines} == {
             *_targets.TARGETS,
+            *(f"{target}_instantiate" for target in _targets.TARGETS),
             "snnjax_api_version",
             "snnjax_instruction_set",
             "snnjax_schema",

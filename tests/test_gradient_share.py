@@ -74,7 +74,7 @@ def test_two_neurons_by_hand() -> None:
 
 def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) -> Any:
     """The distances and gradients of each layer, ``[time, batch, neurons]``, by a loop over the steps."""
-    params = net.spread(params)
+    params = net.expand(params)
     zeros = [jnp.zeros((*inputs.shape[:2], spec.num_neurons)) for spec in net.layers]
 
     def cost(offsets: Any) -> tuple[jax.Array, Any]:

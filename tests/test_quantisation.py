@@ -130,7 +130,7 @@ def test_rows_too_full_for_a_list_are_summed_likewise() -> None:
     weights = random_weights(rng, 50, 20, jnp.float32)
     inputs = jnp.asarray(rng.random((4, 16, 50)) < np.linspace(0, 1, 16)[None, :, None], jnp.float32)
     run = functools.partial(lif_network, inputs, [LIFLayer(weights, decay=0.5, threshold=40.0, gain=1.0)])
-    outputs = [run(implementation=which)[1].v[0] for which in (None, "reference")]
+    outputs = [run(implementation=which)[1].layers[0].v for which in (None, "reference")]
     assert_close(outputs[0], outputs[1], of_largest=1e-6)
 
 

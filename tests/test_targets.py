@@ -2,13 +2,14 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from snnjax import _targets
+from snnjax import _schema, _targets
 from tests.architecture import ROOT
 from tests.ops.kernel_checks import needs_kernels
 
@@ -54,12 +55,29 @@ def test_library_without_a_handler(looked_up):
 
 
 @needs_kernels
-def test_library_of_another_table(looked_up, monkeypatch):
+def test_library_of_other_tables(looked_up, monkeypatch):
     """Such as one that was built before an operand was added."""
     path, built = _targets._path(), _targets.schema()
     monkeypatch.setattr(_targets, "schema", lambda: "0123456789abcdef")
-    table = f"was built with another table of arrays ({built}, not 0123456789abcdef)"
+    table = f"was built with other tables of arrays ({built}, not 0123456789abcdef)"
     assert looked_up(path) == f"{path} {table}: {HINT}"
+
+
+def test_every_table_belongs_to_an_op():
+    found = (ROOT / "snnjax" / "ops" / "_tables").glob("[!_]*.py")
+    assert {f"ops/_tables/{path.name}" for path in found} < set(_schema.TABLES.values())
+
+
+@pytest.mark.parametrize("op", _schema.TABLES)
+def test_digest_is_another_with_another_table(op, monkeypatch, tmp_path):
+    for path in ("_schema.py", *_schema.TABLES.values()):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "snnjax" / path, tmp_path / path)
+    monkeypatch.setattr(_schema, "__file__", str(tmp_path / "_schema.py"))
+    assert _schema.digest() == _targets.schema()
+    with (tmp_path / _schema.TABLES[op]).open("a") as table:
+        table.write("NEW = 1\n")
+    assert _schema.digest() != _targets.schema()
 
 
 def test_import_does_not_look_for_the_library():

@@ -26,7 +26,7 @@ from snnjax._check import (
     type_words,
 )
 from snnjax._dispatch import IMPLEMENTATIONS
-from snnjax._network.compare import check_params, check_state
+from snnjax._network.compare import check_dtypes, check_params, check_state
 from snnjax._network.connections import Between, Shape, Weighted
 from snnjax._network.delays import Delays, Pending, no_pending
 from snnjax._network.init import Sample, init_params
@@ -39,16 +39,16 @@ from snnjax._network.specs import (
     NetworkParams,
     NetworkState,
     ReadoutSpec,
+    expand,
     fit_layers,
     second_thresholds,
-    spread,
     warn_unless_below,
 )
 from snnjax._sharding import gathered
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.ops._lif_network.checks import one_per_layer
 from snnjax.ops.lif_network import mean_activity
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 # What `apply` can record.
 RECORDS = ("spikes", "membranes")
@@ -139,7 +139,7 @@ class Network:
             ValueError: if `batch` is not an integer of at least 0.
         """
         check_size("network.initial_state", "batch", batch)
-        params = self.spread(params)
+        params = self.expand(params)
         last = None
         if self.readout is not None and params.readout is not None:
             last = self.readout.neuron.initial_state(params.readout.neuron, batch)
@@ -157,14 +157,14 @@ class Network:
         each = zip(self.layers, params.layers, strict=True)
         return tuple(None if own.delays is None else delays_of(spec, own) for spec, own in each)
 
-    def spread(self, params: NetworkParams) -> NetworkParams:
+    def expand(self, params: NetworkParams) -> NetworkParams:
         """The parameters as `apply` uses them: one constant per neuron, and masked weights."""
         check_params("network", params, self.layers, self.readout)
         last = None
         if self.readout is not None and params.readout is not None:
-            last = spread(self.readout, params.readout)
+            last = expand(self.readout, params.readout)
         each = zip(self.layers, params.layers, strict=True)
-        return NetworkParams(tuple(spread(*own) for own in each), last)
+        return NetworkParams(tuple(expand(*own) for own in each), last)
 
     def apply(
         self,
@@ -214,7 +214,7 @@ class Network:
     def checked(
         self, params: NetworkParams, state: NetworkState | None, inputs: Any, lengths: Any
     ) -> tuple[NetworkParams, NetworkState, Any, Array | None]:
-        """The arguments of `apply`, checked, in the form in which the layers run: `spread`, and with a state."""
+        """The arguments of `apply`, checked, in the form in which the layers run: by `expand`, and with a state."""
         params, state, inputs, lengths = gathered((params, state, inputs, lengths))
         _check_inputs("network.apply", inputs, self.num_inputs)
         if state is None:
@@ -223,17 +223,19 @@ class Network:
             _check_batch(state, *inputs.shape[:2])
             check_state("network.apply", "state", state, self.initial_state, params, inputs.shape[1])
         lengths = None if lengths is None else as_lengths("network.apply", lengths, *inputs.shape[:2])
-        return self.spread(params), state, inputs, lengths
+        params = self.expand(params)
+        check_dtypes("network.apply", params)
+        return params, state, inputs, lengths
 
     def second_thresholds(self, params: NetworkParams, override: Any = None) -> Sequence[Any]:
-        """The second threshold of each layer that lists its spikes, for `spread` parameters, else None.
+        """The second threshold of each layer that lists its spikes, for parameters of `expand`, else None.
 
         Overriding thresholds are checked.
         """
         if override is None:
             given = [spec.second_threshold for spec in self.layers]
             return second_thresholds(self.layers, params.layers, given)
-        given = one_per_layer("second_threshold", override, len(self.layers))
+        given = one_per_layer("network.apply", "second_threshold", override, len(self.layers))
         for spec, own, second in zip(self.layers, params.layers, given, strict=True):
             if spec.capacity is not None and second is not None:
                 threshold = spec.neuron.threshold(own.neuron)
@@ -304,8 +306,8 @@ def _check_specs(layers: Any, readout: Any) -> None:
 
 def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None) -> tuple[Any, Array]:
     """The spikes of a layer and its mean activity before capping; delays move spikes but hardly change it."""
-    own, batch, valid = spread(spec, own), x.shape[1], steps_within(x.shape[0], lengths)
-    before = jax.tree.map(wide, _no_spikes(own, batch))
+    own, batch, valid = expand(spec, own), x.shape[1], steps_within(x.shape[0], lengths)
+    before = jax.tree.map(upcast, _no_spikes(own, batch))
     start = Carry(spec.neuron.initial_state(own.neuron, batch), before, None)
     full = dataclasses.replace(spec, capacity=None)
     x = widened(rounded(within(x, valid), own.weights.dtype))
@@ -315,7 +317,7 @@ def _run_alone(spec: LayerSpec, own: LayerParams, x: Any, lengths: Array | None)
 
 def _activity(spikes: Array, lengths: Array | None) -> Array:
     """The mean activity of a layer over the sequences with at least one step."""
-    (rates,) = mean_activity([jnp.sum(wide(spikes), axis=0)], spikes.shape[0], lengths)
+    (rates,) = mean_activity([jnp.sum(upcast(spikes), axis=0)], spikes.shape[0], lengths)
     return jnp.mean(rates, where=None if lengths is None else lengths[:, None] > 0)
 
 
@@ -354,7 +356,9 @@ def _check_record(record: str | Sequence[str], implementation: str | None) -> tu
 
 
 def _check_inputs(op: str, inputs: Any, num_inputs: int) -> None:
-    if not isinstance(inputs, SparseSpikes):
+    if isinstance(inputs, SparseSpikes):
+        check_spikes(op, "inputs", inputs)
+    else:
         check_real_array(op, "inputs", inputs)
     hint = "Time comes first; add a missing batch axis with inputs[:, None]"
     check_shape(op, "inputs", inputs, (None, None, num_inputs), "time, batch, inputs", hint)

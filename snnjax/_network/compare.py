@@ -5,18 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from snnjax._check import fail, short_repr, type_words
+from snnjax._check import fail, type_words
+from snnjax._compare import check_like, dtype_of, same_array, same_shape
 from snnjax._network.init import params_like
 from snnjax._network.specs import LayerSpec, NetworkParams, ReadoutSpec
-from snnjax._quantised import Quantised
 
 # States of the last networks and batches, which `apply` compares in every call outside of `jit`.
 _KEPT = 128
-# Whether an array fits the one that it should be like.
-_Fits = Callable[[jax.ShapeDtypeStruct, Any], bool]
 
 
 def check_is_params(op: str, params: Any) -> None:
@@ -32,9 +29,21 @@ def check_params(op: str, params: Any, layers: tuple[LayerSpec, ...], readout: R
     Those of a batch of networks have them under `jax.vmap`, and quantised weights have the shape of the weights.
     """
     check_is_params(op, params)
-    _check_like(
-        op, "params", params, params_like(layers, readout), _fits, "Make them with init of this network"
+    check_like(
+        op, "params", params, params_like(layers, readout), same_shape, "Make them with init of this network"
     )
+
+
+def check_dtypes(op: str, params: NetworkParams) -> None:
+    """Check that the weights and biases of all layers have one dtype, which is that of the network."""
+    dtype, hint = dtype_of(params.layers[0].weights), "Cast one of them"
+    named = {f"layers[{index}]": layer for index, layer in enumerate(params.layers)}
+    for name, layer in (named | {"readout": params.readout}).items():
+        for part in ("weights", "bias", "recurrent"):
+            array = None if layer is None else getattr(layer, part)
+            if array is not None and dtype_of(array) != dtype:
+                expected, actual = f"have the dtype of the first weights, {dtype.name}", dtype_of(array).name
+                fail(f"{op}: `params.{name}.{part}` must {expected}, got {actual}. {hint}.")
 
 
 def check_state(
@@ -42,86 +51,11 @@ def check_state(
 ) -> None:
     """Check that a state has the structure, shapes and dtypes of ``init(params, batch)``."""
     leaves, form = jax.tree.flatten(params)
-    like = _initial(init, form, tuple((np.shape(leaf), _dtype(leaf)) for leaf in leaves), batch)
-    _check_like(op, argument, state, like, _equals, f"Make it with {init.__name__} of this network")
+    like = _initial(init, form, tuple((np.shape(leaf), dtype_of(leaf)) for leaf in leaves), batch)
+    check_like(op, argument, state, like, same_array, f"Make it with {init.__name__} of this network")
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def _initial(init: Callable[..., Any], form: Any, arrays: tuple[Any, ...], batch: Any) -> Any:
     params = jax.tree.unflatten(form, [jax.ShapeDtypeStruct(*each) for each in arrays])
     return jax.eval_shape(lambda own: init(own, batch), params)
-
-
-def _fits(like: jax.ShapeDtypeStruct, array: Any) -> bool:
-    """Whether a parameter has the shape of `like`, and is floating-point if that is."""
-    if isinstance(array, Quantised):
-        return len(like.shape) > 1 and array.shape == like.shape and array.scale.shape == like.shape[-1:]
-    dtype = _dtype(array)
-    kind = jnp.floating if jnp.issubdtype(like.dtype, jnp.floating) else like.dtype
-    return np.shape(array) == like.shape and (dtype == like.dtype or jnp.issubdtype(dtype, kind))
-
-
-def _equals(like: jax.ShapeDtypeStruct, array: Any) -> bool:
-    """Whether an array of a state has the shape and dtype of `like`. No rows stand for spikes in transit that are 0."""
-    shape = np.shape(array)
-    is_same = shape == like.shape or (len(shape) == 3 and shape == (0, *like.shape[1:]))
-    return is_same and _dtype(array) == like.dtype
-
-
-def _dtype(array: Any) -> Any:
-    """The dtype that JAX gives an array or a Python number."""
-    dtype = array.dtype if hasattr(array, "dtype") else jnp.result_type(array)
-    return jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
-
-
-def _check_like(op: str, name: str, tree: Any, like: Any, fits: _Fits, hint: str) -> None:
-    wanted, form = jax.tree.flatten(like)
-    leaves, actual = jax.tree.flatten(tree, is_leaf=_is_quantised)
-    if form == actual and all(map(fits, wanted, leaves)):
-        return
-    path, expected, got = _first_difference(name, like, tree, fits) or (name, f"be like {form}", actual)
-    fail(f"{op}: `{path}` must {expected}, got {got}. {hint}.")
-
-
-def _is_quantised(leaf: Any) -> bool:
-    return isinstance(leaf, Quantised)
-
-
-def _first_difference(path: str, like: Any, tree: Any, fits: _Fits) -> tuple[str, str, str] | None:
-    """The path, what is expected there, and what is there instead; None if nothing differs."""
-    if isinstance(like, jax.ShapeDtypeStruct):
-        if _is_array(tree) and fits(like, tree):
-            return None
-        is_floating = fits is _fits and jnp.issubdtype(like.dtype, jnp.floating)
-        dtype = "floating-point " if is_floating else like.dtype.name
-        return path, f"be {dtype}{list(like.shape)}", _words(tree)
-    if type(like) is not type(tree):
-        return path, f"be {_words(like)}", _words(tree)
-    own, others = _children(like), _children(tree)
-    if len(own) != len(others) or [key for key, _ in own] != [key for key, _ in others]:
-        return path, f"have {_count(own)}", _count(others)
-    for (key, child), (_, other) in zip(own, others, strict=True):
-        found = _first_difference(path + jax.tree_util.keystr(key), child, other, fits)
-        if found is not None:
-            return found
-    return None
-
-
-def _children(tree: Any) -> list[tuple[Any, Any]]:
-    return jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda leaf: leaf is not tree)[0]
-
-
-def _count(children: list[Any]) -> str:
-    return "1 entry" if len(children) == 1 else f"{len(children)} entries"
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Quantised) or hasattr(value, "dtype") or isinstance(value, float | int)
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, Quantised):
-        return f"int8{list(value.shape)} of quantised weights"
-    if hasattr(value, "dtype"):
-        return f"{value.dtype.name}{list(np.shape(value))}"
-    return short_repr(value) if isinstance(value, float | int) else type_words(value)

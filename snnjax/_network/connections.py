@@ -102,7 +102,7 @@ class Fitted:
             return weights._replace(values=self.masked(weights.values))
         return jnp.where(jnp.asarray(self.mask.entries), weights, jnp.zeros_like(weights))
 
-    def spread(self, array: Any) -> Any:
+    def expand(self, array: Any) -> Any:
         """One value per neuron from one per channel; other arrays are unchanged."""
         positions = math.prod(self.out_shape[:-1])
         is_per_channel = jnp.ndim(array) == 1 and array.shape[0] == self.out_shape[-1]

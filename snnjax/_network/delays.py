@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
 
@@ -39,11 +39,11 @@ class Axonal:
         low, high = self.initial if isinstance(self.initial, tuple) else (self.initial, self.initial)
         share = jax.random.uniform(key, (count,), jnp.float32, low, max(high, low)) / self.max_delay
         margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
-        return decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(sum_dtype(dtype))
+        return decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(accumulation_dtype(dtype))
 
     def steps(self, raw: Array, shape: tuple[int, ...]) -> Array:
         """The delays of neurons of `shape` in steps, ``max_delay * sigmoid(raw)``, in the accumulation dtype."""
-        delays = self.max_delay * raw_to_decay(wide(raw))
+        delays = self.max_delay * raw_to_decay(upcast(raw))
         delays = delays if self.learn else jnp.round(jax.lax.stop_gradient(delays))
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from snnjax._network.connections import Shape
 from snnjax._network.delays import init_delays
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, ReadoutSpec
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.neurons import Neuron
 
 # The spikes per step and input that weights are scaled for, and at which the neurons then fire: the activity that
@@ -212,7 +212,7 @@ def _scaled(params: LayerParams, log2_factor: Array) -> LayerParams:
     factor = jnp.exp2(log2_factor)
 
     def times(weights: Array) -> Array:
-        return (wide(weights) * factor.astype(wide(weights).dtype)).astype(weights.dtype)
+        return (upcast(weights) * factor.astype(upcast(weights).dtype)).astype(weights.dtype)
 
     recurrent = None if params.recurrent is None else times(params.recurrent)
     return params._replace(weights=times(params.weights), recurrent=recurrent)

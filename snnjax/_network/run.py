@@ -28,11 +28,15 @@ from snnjax._network.specs import (
     NetworkState,
     ReadoutSpec,
 )
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.neurons import GLIF, GLIFConstants
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
 from snnjax.ops._chunks import in_chunks
-from snnjax.ops.lif_network import count_network, mean_activity, network_switches
+from snnjax.ops._connection import DENSE
+from snnjax.ops._lif_network.primitive import run_network
+from snnjax.ops._lif_network.records import LayerState
+from snnjax.ops._lif_network.switches import LayerSwitches, Switches
+from snnjax.ops.lif_network import as_operands, mean_activity
 
 
 class LayerPath(NamedTuple):
@@ -178,7 +182,7 @@ def _delayed(
     if spec is None or pending is None:
         return x, None
     steps = call.delays(index).inputs
-    x, left = delayed(spec, steps, x, wide(pending.inputs), lengths, call.implementation)
+    x, left = delayed(spec, steps, x, upcast(pending.inputs), lengths, call.implementation)
     return x, pending._replace(inputs=left.astype(pending.inputs.dtype))
 
 
@@ -191,73 +195,98 @@ def _run_scanned(
     if pending is not None and pending.recurrent is not None and spec.delays is not None:
         feedback = call.delays(index).recurrent
     carried = state.spikes[index], None if pending is None else pending.recurrent
-    start = Carry(state.neurons[index], *jax.tree.map(wide, carried))
+    start = Carry(state.neurons[index], *jax.tree.map(upcast, carried))
     offsets = None if call.offsets is None else call.offsets[index]
     options = (valid, call.implementation, "membranes" in call.record, feedback, offsets)
     end, steps = run_layer(spec, own, start, x, second, *options)
-    counts = jnp.sum(wide(steps.counted), axis=0)
+    counts = jnp.sum(upcast(steps.counted), axis=0)
     last, left = jax.tree.map(lambda new, old: new.astype(old.dtype), (end.spikes, end.pending), carried)
     pending = None if pending is None else pending._replace(recurrent=left)
-    shown = (counts, overflow(steps.listed), steps.listed, steps.membranes)
-    return _LayerResults(*shown, end.neuron, last, pending)
+    return _LayerResults(
+        counts=counts,
+        dropped=overflow(steps.listed),
+        spikes=steps.listed,
+        membranes=steps.membranes,
+        neuron=end.neuron,
+        carried=last,
+        pending=pending,
+    )
 
 
 def _run_fused(
     call: Call, own: range, state: NetworkState, x: Any, lengths: Array | None
 ) -> tuple[list[_LayerResults], Array | None, Any]:
     """A run of generalised LIF layers as one op; also the output and the read-out's state if it ends the network."""
-    forms, is_end = [_form(call.layers[i]) for i in own], call.ends_with(own)
+    is_end, forms = call.ends_with(own), [_form(call.layers[i]) for i in own]
     layers = tuple(_op_layer(call, i, form) for i, form in zip(own, forms, strict=True))
-    readout, first = _readout_of(call, layers[-1], state, is_end)
-    records = "spikes" in call.record
-    switches = network_switches(
-        layers,
-        readout,
-        [call.layers[i].capacity for i in own],
-        [call.layers[i].neuron.surrogate for i in own],
-        [form.reset for form in forms],
-        [form.detach_reset for form in forms],
-        [records or (i + 1 == own.stop and not is_end) for i in own],
-        [jnp.bfloat16 if call.layers[i].rounds_record else None for i in own],
-        call.implementation,
+    readout, first_readout = _readout_of(call, layers[-1], state, is_end)
+    records = ["spikes" in call.record or (i + 1 == own.stop and not is_end) for i in own]
+    each = zip((call.layers[i] for i in own), forms, layers, records, strict=True)
+    switches = Switches(
+        layers=tuple(_op_switches(*layer) for layer in each),
+        readout=DENSE if readout is None else readout.connection,
+        implementation=call.implementation,
     )
+    first = LIFNetworkState(tuple(_op_state(state, i) for i in own), first_readout)
     second = tuple(call.second_threshold[i] for i in own)
-    out, end = count_network(x, layers, readout, _op_state(own, state, first), lengths, second, switches)
-    spikes = list(out.spikes or [None] * len(own))
-    spikes[-1] = out.output if spikes[-1] is None else spikes[-1]
-    neurons = [
-        type(before)(*((v,) if w is None else (v, w)))
-        for before, v, w in zip(state.neurons[own.start : own.stop], end.v, end.w, strict=True)
+    operands = as_operands("network.apply", x, layers, readout, first, lengths, second, switches)
+    results: Any = run_network(operands, switches)
+    spikes = [*results.spikes[:-1], results.output if results.spikes[-1] is None else results.spikes[-1]]
+    ran = [
+        _LayerResults(
+            counts=results.counts[place],
+            dropped=results.dropped[place],
+            spikes=spikes[place],
+            membranes=None,
+            neuron=type(state.neurons[i])(*((last.v,) if last.w is None else (last.v, last.w))),
+            carried=last.spikes,
+            pending=None if last.pending is None else Pending(last.pending, None),
+        )
+        for place, (i, last) in enumerate(zip(own, results.last, strict=True))
     ]
-    none = [None] * len(own)
-    pending = [None if left is None else Pending(left, None) for left in end.pending or none]
-    each = zip(out.activity, out.dropped, spikes, none, neurons, end.spikes, pending, strict=True)
-    ran = [_LayerResults(*results) for results in each]
     if not is_end:
         return ran, None, None
-    last = None if call.readout is None else state.readout._replace(v=end.readout)
-    return ran, out.output, last
+    last = None if call.readout is None else state.readout._replace(v=results.last_readout)
+    return ran, results.output, last
 
 
 def _op_layer(call: Call, index: int, form: GLIF) -> LIFLayer:
     own, spec = call.params.layers[index], call.layers[index]
-    decay, threshold, gain, second = form.constants(own.neuron)
     connection, delays = spec.fitted.connection, None
     if spec.delays is not None:
         connection = dataclasses.replace(connection, max_delay=spec.delays.max_delay)
         delays = call.delays(index).inputs
-    return LIFLayer(own.weights, decay, threshold, gain, own.bias, own.recurrent, second, connection, delays)
+    return LIFLayer(
+        own.weights,
+        **form.constants(own.neuron)._asdict(),
+        bias=own.bias,
+        recurrent=own.recurrent,
+        connection=connection,
+        delays=delays,
+    )
 
 
-def _op_state(own: range, state: NetworkState, readout: Array | None) -> LIFNetworkState:
-    """The state of some layers and of a read-out, in the form of the op."""
-    neurons, pending = [state.neurons[i] for i in own], [state.pending[i] for i in own]
-    return LIFNetworkState(
-        v=tuple(each[0] for each in neurons),
-        w=tuple(each[1] if len(each) > 1 else None for each in neurons),
-        spikes=tuple(state.spikes[i] for i in own),
-        readout=readout,
-        pending=tuple(None if rows is None else rows.inputs for rows in pending),
+def _op_switches(spec: LayerSpec, form: GLIF, layer: LIFLayer, records_spikes: bool) -> LayerSwitches:
+    assert not isinstance(spec.capacity, float)  # an integer in the layers of a network
+    return LayerSwitches(
+        connection=layer.connection,
+        capacity=spec.capacity,
+        surrogate=spec.neuron.surrogate,
+        reset=form.reset,
+        detach_reset=form.detach_reset,
+        records_spikes=records_spikes,
+        rounds_record=spec.rounds_record,
+    )
+
+
+def _op_state(state: NetworkState, index: int) -> LayerState:
+    """The state of a layer in the form of the op."""
+    (v, *second), pending = state.neurons[index], state.pending[index]
+    return LayerState(
+        v=v,
+        w=second[0] if second else None,
+        spikes=state.spikes[index],
+        pending=None if pending is None else pending.inputs,
     )
 
 
@@ -279,8 +308,9 @@ def _readout_of(
         width, dtype = below.connection.num_outputs(below.weights.shape), below.weights.dtype
         nothing = jnp.zeros((), dtype)
         return LeakyReadout(jnp.zeros((width, 0), dtype), nothing, nothing), _no_membranes(state)
-    decay, _, gain, _ = integrator
-    return LeakyReadout(own.weights, decay, gain, own.bias, call.readout.fitted.connection), state.readout.v
+    connection = call.readout.fitted.connection
+    readout = LeakyReadout(own.weights, integrator.decay, integrator.gain, own.bias, connection)
+    return readout, state.readout.v
 
 
 def _no_membranes(state: NetworkState) -> Array:

@@ -12,7 +12,7 @@ from snnjax._check import check_shape, fail
 from snnjax._network.delays import Axonal, delayed
 from snnjax._network.specs import LayerParams, LayerSpec, ReadoutSpec
 from snnjax._sharding import vary_alike
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.neurons import Neuron
 from snnjax.ops import select_spikes, spike, spike_conv, spike_matmul
 from snnjax.ops._connection import Connection
@@ -47,7 +47,7 @@ def rounded(x: Any, dtype: Any) -> Any:
 
 def widened(x: Any) -> Any:
     """Spikes in their accumulation dtype, so that nothing between two layers rounds their cotangents."""
-    return rounded(x, sum_dtype((x.values if isinstance(x, SparseSpikes) else x).dtype))
+    return rounded(x, accumulation_dtype((x.values if isinstance(x, SparseSpikes) else x).dtype))
 
 
 class Carry(NamedTuple):
@@ -62,7 +62,7 @@ def product(x: Any, connection: Connection, own: LayerParams, implementation: st
     """The input currents of a layer for all its steps at once, in the accumulation dtype, which `x` has."""
     if connection.pooling is not None:
         x = pooled(connection.pooling, x)
-    weights, form = wide(own.weights), connection.convolution
+    weights, form = upcast(own.weights), connection.convolution
     if form is None:
         currents = spike_matmul(x, weights, implementation=implementation)
     else:
@@ -73,7 +73,7 @@ def product(x: Any, connection: Connection, own: LayerParams, implementation: st
             "groups": form.groups,
         }
         currents = spike_conv(x, weights, **options, implementation=implementation)
-    return currents if own.bias is None else currents + wide(own.bias)[None, None, :]
+    return currents if own.bias is None else currents + upcast(own.bias)[None, None, :]
 
 
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
@@ -106,7 +106,7 @@ def run_layer(
         check_shape(op, "membrane", membrane, current.shape, "batch, neurons", hint)
         recorded = membrane
         if offset is not None:
-            threshold = jnp.broadcast_to(wide(threshold), membrane.shape) - offset
+            threshold = jnp.broadcast_to(upcast(threshold), membrane.shape) - offset
             recorded = membrane - threshold
         listed, true_spikes = fire(spec, own, membrane, threshold, second, inside, implementation)
         after = spec.neuron.finish(after, true_spikes)
@@ -128,8 +128,8 @@ def run_layer(
 
 def _widened_constants(own: LayerParams) -> LayerParams:
     """The parameters that each step reads, in the accumulation dtype, in which a scan adds up their cotangents."""
-    recurrent = None if own.recurrent is None else wide(own.recurrent)
-    return own._replace(recurrent=recurrent, neuron=jax.tree.map(wide, own.neuron))
+    recurrent = None if own.recurrent is None else upcast(own.recurrent)
+    return own._replace(recurrent=recurrent, neuron=jax.tree.map(upcast, own.neuron))
 
 
 def _varying_as(start: Any, others: Any) -> Any:
@@ -181,21 +181,21 @@ def fire(
     implementation: str | None,
 ) -> tuple[Any, Array]:
     """The listed and the true spikes of one step, in the accumulation dtype."""
-    threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+    threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
     surrogate = spec.neuron.surrogate
     true_spikes = spike(membrane - threshold, surrogate)
     if spec.capacity is None:
         return _choose(inside, true_spikes, jnp.zeros_like(true_spikes)), true_spikes
     # Nothing is listed after the end of a sequence.
     selected_from = _choose(inside, membrane, jnp.full_like(membrane, -jnp.inf))
-    second = _moved(second, threshold, spec.neuron, own)
+    second = _adapted_second_threshold(second, threshold, spec.neuron, own)
     options = {"capacity": spec.capacity, "surrogate": surrogate, "implementation": implementation}
     return select_spikes(selected_from, threshold, second, **options), true_spikes
 
 
-def _moved(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
+def _adapted_second_threshold(second: Any, threshold: Array, neuron: Neuron, own: LayerParams) -> Array:
     """The second threshold at its fixed distance from an adaptive threshold, ``[batch, neurons]``."""
-    resting = jnp.broadcast_to(wide(neuron.threshold(own.neuron)), threshold.shape)
+    resting = jnp.broadcast_to(upcast(neuron.threshold(own.neuron)), threshold.shape)
     second = jnp.broadcast_to(jnp.asarray(second, threshold.dtype), threshold.shape)
     return jax.lax.stop_gradient(second + (threshold - resting))
 
@@ -211,8 +211,8 @@ def counted(
 ) -> Array:
     """The true spikes as the activity counts them: with a gradient only above the second threshold."""
     if spec.capacity is not None:
-        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
-        near = membrane > _moved(second, threshold, spec.neuron, own)
+        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
+        near = membrane > _adapted_second_threshold(second, threshold, spec.neuron, own)
         true_spikes = jnp.where(near, true_spikes, jax.lax.stop_gradient(true_spikes))
     return _choose(inside, true_spikes, jnp.zeros_like(true_spikes))
 

@@ -290,15 +290,15 @@ def _check_weights(fitted: Fitted, recurrent: bool) -> None:
         fail(f"network: `layers` must have at most {limit} weights each, got {count}. Use fewer neurons.")
 
 
-def spread(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:
+def expand(spec: LayerSpec | ReadoutSpec, own: LayerParams) -> LayerParams:
     """The parameters in the form of the ops: one bias and constant per neuron, and masked weights."""
     fitted, neuron = spec.fitted, own.neuron
     if fitted.connection.convolution is not None and isinstance(spec, LayerSpec) and spec.per_channel:
-        neuron = jax.tree.map(fitted.spread, neuron)
+        neuron = jax.tree.map(fitted.expand, neuron)
     weights = own.weights
     if fitted.connection.convolution is not None and isinstance(weights, Quantised):
         weights = dequantise(weights)  # they are few, and every pixel meets them
-    bias = None if own.bias is None else fitted.spread(own.bias)
+    bias = None if own.bias is None else fitted.expand(own.bias)
     return own._replace(weights=fitted.masked(weights), bias=bias, neuron=neuron)
 
 

@@ -153,9 +153,9 @@ def bin_ragged(
 
 def _steps(times: np.ndarray, unit: np.ndarray, span: Any, num_steps: int) -> np.ndarray:
     """The step of each time in [0, span]; `unit` is what the last place of each, or of all, is worth."""
-    whole = times.dtype.kind in "iu" and float(span).is_integer()
+    is_exact = times.dtype.kind in "iu" and float(span).is_integer()
     # Integer division is exact if the product fits into 64 bits.
-    if whole and int(span) * num_steps < 2**63:
+    if is_exact and int(span) * num_steps < 2**63:
         steps = (times * num_steps // int(span)).astype(np.int64)
     else:
         places = times / float(span) * num_steps

@@ -170,9 +170,9 @@ def _canvas(images: np.ndarray, view: _View, dark: float) -> np.ndarray:
 def _look(canvas: np.ndarray, view: _View, displacement: np.ndarray, out: np.ndarray) -> None:
     """Write the view of images displaced by (y, x) into ``out[samples, height * pitch]``, bilinear."""
     corner = view.reach - displacement
-    whole = np.floor(corner).astype(int)
-    down, right = (corner - whole).astype(np.float32)
-    first, length = int(whole[0]) * view.pitch + int(whole[1]), out.shape[1]
+    pixel = np.floor(corner).astype(int)
+    down, right = (corner - pixel).astype(np.float32)
+    first, length = int(pixel[0]) * view.pitch + int(pixel[1]), out.shape[1]
     # Interpolation within rows covers one row more than the view, for the interpolation between rows.
     here = canvas[:, first : first + length + view.pitch]
     if right > 0:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_shape, fail, plural
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.metrics.decode import check_lengths
 
 Activity = Sequence[Float[Array, "batch _"]]
@@ -27,7 +27,7 @@ def mean_activity(activity: Activity) -> Float[Array, " layers"]:
         Array([0.25 , 0.125], dtype=float32)
     """
     _check_activity("mean_activity", activity)
-    return jnp.stack([jnp.mean(wide(rates)) for rates in activity])
+    return jnp.stack([jnp.mean(upcast(rates)) for rates in activity])
 
 
 def silent_layers(activity: Activity) -> Float[Array, " layers"]:
@@ -62,7 +62,7 @@ def activation_sparsity(activity: Activity) -> Float[Array, ""]:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
     _check_activity("activation_sparsity", activity)
-    spikes = jnp.sum(jnp.stack([jnp.sum(jnp.mean(wide(rates), axis=0)) for rates in activity]))
+    spikes = jnp.sum(jnp.stack([jnp.sum(jnp.mean(upcast(rates), axis=0)) for rates in activity]))
     return 1 - spikes / sum(rates.shape[1] for rates in activity)
 
 
@@ -95,7 +95,7 @@ def dropped_share(
     check_lengths("dropped_share", lengths, None, activity[0].shape[0])
     shares = []
     for lost, rates in zip(dropped, activity, strict=True):
-        spikes = jnp.sum(wide(rates), axis=1)
+        spikes = jnp.sum(upcast(rates), axis=1)
         spikes = jnp.sum(spikes * lengths.astype(spikes.dtype))
         # Rates times steps are spike counts up to rounding: less than half a spike means none.
         shares.append(jnp.where(spikes > 0.5, jnp.sum(lost).astype(spikes.dtype) / jnp.maximum(spikes, 1), 0))

@@ -23,7 +23,7 @@ from snnjax._check import (
     fail,
     type_words,
 )
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
 _CLASSES = "Number the classes from 0, and give the read-out one output for each"
@@ -121,8 +121,8 @@ def class_sums(
     check_outputs("class_sums", outputs, lengths)
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
-        return _Lists(outputs, valid).add(wide(outputs.values))
-    return jnp.sum(jnp.where(valid[:, :, None], wide(outputs), 0), axis=0)
+        return _Lists(outputs, valid).add(upcast(outputs.values))
+    return jnp.sum(jnp.where(valid[:, :, None], upcast(outputs), 0), axis=0)
 
 
 def class_maxima(
@@ -145,7 +145,7 @@ def class_maxima(
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_maxima(outputs, valid, num_valid_steps(outputs, lengths))
-    best = jnp.max(jnp.where(valid[:, :, None], wide(outputs), -jnp.inf), axis=0)
+    best = jnp.max(jnp.where(valid[:, :, None], upcast(outputs), -jnp.inf), axis=0)
     return jnp.where(jnp.any(valid, axis=0)[:, None], best, 0)
 
 
@@ -170,7 +170,7 @@ def first_spike_times(
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_first_times(outputs, valid, num_valid_steps(outputs, lengths))
-    survival = jnp.cumprod(1 - wide(outputs), axis=0)
+    survival = jnp.cumprod(1 - upcast(outputs), axis=0)
     return jnp.sum(jnp.where(valid[:, :, None], survival, 0), axis=0)
 
 
@@ -201,7 +201,7 @@ def _add_duplicates(spikes: SparseSpikes) -> SparseSpikes:
     """The same lists with one entry per id, the sum of its entries, in at least float32."""
     used = in_range(spikes.ids, spikes.num_neurons)
     ids = jnp.where(used, spikes.ids.astype(jnp.int32), spikes.num_neurons)
-    ids, values = jax.lax.sort((ids, wide(spikes.values)), num_keys=1)
+    ids, values = jax.lax.sort((ids, upcast(spikes.values)), num_keys=1)
     slots = jnp.cumsum(jnp.diff(ids, axis=-1, prepend=-1) != 0, axis=-1, dtype=jnp.int32) - 1
 
     def merge(ids: Array, values: Array, slots: Array) -> tuple[Array, Array]:
@@ -227,7 +227,7 @@ def _list_maxima(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
 
 
 def _list_first_times(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
-    lists, values = _Lists(spikes, valid), wide(spikes.values)
+    lists, values = _Lists(spikes, valid), upcast(spikes.values)
     end = num_steps[:, None].astype(values.dtype)
     step = jnp.arange(values.shape[0]).astype(values.dtype)[:, None, None]
     never = float(values.shape[0])

@@ -13,7 +13,7 @@ from snnjax._check import concrete, fail, short_repr
 from snnjax._network import Network
 from snnjax._network.run import Call, run
 from snnjax._network.specs import LayerSpec, NetworkParams, NetworkState
-from snnjax._types import steps_within, sum_dtype, wide
+from snnjax._types import accumulation_dtype, steps_within, upcast
 from snnjax.sparse_spikes import SparseSpikes
 
 _OP = "gradient_share"
@@ -109,7 +109,9 @@ def gradient_share(
     valid = steps_within(steps, jnp.full(batch, steps) if lengths is None else lengths)
     measured = zip(*spike_gradients(full, params, state, inputs, lengths, loss, labels), strict=True)
     each = zip(full.layers, params.layers, measured, strict=True)
-    rows = [_of_layer(spec, own.neuron, arrays, valid, sets, keep) for spec, own, arrays in each]
+    rows = [
+        _of_layer(spec, layer_params.neuron, arrays, valid, sets, keep) for spec, layer_params, arrays in each
+    ]
     return GradientShare(*sets, *(jnp.stack(column) for column in zip(*rows, strict=True)))
 
 
@@ -126,7 +128,7 @@ def spike_gradients(
 
     The arguments are those that `Network.checked` returns.
     """
-    dtype = sum_dtype(params.layers[0].weights.dtype)
+    dtype = accumulation_dtype(params.layers[0].weights.dtype)
     offsets = [jnp.zeros((*inputs.shape[:2], spec.fitted.num_neurons), dtype) for spec in network.layers]
     scan = functools.partial(_scan, network, params, state, inputs, lengths)
     output, pull_back, distances = jax.vjp(scan, offsets, has_aux=True)
@@ -191,7 +193,7 @@ def _of_layer(
     squares = (gradients / jnp.where(largest == 0, 1, largest)) ** 2  # those of tiny gradients would be 0
     dtype, num_neurons = squares.dtype, spec.fitted.num_neurons
     num_steps = jnp.maximum(jnp.sum(valid, dtype=jnp.int32), 1).astype(dtype)
-    resting = jnp.broadcast_to(wide(spec.neuron.threshold(constants)), (1, 1, num_neurons))
+    resting = jnp.broadcast_to(upcast(spec.neuron.threshold(constants)), (1, 1, num_neurons))
 
     def shares(near: Array) -> tuple[Array, Array, Array]:
         near = near & valid[:, :, None]

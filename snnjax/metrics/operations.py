@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Shaped
 
 from snnjax._check import check_shape, fail, plural
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes
@@ -174,7 +174,7 @@ def parameter_count(params: Any) -> int:
 def _effective(connection: Connection, weights: Array, counts: Array) -> Array:
     """The mean over the batch of the number of nonzero weights that the counted spikes are multiplied by."""
     fan_out = connection.fan_out(weights)
-    return jnp.mean(jnp.sum(wide(counts) * fan_out[None, :], axis=1))
+    return jnp.mean(jnp.sum(upcast(counts) * fan_out[None, :], axis=1))
 
 
 def _check_chain(

@@ -36,3 +36,4 @@ from snnjax.neurons.se_adlif import SEAdLIFParams as SEAdLIFParams
 from snnjax.neurons.se_adlif import SEAdLIFState as SEAdLIFState
 from snnjax.neurons.se_adlif import se_adlif as se_adlif
 from snnjax.ops._glif_step import GLIFConstants as GLIFConstants
+from snnjax.ops._lif_network.records import SecondState as SecondState

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax._check import fail, short_repr
-from snnjax._types import sum_dtype
+from snnjax._types import accumulation_dtype
 
 # One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
 Constant = float | tuple[float, float]
@@ -76,7 +76,7 @@ def draw(key: Array, value: Constant, num_neurons: int | None, dtype: Any) -> Ar
 
 def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: Any) -> Array:
     """The raw parameters of `decay`, or of draws from its range."""
-    return decay_to_raw(draw(key, decay, num_neurons, sum_dtype(dtype))).astype(dtype)
+    return decay_to_raw(draw(key, decay, num_neurons, accumulation_dtype(dtype))).astype(dtype)
 
 
 def check_constant(op: str, argument: str, value: Any) -> None:

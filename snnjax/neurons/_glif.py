@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.neurons._step import check_inputs, just_below
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
 from snnjax.surrogates import Surrogate
@@ -61,8 +61,8 @@ def advance(
     check_inputs(op, (params, given.threshold), state.v, inputs)
     second, threshold = given.second_state, given.threshold
     v, w = (state.v, None) if second is None else state
-    stepped = glif_step(given, LIFConvention(surrogate, *form[1:]), v, w, wide(inputs))
+    stepped = glif_step(given, LIFConvention(surrogate, *form[1:]), v, w, upcast(inputs))
     after = state._replace(v=stepped.v) if w is None else type(state)(stepped.v, stepped.w)
     if second is not None and second.threshold_coupling is not None:
         threshold = stepped.threshold
-    return stepped.membrane, just_below(wide(threshold)) if form.inclusive else threshold, after
+    return stepped.membrane, just_below(upcast(threshold)) if form.inclusive else threshold, after

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_choice, check_integer, check_switches
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, wide
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
 from snnjax.neurons._constants import check_constant, check_decay, draw, draw_raw_decay, raw_to_decay
 from snnjax.neurons._glif import GLIF
 from snnjax.neurons._neuron import Neuron
@@ -37,7 +37,7 @@ class Model(NamedTuple):
     params: type[Any]  # a NamedTuple with a field for each parameter; the last one has a value per neuron
     state: type[Any]  # a NamedTuple of one or two fields
     parameters: tuple[Parameter, ...]
-    # (physical values of the parameters, **switches) -> constants; decays and computations with them are wide
+    # (physical values of the parameters, **switches) -> constants; decays come in the accumulation dtype
     constants: Callable[..., GLIFConstants]
     switches: tuple[str, ...] = ()  # those arguments that `constants` takes
     resets: tuple[str, ...] = RESETS  # the first one if it has no argument for it
@@ -46,25 +46,25 @@ class Model(NamedTuple):
 
 def glif_neuron(model: Model, arguments: Mapping[str, Any]) -> Neuron:
     """Make the neuron of a model from all arguments of the function of its name, after checking them."""
-    own, op = dict(arguments), model.name
-    init = initialiser(op, model.params, model.parameters, own)
+    given, op = dict(arguments), model.name
+    init = initialiser(op, model.params, model.parameters, given)
     choices = {"reset": model.resets, "reset_time": model.reset_times, "spike_from": SPIKE_SOURCES}
     for name, known in choices.items():
-        if name in own:
-            check_choice(op, name, own[name], known)
-    surrogate = as_surrogate(op, own["surrogate"]) if "surrogate" in own else superspike()
-    own |= {"surrogate": surrogate} if "surrogate" in own else {}
+        if name in given:
+            check_choice(op, name, given[name], known)
+    surrogate = as_surrogate(op, given["surrogate"]) if "surrogate" in given else superspike()
+    given |= {"surrogate": surrogate} if "surrogate" in given else {}
     drawn = {parameter.argument for parameter in model.parameters}
-    flags = own.keys() - drawn - choices.keys() - {"surrogate"}
-    check_switches(op, **{name: own[name] for name in own if name in flags})
-    learned = tuple(own[parameter.learn] for parameter in model.parameters)
-    switches = {name: own[name] for name in model.switches}
+    flags = given.keys() - drawn - choices.keys() - {"surrogate"}
+    check_switches(op, **{name: given[name] for name in given if name in flags})
+    learned = tuple(given[parameter.learn] for parameter in model.parameters)
+    switches = {name: given[name] for name in model.switches}
     decays = tuple(parameter.is_decay for parameter in model.parameters)
     constants = Bound(constants_of, function=model.constants, decays=decays, learned=learned, **switches)
-    reset = own.get("reset", model.resets[0])
-    form = GLIF(constants, reset, **{name: own[name] for name in GLIF._fields[2:] if name in own})
+    reset = given.get("reset", model.resets[0])
+    form = GLIF(constants, reset, **{name: given[name] for name in GLIF._fields[2:] if name in given})
     initial_state = Bound(state_at_zero, kind=model.state)
-    return Neuron(op, init, initial_state, surrogate=surrogate, glif=form, arguments=tuple(own.items()))
+    return Neuron(op, init, initial_state, surrogate=surrogate, glif=form, arguments=tuple(given.items()))
 
 
 def initialiser(
@@ -122,9 +122,9 @@ def constants_of(
     learned: tuple[bool, ...],
     **switches: Any,
 ) -> GLIFConstants:
-    """The constants of the generalised LIF equation: decays are between 0 and 1, and wide."""
+    """The constants of the generalised LIF equation: decays are between 0 and 1, in the accumulation dtype."""
     values = zip(learned_alone(params, learned), decays, strict=True)
-    physical = (raw_to_decay(wide(value)) if is_decay else value for value, is_decay in values)
+    physical = (raw_to_decay(upcast(value)) if is_decay else value for value, is_decay in values)
     return function(*physical, **switches)
 
 

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import fail, plural, short_repr
-from snnjax._types import wide
+from snnjax._check import check_choice, fail, plural, short_repr
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
 from snnjax.neurons._glif import GLIF, advance
 from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
 
 
-def own_threshold(params: Any) -> Array:
+def threshold_of_params(params: Any) -> Array:
     """The resting threshold of parameters that hold it under that name."""
     return params.threshold
 
@@ -44,7 +44,7 @@ class Neuron(NamedTuple):
     integrate: Callable[..., tuple[Array, Array, Any]] | None = None
     # (state after the step, spikes[batch, neurons]) -> new state, of neurons whose state depends on these spikes
     fire: Callable[[Any, Array], Any] | None = None
-    threshold: Callable[[Any], Array] = own_threshold  # (params) -> resting threshold [neurons]
+    threshold: Callable[[Any], Array] = threshold_of_params  # (params) -> resting threshold [neurons]
     surrogate: Surrogate = superspike()  # surrogate of the spikes
     rest: float = 0.0  # the membrane at rest without input, in the unit of the threshold
     spikes: bool = True  # else the output is the membrane
@@ -57,8 +57,8 @@ class Neuron(NamedTuple):
     @property
     def fused(self) -> GLIF | None:
         """The equation by which `snnjax.lif_network` computes this neuron, None if it does not."""
-        own = self.integrate is not None or self.fire is not None
-        return None if own or self.glif is None or self.glif.conventions else self.glif
+        is_replaced = self.integrate is not None or self.fire is not None
+        return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
     def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""
@@ -84,7 +84,7 @@ class Neuron(NamedTuple):
         membrane, threshold, after = self.advance(params, state, inputs)
         if not self.spikes:
             return self.finish(after, jnp.zeros_like(membrane)), membrane.astype(inputs.dtype)
-        distance = wide(membrane) - align(wide(threshold), membrane)
+        distance = upcast(membrane) - align(upcast(threshold), membrane)
         spikes = spike(distance, self.surrogate).astype(inputs.dtype)
         return self.finish(after, spikes), spikes
 
@@ -101,6 +101,10 @@ def check_spiking(op: str, neuron: Any) -> None:
         hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
         fail(f"{op}: `neuron` must be a spiking neuron, got {neuron.name}. {hint}.")
     check_surrogates(op, neuron)
+    if neuron.glif is not None:
+        check_choice(op, "neuron.glif.reset", neuron.glif.reset, RESETS)
+        check_choice(op, "neuron.glif.reset_time", neuron.glif.reset_time, RESET_TIMES)
+        check_choice(op, "neuron.glif.spike_from", neuron.glif.spike_from, SPIKE_SOURCES)
 
 
 def check_surrogates(op: str, neuron: Neuron) -> None:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_float_array, check_shape, check_size, fail
-from snnjax._types import sum_dtype
+from snnjax._types import accumulation_dtype
 from snnjax.ops._glif_step import align
 
 
@@ -33,7 +33,7 @@ def check_inputs(op: str, params: Any, v: Array, inputs: Array) -> None:
     check_float_array(op, "inputs", inputs)
     check_shape(op, "inputs", inputs, v.shape, "batch, neurons", "Give them the shape of the state")
     dtype = jax.tree.leaves(params)[0].dtype
-    if inputs.dtype not in (dtype, sum_dtype(dtype)):
+    if inputs.dtype not in (dtype, accumulation_dtype(dtype)):
         hint = "Cast them, or call init with their dtype"
         fail(f"{op}: `inputs` must have dtype {dtype.name}, got {inputs.dtype.name}. {hint}.")
 
@@ -44,7 +44,7 @@ def at_zero(batch: int, like: Array) -> Array:
     Each part of a state needs its own: JAX does not donate one buffer twice.
     """
     check_size("Neuron.initial_state", "batch", batch)
-    return jnp.zeros((batch, *like.shape), sum_dtype(like.dtype))
+    return jnp.zeros((batch, *like.shape), accumulation_dtype(like.dtype))
 
 
 def aligned(constants: Any, like: Array) -> Any:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_choice, check_switches
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import Parameter, initialiser, learned_alone
 from snnjax.neurons._neuron import Neuron
@@ -110,7 +110,7 @@ def izhikevich(
     """
     check_choice("izhikevich", "preset", preset, tuple(PRESETS))
     given = (recovery_rate, sensitivity, reset_voltage, reset_recovery)
-    values = (usual if own is None else own for own, usual in zip(given, PRESETS[preset], strict=True))
+    values = (usual if value is None else value for value, usual in zip(given, PRESETS[preset], strict=True))
     initial = dict(zip(IzhikevichParams._fields, values, strict=True))
     check_switches("izhikevich", detach_reset=detach_reset, learn=learn)
     return Neuron(
@@ -129,7 +129,7 @@ def _initial_state(params: IzhikevichParams, batch: int) -> IzhikevichState:
     """As in the paper: membrane at -65 mV, recovery at ``sensitivity v``, no spikes."""
     silent = at_zero(batch, params.sensitivity)
     v = jnp.full_like(silent, REST)
-    return IzhikevichState(v, jax.lax.stop_gradient(wide(params.sensitivity))[None, :] * v, silent)
+    return IzhikevichState(v, jax.lax.stop_gradient(upcast(params.sensitivity))[None, :] * v, silent)
 
 
 def _threshold(params: IzhikevichParams) -> Array:
@@ -142,7 +142,7 @@ def _integrate(
 ) -> tuple[Array, Array, IzhikevichState]:
     """Reset and 1 ms, in at least float32."""
     check_inputs("izhikevich.step", params, state.v, inputs)
-    params, state, inputs = jax.tree.map(wide, (params, state, inputs))
+    params, state, inputs = jax.tree.map(upcast, (params, state, inputs))
     rate, sensitivity, reset_voltage, reset_recovery = aligned(
         learned_alone(params, (learn,) * len(params)), inputs
     )

@@ -53,14 +53,14 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
     check_integer("refractory", "steps", steps, 0)
     check_spiking("refractory", neuron)
 
-    own = {"neuron": neuron}
+    bound = {"neuron": neuron}
     return Neuron(
         f"refractory {neuron.name}",
-        Bound(_init, **own),
-        Bound(_initial_state, **own),
-        Bound(_integrate, **own),
-        Bound(_fire, **own, steps=steps),
-        Bound(_threshold, **own),
+        Bound(_init, **bound),
+        Bound(_initial_state, **bound),
+        Bound(_integrate, **bound),
+        Bound(_fire, **bound, steps=steps),
+        Bound(_threshold, **bound),
         neuron.surrogate,
         neuron.rest,
         inner_surrogate=_inner_surrogate(neuron),
@@ -78,7 +78,7 @@ def _inner_surrogate(neuron: Neuron) -> Surrogate | None:
     return neuron.surrogate if resets or adapts else None
 
 
-class _Between(NamedTuple):
+class _UnfinishedState(NamedTuple):
     """The state of a step before its spikes are known."""
 
     before: RefractoryState
@@ -100,16 +100,16 @@ def _initial_state(params: RefractoryParams, batch: int, *, neuron: Neuron) -> R
 
 def _integrate(
     params: RefractoryParams, state: RefractoryState, inputs: Array, *, neuron: Neuron
-) -> tuple[Array, Array, _Between]:
+) -> tuple[Array, Array, _UnfinishedState]:
     free = state.remaining == 0
     membrane, threshold, after = neuron.advance(params.neuron, state.neuron, inputs)
     threshold = jnp.broadcast_to(align(threshold, membrane), membrane.shape)
     # Infinite, so that ignored inputs have no gradient, whatever the surrogate.
     membrane = jnp.where(free, membrane, jax.lax.stop_gradient(membrane))
-    return membrane, jnp.where(free, threshold, jnp.inf), _Between(state, after)
+    return membrane, jnp.where(free, threshold, jnp.inf), _UnfinishedState(state, after)
 
 
-def _fire(state: _Between, spikes: Array, *, neuron: Neuron, steps: int) -> RefractoryState:
+def _fire(state: _UnfinishedState, spikes: Array, *, neuron: Neuron, steps: int) -> RefractoryState:
     before, after = state.before, neuron.finish(state.after, spikes)
     free = before.remaining == 0
     after = jax.tree.map(lambda new, old: jnp.where(free, new, old), after, before.neuron)

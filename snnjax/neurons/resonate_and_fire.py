@@ -5,12 +5,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.ops import SecondState
 from snnjax.ops._glif_step import GLIFConstants
+from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
 
 # Periods from 12 to 120 steps, damped over some 50 steps.
@@ -38,13 +38,13 @@ def _constants(decay: Array, frequency: Array, threshold: Array, *, reset: str) 
     The state ``w = sin(f) Re z + (1 - cos(f)) Im z`` follows ``w = decay w' - 2 decay (1 - cos(f)) Im z' + sin(f)
     inputs``, and ``Im z = decay Im z' + w - sin(f) inputs``; a reset moves ``Im z'`` in both.
     """
-    frequency = wide(frequency)
+    frequency = upcast(frequency)
     sine, bend = jnp.sin(frequency), decay * (1 - jnp.cos(frequency))
     second = SecondState(
         decay,
         w_membrane=-2 * bend,
         w_gain=sine,
-        w_jump=wide(threshold) * bend if reset == "subtract" else None,
+        w_jump=upcast(threshold) * bend if reset == "subtract" else None,
         v_coupling=jnp.ones_like(decay),
     )
     return GLIFConstants(decay, threshold, -sine, second)

@@ -5,13 +5,13 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
 from snnjax.neurons.adlif import PARAMETERS, AdLIFParams, AdLIFState
-from snnjax.ops import SecondState
 from snnjax.ops._glif_step import GLIFConstants
+from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
 
 # Time constants of 5 to 25 and of 60 to 300 steps, and couplings for oscillations with periods of some 30 steps or
@@ -41,8 +41,8 @@ def _constants(
     It couples to the membrane after the reset, ``v' - threshold s'``, whose second term is added to the jump of a
     spike.
     """
-    gain, a, b = gain_of(decay, normalize), wide(a), wide(b)
-    removed = a * wide(threshold) if reset == "subtract" else jnp.zeros_like(a)
+    gain, a, b = gain_of(decay, normalize), upcast(a), upcast(b)
+    removed = a * upcast(threshold) if reset == "subtract" else jnp.zeros_like(a)
     second = SecondState(
         w_decay, w_membrane=(1 - w_decay) * a, w_jump=(1 - w_decay) * (b - removed), v_coupling=-gain
     )

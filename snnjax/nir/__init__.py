@@ -83,8 +83,8 @@ def to_nir(network: Network, params: NetworkParams, *, dt: float, method: str = 
         hint = "Pass those that quantise_network was given"
         fail(f"to_nir: `params` must have floating-point weights, got int8. {hint}.")
     dtype = params.layers[0].weights.dtype
-    wide = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
-    return graph_of(network, params, Writing(float(dt), method, wide), {"dtype": jnp.dtype(dtype).name})
+    stored = np.dtype(np.float64 if dtype == jnp.float64 else np.float32)
+    return graph_of(network, params, Writing(float(dt), method, stored), {"dtype": jnp.dtype(dtype).name})
 
 
 def from_nir(

@@ -38,7 +38,7 @@ def per_neuron(name: str, node: Any, field: str, shape: Shape) -> np.ndarray:
     return values
 
 
-def whole(name: str, node: Any, field: str, count: int, least: int) -> tuple[int, ...]:
+def integers(name: str, node: Any, field: str, count: int, least: int) -> tuple[int, ...]:
     """A field of integers, one per axis; a single number stands for all axes."""
     array = numbers(name, node, field)
     good = (

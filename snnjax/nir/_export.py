@@ -48,14 +48,14 @@ def graph_of(network: Network, params: NetworkParams, writing: Writing, facts: d
     import nir
 
     graph = _Graph(nir.Input(input_type={"input": _axes(network.input_shape)}))
-    for index, (spec, own) in enumerate(zip(network.layers, params.layers, strict=True)):
-        _add_layer(graph, str(index), spec, own, writing)
+    for index, (spec, layer_params) in enumerate(zip(network.layers, params.layers, strict=True)):
+        _add_layer(graph, str(index), spec, layer_params, writing)
     shape = network.layers[-1].fitted.out_shape
     if network.readout is not None and params.readout is not None:
-        spec, own, where = network.readout, params.readout, "the read-out"
+        spec, layer_params, where = network.readout, params.readout, "the read-out"
         shape = spec.fitted.out_shape
-        _add_connection(graph, "readout", spec, own, writing)
-        for node in nodes_of(where, spec.neuron, own.neuron, shape, writing, {}):
+        _add_connection(graph, "readout", spec, layer_params, writing)
+        for node in nodes_of(where, spec.neuron, layer_params.neuron, shape, writing, {}):
             graph.add("neurons_readout", node)
     graph.add("output", nir.Output(output_type={"output": _axes(shape)}))
     about = {"dt": writing.dt, "method": writing.method, **written(facts)}
@@ -66,7 +66,7 @@ def _axes(shape: Shape) -> np.ndarray:
     return np.array(channels_first(shape))
 
 
-def _add_layer(graph: _Graph, index: str, spec: LayerSpec, own: LayerParams, writing: Writing) -> None:
+def _add_layer(graph: _Graph, index: str, spec: LayerSpec, params: LayerParams, writing: Writing) -> None:
     import nir
 
     where, shape = f"layer {index}", spec.fitted.out_shape
@@ -75,18 +75,18 @@ def _add_layer(graph: _Graph, index: str, spec: LayerSpec, own: LayerParams, wri
         "second_threshold": spec.second_threshold,
         "per_channel": spec.per_channel,
     }
-    if spec.delays is not None and own.delays is not None:
-        graph.add(f"delay_{index}", _delay(spec.delays, own.delays.inputs, spec.fitted.in_shape, writing))
-    _add_connection(graph, index, spec, own, writing)
+    if spec.delays is not None and params.delays is not None:
+        graph.add(f"delay_{index}", _delay(spec.delays, params.delays.inputs, spec.fitted.in_shape, writing))
+    _add_connection(graph, index, spec, params, writing)
     first = f"neurons_{index}"
-    for node in nodes_of(where, spec.neuron, own.neuron, shape, writing, facts):
+    for node in nodes_of(where, spec.neuron, params.neuron, shape, writing, facts):
         graph.add(first if graph.last != first else f"threshold_{index}", node)
-    if own.recurrent is None:
+    if params.recurrent is None:
         return
     way: list[tuple[str, Any]] = []
-    if spec.delays is not None and own.delays is not None and own.delays.recurrent is not None:
-        way.append((f"recurrent_delay_{index}", _delay(spec.delays, own.delays.recurrent, shape, writing)))
-    weights = np.asarray(own.recurrent, writing.dtype)
+    if spec.delays is not None and params.delays is not None and params.delays.recurrent is not None:
+        way.append((f"recurrent_delay_{index}", _delay(spec.delays, params.delays.recurrent, shape, writing)))
+    weights = np.asarray(params.recurrent, writing.dtype)
     graph.add_loop(first, [*way, (f"recurrent_{index}", nir.Linear(weight=weights.T.copy()))])
 
 
@@ -107,7 +107,7 @@ def _delay(spec: Axonal, raw: Any, shape: Shape, writing: Writing) -> Any:
 
 
 def _add_connection(
-    graph: _Graph, index: str, spec: LayerSpec | ReadoutSpec, own: LayerParams, writing: Writing
+    graph: _Graph, index: str, spec: LayerSpec | ReadoutSpec, params: LayerParams, writing: Writing
 ) -> None:
     """Add pooling, and the weights after it."""
     import nir
@@ -122,8 +122,8 @@ def _add_connection(
         window = np.array(pooling.window)
         graph.add(f"pool_{index}", make(kernel_size=window, stride=window, padding=np.zeros(2, int)))
         shape = pooling.out_shape
-    weights = np.asarray(fitted.masked(own.weights), writing.dtype)
-    bias = None if own.bias is None else np.asarray(own.bias, writing.dtype)
+    weights = np.asarray(fitted.masked(params.weights), writing.dtype)
+    bias = None if params.bias is None else np.asarray(params.bias, writing.dtype)
     if fitted.connection.convolution is not None:
         graph.add(f"weights_{index}", _convolution(index, fitted, weights, bias))
         return
@@ -153,41 +153,46 @@ def _check_parts(fitted: Fitted) -> None:
 def _convolution(index: str, fitted: Fitted, weights: np.ndarray, bias: np.ndarray | None) -> Any:
     import nir
 
-    own = fitted.connection.convolution
-    assert own is not None
-    space = len(own.kernel)
+    convolution = fitted.connection.convolution
+    assert convolution is not None
+    space = len(convolution.kernel)
     kernels = np.ascontiguousarray(np.moveaxis(weights, (-1, -2), (0, 1)))
-    lengths = own.shape[:-1]
+    lengths = convolution.shape[:-1]
     common = {
         "weight": kernels,
-        "groups": own.groups,
-        "bias": np.zeros(own.channels_out, weights.dtype) if bias is None else bias,
+        "groups": convolution.groups,
+        "bias": np.zeros(convolution.channels_out, weights.dtype) if bias is None else bias,
         "metadata": written({"bias": bias is not None}),
     }
-    padding = _padding(index, own)
+    padding = _padding(index, convolution)
     if space == 1:
         single = padding if isinstance(padding, str) else padding[0]
-        node = nir.Conv1d(input_shape=lengths[0], stride=own.strides[0], padding=single, dilation=1, **common)
+        node = nir.Conv1d(
+            input_shape=lengths[0], stride=convolution.strides[0], padding=single, dilation=1, **common
+        )
     else:
         pair = (lengths[0], lengths[1])
         node = nir.Conv2d(
             input_shape=pair,
-            stride=(own.strides[0], own.strides[1]),
+            stride=(convolution.strides[0], convolution.strides[1]),
             padding=padding,
             dilation=(1, 1),
             **common,
         )
     # NIR 1.0.8 assumes square kernels and ungrouped channels.
-    node.input_type, node.output_type = {"input": _axes(own.shape)}, {"output": _axes(own.out_shape)}
+    node.input_type, node.output_type = (
+        {"input": _axes(convolution.shape)},
+        {"output": _axes(convolution.out_shape)},
+    )
     return node
 
 
-def _padding(index: str, own: Any) -> Any:
+def _padding(index: str, convolution: Any) -> Any:
     """Zeros on each side, if symmetric; else "same", if that is equivalent."""
-    if all(low == high for low, high in own.padding):
-        return tuple(low for low, _ in own.padding)
-    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in own.kernel)
-    if not (own.padding == same and all(stride == 1 for stride in own.strides)):
-        actual = f"{own.padding} in layer {index}"
+    if all(low == high for low, high in convolution.padding):
+        return tuple(low for low, _ in convolution.padding)
+    same = tuple(((k - 1) // 2, k - 1 - (k - 1) // 2) for k in convolution.kernel)
+    if not (convolution.padding == same and all(stride == 1 for stride in convolution.strides)):
+        actual = f"{convolution.padding} in layer {index}"
         fail(f"to_nir: `network` must pad both sides alike, got {actual}. Pad them so, or use an odd kernel.")
     return "same"

@@ -35,9 +35,9 @@ def network_of(chain: Chain, reading: Reading, dtype: Any) -> tuple[Network, Net
     stages = _with_thresholds(chain.stages)
     for index, (stage, threshold) in enumerate(stages):
         is_last = index + 1 == len(stages)
-        own, spec, signal = _stage(stage, threshold, signal, reading, is_last)
-        items += own[:-1]
-        params.append(own[-1])
+        arrays, spec, signal = _stage(stage, threshold, signal, reading, is_last)
+        items += arrays[:-1]
+        params.append(arrays[-1])
         items.append(spec)
     spikes = [isinstance(spec, LayerSpec) for spec in items]
     if not any(spikes):
@@ -153,7 +153,7 @@ def _layer(
     weights: Any = front.weights
     if delays is not None and raw is None:
         raw = np.full(1, _RAW_NO_DELAY)
-    own = None if delays is None else Delays(raw, raw_back if recurrent is not None else None)
+    layer_delays = None if delays is None else Delays(raw, raw_back if recurrent is not None else None)
     options = {"recurrent": recurrent is not None, "bias": bias is not None, "per_channel": by_channel}
     try:
         capacity, second = (None if is_last else facts.get(key) for key in ("capacity", "second_threshold"))
@@ -167,7 +167,7 @@ def _layer(
         )
     except (TypeError, ValueError) as error:
         refuse_metadata(stage.neuron.name, error)
-    return LayerParams(weights, bias, recurrent, neuron, own), spec
+    return LayerParams(weights, bias, recurrent, neuron, layer_delays), spec
 
 
 def _of_channels(array: np.ndarray, shape: Shape) -> np.ndarray | None:
@@ -193,14 +193,14 @@ def _recurrence(stage: Stage, front: Front, cell: Cell, reading: Reading) -> Any
         )
     raw_back = None
     if way and way[0].kind == "Delay":
-        own, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
+        delays_back, raw_back = delays_of(way[0], front.signal.shape, reading.dt)
         # Both paths share one longest delay.
-        if delays not in (None, own):
+        if delays not in (None, delays_back):
             fail(
                 f"from_nir: `graph` must have one longest delay on both paths to {name}, "
                 f"got another in {way[0].name}. Give both the same longest delay."
             )
-        way, delays = way[1:], own
+        way, delays = way[1:], delays_back
     elif delays is not None:
         raw_back = np.full(1, _RAW_NO_DELAY)
     back = front_of(way, name, front.signal, reading.dt).scaled(name, cell.scale, None)

@@ -36,11 +36,11 @@ def from_channels_first(values: Any, shape: Shape) -> Num[np.ndarray, " neurons"
 
 def to_channels_first(values: Any, shape: Shape) -> np.ndarray:
     """One value per neuron in NIR's order and shape, from one value per neuron, channel or layer in ours."""
-    full = np.broadcast_to(_spread(np.asarray(values), shape), shape)
+    full = np.broadcast_to(_in_shape(np.asarray(values), shape), shape)
     return np.ascontiguousarray(np.moveaxis(full, -1, 0))
 
 
-def _spread(values: np.ndarray, shape: Shape) -> np.ndarray:
+def _in_shape(values: np.ndarray, shape: Shape) -> np.ndarray:
     is_per_neuron = values.ndim == 1 and values.size == math.prod(shape)
     return values.reshape(shape) if is_per_neuron else values
 

@@ -22,7 +22,7 @@ from snnjax._network.connections import (
 )
 from snnjax._network.delays import LONGEST_DELAY, Axonal, axonal
 from snnjax.nir._chain import Step
-from snnjax.nir._check import MAX_NEURONS, numbers, per_neuron, whole
+from snnjax.nir._check import MAX_NEURONS, integers, numbers, per_neuron
 from snnjax.nir._layout import (
     Shape,
     channels_first,
@@ -133,7 +133,7 @@ class _Builder:
     def _flatten(self, step: Step) -> None:
         axes = 1 if self.signal.is_flat else len(self.signal.shape)
         (start,), (end,) = (
-            whole(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim")
+            integers(step.name, step.node, field, 1, -axes) for field in ("start_dim", "end_dim")
         )
         if axes > 1 and (start % axes > 0 or end not in (-1, axes - 1)):
             fail(
@@ -145,7 +145,7 @@ class _Builder:
     def _pool(self, step: Step) -> None:
         shape = self._image(step, 3)
         window, strides = (_pair(step, field) for field in ("kernel_size", "stride"))
-        padding = whole(step.name, step.node, "padding", 2, 0)
+        padding = integers(step.name, step.node, "padding", 2, 0)
         if window != strides or padding != (0, 0):
             fail(
                 f"from_nir: `graph` must pool windows that neither overlap nor are padded in {step.name}, "
@@ -215,7 +215,7 @@ class _Builder:
             hint = "Put neurons between them"
             fail(f"from_nir: `graph` must have neurons before {step.name}, got weights. {hint}.")
         weights = numbers(step.name, step.node, "weight")
-        (groups,) = whole(step.name, step.node, "groups", 1, 1)
+        (groups,) = integers(step.name, step.node, "groups", 1, 1)
         good = weights.ndim == space + 2 and weights.shape[1] * groups == shape[-1]
         good = good and weights.size > 0 and weights.shape[0] % groups == 0
         axes = ", height, width" if space == 2 else ", length"
@@ -224,8 +224,8 @@ class _Builder:
                 f"from_nir: `graph` must have weights [outputs, {shape[-1]} / {groups} groups{axes}] in "
                 f"{step.name}, got {list(weights.shape)}. Match the shapes of its neighbours."
             )
-        strides = whole(step.name, step.node, "stride", space, 1)
-        dilation = whole(step.name, step.node, "dilation", space, 1)
+        strides = integers(step.name, step.node, "stride", space, 1)
+        dilation = integers(step.name, step.node, "dilation", space, 1)
         if any(number != 1 for number in dilation):
             hint = "Write zeros between the weights"
             fail(f"from_nir: `graph` must have a dilation of 1 in {step.name}, got {dilation}. {hint}.")
@@ -250,7 +250,7 @@ class _Builder:
             fail(
                 f"from_nir: `graph` must make at most {MAX_NEURONS} neurons, got {math.prod(shape)}. Pad less."
             )
-        own = np.moveaxis(weights, (0, 1), (-1, -2))
+        kernels = np.moveaxis(weights, (0, 1), (-1, -2))
         if self.factor is not None:
             each = per_channel(self.factor, self.signal.shape)
             if each is None or groups > 1:
@@ -258,7 +258,7 @@ class _Builder:
                 fail(
                     f"from_nir: `graph` must scale by channels before {step.name}, got {actual}. Scale after it."
                 )
-            own, self.factor = own * each[:, None], None
+            kernels, self.factor = kernels * each[:, None], None
         options = {"padding": padding, "groups": groups}
         if len(kernel) == 1:
             connection = conv1d(channels, kernel[0], strides=strides[0], **options)
@@ -266,7 +266,7 @@ class _Builder:
             connection = conv2d(channels, (kernel[0], kernel[1]), strides=(strides[0], strides[1]), **options)
         bias = _bias(step, channels)
         kept = None if facts_of(step.name, step.node).get("bias") is False and not np.any(bias) else bias
-        self.front = Front(tuple(self.items), connection, own, kept, Signal(shape))
+        self.front = Front(tuple(self.items), connection, kernels, kept, Signal(shape))
 
     def _image(self, step: Step, axes: int) -> Shape:
         """The shape before a node that needs pixels."""
@@ -323,11 +323,11 @@ def delays_of(step: Step, shape: Shape, dt: float) -> tuple[Axonal, np.ndarray]:
         expected = f"have delays of at most {LONGEST_DELAY} steps in {step.name}"
         fail(f"from_nir: `graph` must {expected}, got {longest}. Choose a longer dt.")
     facts, kept = facts_of(step.name, step.node), array_of(step.node, "raw_delay")
-    own = _axonal(facts)
-    if own is not None and kept is not None and kept.size in (1, shape[-1], steps.size):
-        there = np.asarray(own.steps(jnp.asarray(kept, jnp.float32), shape), np.float64)
+    stored = _axonal(facts)
+    if stored is not None and kept is not None and kept.size in (1, shape[-1], steps.size):
+        there = np.asarray(stored.steps(jnp.asarray(kept, jnp.float32), shape), np.float64)
         if close(there, steps).all():
-            return own, kept
+            return stored, kept
     share = np.clip((steps.round() if is_whole else steps) / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
     # Integer delays stay fixed integers: learnable delays are never exactly 0.
     return axonal(longest, learn=not is_whole), raw_of_leak(1 - share)
@@ -345,7 +345,7 @@ def _axonal(facts: dict[str, Any]) -> Axonal | None:
 
 
 def _pair(step: Step, field: str) -> tuple[int, int]:
-    first, second = whole(step.name, step.node, field, 2, 1)
+    first, second = integers(step.name, step.node, field, 2, 1)
     return first, second
 
 
@@ -366,7 +366,7 @@ def _padding(step: Step, space: int, strides: tuple[int, ...]) -> Any:
     given = step.node.padding
     given = given.decode() if isinstance(given, bytes) else given
     if not isinstance(given, str):
-        each = whole(step.name, step.node, "padding", space, 0)
+        each = integers(step.name, step.node, "padding", space, 0)
         return tuple((number, number) for number in each)
     if given != "valid" and (given != "same" or any(number != 1 for number in strides)):
         expected = f"pad by numbers, 'valid', or 'same' without strides in {step.name}"

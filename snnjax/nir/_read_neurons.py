@@ -73,8 +73,8 @@ class _Fields(NamedTuple):
         kept = array_of(self.step.node, key)
         if kept is not None and kept.ndim == 1 and kept.size in (1, self.shape[-1], leak.size):
             full = np.resize(kept, leak.shape)
-            own = tau_of(leak_of_raw(full), self.reading.dt, self.reading.method)
-            if np.allclose(own, self.get(field), rtol=_TAU_TOLERANCE, atol=0):
+            tau = tau_of(leak_of_raw(full), self.reading.dt, self.reading.method)
+            if np.allclose(tau, self.get(field), rtol=_TAU_TOLERANCE, atol=0):
                 return kept.reshape(()) if kept.size == 1 and not self.argument("per_neuron", True) else kept
         return raw_of_leak(leak)
 
@@ -83,7 +83,7 @@ class _Fields(NamedTuple):
         arguments = self.facts.get("arguments")
         return arguments.get(name, default) if isinstance(arguments, dict) else default
 
-    def switches(self, make: Any, **own: Any) -> Neuron:
+    def switches(self, make: Any, **fixed: Any) -> Neuron:
         """The neuron, with switches from the metadata and from the graph itself."""
         known = set(inspect.signature(make).parameters)
         held: Any = self.facts.get("arguments")
@@ -92,7 +92,7 @@ class _Fields(NamedTuple):
         try:
             if "surrogate" in given:
                 given["surrogate"] = surrogates.Surrogate(**given["surrogate"])
-            return make(**{**own.pop("usual", {}), **given, **own})
+            return make(**{**fixed.pop("usual", {}), **given, **fixed})
         except (TypeError, ValueError) as error:
             refuse_metadata(self.step.name, error)
 

@@ -95,8 +95,8 @@ def _arguments(where: str, neuron: Neuron) -> dict[str, Any]:
     """The arguments that make this neuron, except for a custom surrogate, which is a function."""
     given, make = dict(neuron.arguments), _MAKERS.get(neuron.name)
     # Its surrogate, and for a read-out whether it spikes, may be others than those of the function.
-    own = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
-    if not (make is not None and bool(given) and make(**given)._replace(**own) == neuron):
+    replaced = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
+    if not (make is not None and bool(given) and make(**given)._replace(**replaced) == neuron):
         fail(
             f"to_nir: `network` must hold only neurons that NIR has: {', '.join(_MAKERS)}, got "
             f"{neuron.name} in {where}. Replace them, or save the network in a checkpoint of snnjax.train."
@@ -159,8 +159,8 @@ def _integrators(layer: _Layer, leak: np.ndarray, normalize: bool) -> list[Any]:
     if (leak <= _LEAK_OF_NONE).all() and not normalize:
         return [nir.I(r=layer.array(1 / layer.writing.dt), metadata=layer.metadata)]
     tau = layer.tau(layer.leak(layer.params.raw_decay))
-    own = {"tau": tau, "r": layer.gain(leak, normalize), "v_leak": layer.zeros()}
-    return [nir.LI(**own, metadata=layer.metadata)]
+    common = {"tau": tau, "r": layer.gain(leak, normalize), "v_leak": layer.zeros()}
+    return [nir.LI(**common, metadata=layer.metadata)]
 
 
 def _integrate_and_fire(layer: _Layer, spikes: bool) -> list[Any]:
@@ -178,7 +178,7 @@ def _current_lif(layer: _Layer, spikes: bool) -> list[Any]:
 
     params, arguments = layer.params, layer.arguments
     leak, synapse_leak = layer.leak(params.raw_decay), layer.leak(params.raw_synapse_decay)
-    own = {
+    common = {
         "tau_mem": layer.tau(leak),
         "tau_syn": layer.tau(synapse_leak),
         "r": layer.gain(leak, arguments["normalize"]),
@@ -187,8 +187,8 @@ def _current_lif(layer: _Layer, spikes: bool) -> list[Any]:
         "metadata": layer.metadata,
     }
     if not spikes:
-        return [nir.CubaLI(**own)]
+        return [nir.CubaLI(**common)]
     threshold = layer.array(params.threshold)
     if arguments["reset"] == "none":
-        return [nir.CubaLI(**own), nir.Threshold(threshold=threshold)]
-    return [nir.CubaLIF(**own, v_threshold=threshold, v_reset=layer.zeros())]
+        return [nir.CubaLI(**common), nir.Threshold(threshold=threshold)]
+    return [nir.CubaLIF(**common, v_threshold=threshold, v_reset=layer.zeros())]

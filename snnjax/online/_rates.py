@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.online.learner import RatePenalty
 
 
@@ -22,7 +22,7 @@ def no_rates(neurons: tuple[Any, ...]) -> Rates:
     return Rates(tuple(jnp.zeros_like(state.v) for state in neurons), jnp.int32(0))
 
 
-def pulled(
+def update_rates(
     penalty: RatePenalty | None, rates: Rates | None, spikes: list[Array], window: int, targets: Any
 ) -> tuple[Rates | None, list[Array]]:
     """The estimates with one more step, and the derivative of the penalty with respect to each, ``[batch, neurons]``.
@@ -34,4 +34,4 @@ def pulled(
     steps = jnp.minimum(rates.steps + 1, window)
     each = zip(rates.means, spikes, strict=True)
     means = tuple(mean + (now - mean) / steps.astype(mean.dtype) for mean, now in each)
-    return Rates(means, steps), [wide(each) for each in jax.grad(penalty)(means, targets)]
+    return Rates(means, steps), [upcast(each) for each in jax.grad(penalty)(means, targets)]

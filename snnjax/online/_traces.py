@@ -9,7 +9,7 @@ from jaxtyping import Array
 from snnjax._network import Network
 from snnjax._network.scan import counted, fire
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState, ReadoutSpec
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -34,7 +34,7 @@ class Fired(NamedTuple):
     counted_slope: Array
 
 
-class Ran(NamedTuple):
+class LayerStep(NamedTuple):
     """The result of one step of a layer: its traces, its spikes, and the derivatives of the distance to the threshold.
 
     For a read-out, the distance is its membrane.
@@ -50,36 +50,36 @@ class Ran(NamedTuple):
 
 def readout_decay(network: Network, params: NetworkParams, state: NetworkState) -> Array:
     """The decay of the read-out's membrane, the mean over the outputs; 0 without a leaky read-out."""
-    spec, own = network.readout, params.readout
-    if spec is None or own is None:
+    spec, readout = network.readout, params.readout
+    if spec is None or readout is None:
         return jnp.float32(0)
     nothing = jnp.zeros_like(state.readout.v)
 
     def kept(v: Array) -> Array:
-        return spec.neuron.advance(own.neuron, state.readout._replace(v=v), nothing)[0]
+        return spec.neuron.advance(readout.neuron, state.readout._replace(v=v), nothing)[0]
 
     return jnp.mean(jax.jvp(kept, (nothing,), (jnp.ones_like(nothing),))[1])
 
 
-def sources_of(own: LayerParams, x: Array, before: Array | None) -> Array:
+def sources_of(params: LayerParams, x: Array, before: Array | None) -> Array:
     """Everything that a neuron sums, in the accumulation dtype: inputs, recurrent spikes, and 1 for a bias."""
-    parts = [wide(x.astype(own.weights.dtype))]
+    parts = [upcast(x.astype(params.weights.dtype))]
     if before is not None:
-        parts.append(wide(before))
-    if own.bias is not None:
+        parts.append(upcast(before))
+    if params.bias is not None:
         parts.append(jnp.ones_like(parts[0][:, :1]))
     return jnp.concatenate(parts, axis=-1)
 
 
-def _weights(own: LayerParams) -> Array:
+def _weights(params: LayerParams) -> Array:
     """The weights of all sources, ``[sources, neurons]``."""
-    parts = [own.weights, own.recurrent, None if own.bias is None else own.bias[None, :]]
-    return jnp.concatenate([wide(part) for part in parts if part is not None])
+    parts = [params.weights, params.recurrent, None if params.bias is None else params.bias[None, :]]
+    return jnp.concatenate([upcast(part) for part in parts if part is not None])
 
 
-def no_traces(own: LayerParams, state: Any, filtered: bool, is_presynaptic: bool) -> Traces:
+def no_traces(params: LayerParams, state: Any, filtered: bool, is_presynaptic: bool) -> Traces:
     components, batch, neurons = len(state), *state.v.shape
-    sources, constants = _weights(own).shape[0], len(jax.tree.leaves(own.neuron))
+    sources, constants = _weights(params).shape[0], len(jax.tree.leaves(params.neuron))
     dtype = state.v.dtype
     if is_presynaptic:
         nothing = jnp.zeros((0, components, batch, neurons), dtype)
@@ -99,38 +99,38 @@ def no_traces(own: LayerParams, state: Any, filtered: bool, is_presynaptic: bool
 
 def advance(
     spec: LayerSpec | ReadoutSpec,
-    own: LayerParams,
+    params: LayerParams,
     state: Any,
     sources: Array,
     traces: Traces,
     second: Any,
     kappa: Array,
     is_presynaptic: bool,
-) -> tuple[Any, Ran]:
+) -> tuple[Any, LayerStep]:
     """Advance a layer by one step: its new state, and everything that its gradient needs."""
 
     def move(constants: Any, components: Any, current: Array) -> tuple[tuple[Array, ...], Array, Array]:
         before = type(state)(*components)
         membrane, threshold, after = spec.neuron.advance(constants, before, current)
         after = spec.neuron.finish(after, jnp.zeros_like(membrane))
-        threshold = jnp.broadcast_to(wide(threshold), membrane.shape)
+        threshold = jnp.broadcast_to(upcast(threshold), membrane.shape)
         return tuple(after), membrane, threshold
 
     def distance(*arguments: Any) -> tuple[tuple[Array, ...], Array]:
         after, membrane, threshold = move(*arguments)
         return after, membrane - threshold if isinstance(spec, LayerSpec) else membrane
 
-    at = (own.neuron, tuple(state), sources @ _weights(own))
+    at = (params.neuron, tuple(state), sources @ _weights(params))
     after, membrane, threshold = move(*at)
-    fired = _fired(spec, own, membrane, threshold, second)
+    fired = _fired(spec, params, membrane, threshold, second)
     unit = jnp.ones_like(membrane)
     by_current = jax.jvp(lambda current: distance(*at[:2], current), (at[2],), (unit,))[1]
     if is_presynaptic:
         kept = jnp.mean(_by_component(distance, at, 0)[0][0])
         trace = kept * traces.weights + sources
         traces = traces._replace(weights=trace)
-        ran = Ran(traces, trace, traces.constants[:, 0], by_current[1], fired)
-        return type(state)(*after), ran
+        layer_step = LayerStep(traces, trace, traces.constants[:, 0], by_current[1], fired)
+        return type(state)(*after), layer_step
     weights, by_weights = _trace_weights(distance, at, sources, traces.weights, by_current)
     constants, by_constants = _trace_constants(distance, at, traces.constants)
     last = None
@@ -139,12 +139,12 @@ def advance(
             kappa * traces.filtered[0] + fired.slope[:, None, :] * by_weights,
             kappa * traces.filtered[1] + fired.slope[None] * by_constants,
         )
-    ran = Ran(Traces(weights, constants, last), by_weights, by_constants, by_current[1], fired)
-    return type(state)(*after), ran
+    layer_step = LayerStep(Traces(weights, constants, last), by_weights, by_constants, by_current[1], fired)
+    return type(state)(*after), layer_step
 
 
 def _fired(
-    spec: LayerSpec | ReadoutSpec, own: LayerParams, membrane: Array, threshold: Array, second: Any
+    spec: LayerSpec | ReadoutSpec, params: LayerParams, membrane: Array, threshold: Array, second: Any
 ) -> Fired:
     """The spikes of one step and their slopes; the slope of the listed ones is 0 for neurons that are not listed."""
     if isinstance(spec, ReadoutSpec):
@@ -152,9 +152,9 @@ def _fired(
         return Fired(membrane, unit, membrane, unit)
 
     def both(membrane: Array) -> tuple[Array, Array]:
-        listed, true_spikes = fire(spec, own, membrane, threshold, second, None, "composed")
+        listed, true_spikes = fire(spec, params, membrane, threshold, second, None, "composed")
         listed = listed.to_dense() if isinstance(listed, SparseSpikes) else listed
-        return wide(listed), wide(counted(spec, true_spikes, membrane, threshold, second, own, None))
+        return upcast(listed), upcast(counted(spec, true_spikes, membrane, threshold, second, params, None))
 
     (listed, true_spikes), pull_back = jax.vjp(both, membrane)
     unit, zero = jnp.ones_like(listed), jnp.zeros_like(listed)
@@ -189,7 +189,8 @@ def _trace_constants(distance: Any, at: Any, traces: Array) -> tuple[Array, Arra
     new, distances = [], []
     for place, trace in enumerate(traces):
         units = [
-            jnp.ones_like(leaf) if own == place else jnp.zeros_like(leaf) for own, leaf in enumerate(leaves)
+            jnp.ones_like(leaf) if number == place else jnp.zeros_like(leaf)
+            for number, leaf in enumerate(leaves)
         ]
         tangents = (jax.tree.unflatten(tree, units), tuple(trace))
         after, by_distance = jax.jvp(

@@ -11,9 +11,9 @@ from snnjax._network import Network
 from snnjax._network.compare import check_state
 from snnjax._network.specs import LayerParams, LayerSpec, NetworkParams, NetworkState
 from snnjax._quantised import refuse_gradient
-from snnjax._types import wide
-from snnjax.online._rates import Rates, no_rates, pulled
-from snnjax.online._traces import Ran, advance, no_traces, readout_decay, sources_of
+from snnjax._types import upcast
+from snnjax.online._rates import Rates, no_rates, update_rates
+from snnjax.online._traces import LayerStep, advance, no_traces, readout_decay, sources_of
 from snnjax.online.learner import Learner, RatePenalty, StepLoss
 
 # Steps after which an estimate of a rate forgets the oldest: at a rate of 0.04, four spikes of a neuron.
@@ -151,8 +151,9 @@ def random_feedback(key: Array, network: Network) -> tuple[Array, ...]:
     """
     keys = jax.random.split(key, len(network.layers))
     return tuple(
-        jax.random.normal(own, (network.num_outputs, spec.num_neurons), jnp.float32) / spec.num_neurons**0.5
-        for own, spec in zip(keys, network.layers, strict=True)
+        jax.random.normal(layer_key, (network.num_outputs, spec.num_neurons), jnp.float32)
+        / spec.num_neurons**0.5
+        for layer_key, spec in zip(keys, network.layers, strict=True)
     )
 
 
@@ -185,9 +186,9 @@ def _learner(
 
     def init(params: NetworkParams, batch: int) -> OnlineCarry:
         refuse_gradient("online", params)
-        state, owns = network.initial_state(params, batch), _all(network.spread(params))
-        each = zip(owns, _states(state), filtered, strict=True)
-        traces = tuple(no_traces(*own, is_presynaptic) for own in each)
+        state, layers = network.initial_state(params, batch), _all(network.expand(params))
+        each = zip(layers, _states(state), filtered, strict=True)
+        traces = tuple(no_traces(*layer, is_presynaptic) for layer in each)
         return OnlineCarry(state, traces, None if penalty is None else no_rates(state.neurons))
 
     def step(
@@ -195,23 +196,23 @@ def _learner(
     ) -> tuple[OnlineCarry, NetworkParams, Array]:
         check_state("online", "carry", carry, init, params, inputs.shape[0])
         # Masks and shared constants act on parameters linearly, so gradients are pulled back through them.
-        spread, pull_back = jax.vjp(network.spread, params)
-        owns, kappa = _all(spread), readout_decay(network, spread, carry.state)
-        second, x, rans, states = network.second_thresholds(spread), inputs, [], []
-        for index, (spec, own) in enumerate(zip(specs, owns, strict=True)):
+        expanded, pull_back = jax.vjp(network.expand, params)
+        layers, kappa = _all(expanded), readout_decay(network, expanded, carry.state)
+        second, x, steps, states = network.second_thresholds(expanded), inputs, [], []
+        for index, (spec, layer_params) in enumerate(zip(specs, layers, strict=True)):
             before = None if index == len(network.layers) else carry.state.spikes[index]
-            sources = sources_of(own, x, before)
-            given = (spec, own, _states(carry.state)[index], sources, carry.traces[index])
-            after, ran = advance(*given, (*second, None)[index], kappa, is_presynaptic)
-            x, rans, states = ran.fired.listed, [*rans, ran], [*states, after]
+            sources = sources_of(layer_params, x, before)
+            given = (spec, layer_params, _states(carry.state)[index], sources, carry.traces[index])
+            after, layer_step = advance(*given, (*second, None)[index], kappa, is_presynaptic)
+            x, steps, states = layer_step.fired.listed, [*steps, layer_step], [*states, after]
         output = x.astype(params.layers[0].weights.dtype)
-        spikes = [ran.fired.counted for ran in rans[: len(network.layers)]]
-        rates, pulls = pulled(penalty, carry.rates, spikes, rate_window, targets)
-        gradients = _gradients(owns, rans, jax.grad(loss)(output, targets), pulls, feedback)
+        spikes = [each.fired.counted for each in steps[: len(network.layers)]]
+        rates, penalty_gradients = update_rates(penalty, carry.rates, spikes, rate_window, targets)
+        gradients = _gradients(layers, steps, jax.grad(loss)(output, targets), penalty_gradients, feedback)
         has_readout = network.readout is not None
         tree = NetworkParams(tuple(gradients[: len(network.layers)]), gradients[-1] if has_readout else None)
-        state = _next_state(carry.state, states, [ran.fired.listed for ran in rans])
-        return OnlineCarry(state, tuple(ran.traces for ran in rans), rates), pull_back(tree)[0], output
+        state = _next_state(carry.state, states, [each.fired.listed for each in steps])
+        return OnlineCarry(state, tuple(each.traces for each in steps), rates), pull_back(tree)[0], output
 
     return Learner(init, step)
 
@@ -234,66 +235,70 @@ def _next_state(state: NetworkState, states: list[Any], fired: list[Array]) -> N
 
 
 def _gradients(
-    owns: list[LayerParams],
-    rans: list[Ran],
+    layers: list[LayerParams],
+    layer_steps: list[LayerStep],
     signal: Array,
-    pulls: list[Array],
+    penalty_gradients: list[Array],
     feedback: tuple[Array, ...] | None,
 ) -> list[LayerParams]:
-    """The gradients, from the last layer to the first; `pulls` are those of the layers, or empty."""
+    """The gradients, from the last layer to the first; `penalty_gradients` are by the rates of the layers, or empty."""
     gradients: list[LayerParams] = []
-    error = reaching = wide(signal)
-    for index in reversed(range(len(owns))):
-        own, ran = owns[index], rans[index]
+    error = reaching = upcast(signal)
+    for index in reversed(range(len(layers))):
+        layer_params, layer_step = layers[index], layer_steps[index]
         if feedback is not None and index < len(feedback):
-            reaching = error @ wide(feedback[index])
-        pull = pulls[index] if index < len(pulls) else None
-        gradients.insert(0, _as_params(own, *_times_traces(ran, reaching, pull)))
-        reaching = (reaching * ran.fired.slope * ran.by_current) @ wide(own.weights).T
+            reaching = error @ upcast(feedback[index])
+        penalty_gradient = penalty_gradients[index] if index < len(penalty_gradients) else None
+        gradients.insert(0, _as_params(layer_params, *_times_traces(layer_step, reaching, penalty_gradient)))
+        reaching = (reaching * layer_step.fired.slope * layer_step.by_current) @ upcast(
+            layer_params.weights
+        ).T
     return gradients
 
 
-def _times_traces(ran: Ran, reaching: Array, pull: Array | None) -> tuple[Array, Array]:
-    """A layer's gradient: the learning signal of the loss, and the pull of the penalty, times its traces.
+def _times_traces(
+    layer_step: LayerStep, reaching: Array, penalty_gradient: Array | None
+) -> tuple[Array, Array]:
+    """A layer's gradient: the learning signal of the loss, and the gradient of the penalty, times its traces.
 
     The read-out remembers earlier spikes, so the loss of this step depends on them by the filtered traces. The penalty
     weighs each spike in its own step, so it needs the traces as they are.
     """
-    direct = None if pull is None else pull * ran.fired.counted_slope
-    if ran.traces.filtered is None:
-        through = reaching * ran.fired.slope
-        return _product(ran, through if direct is None else through + direct)
-    by_weights = jnp.einsum("bn,bsn->sn", reaching, ran.traces.filtered[0])
-    by_constants = jnp.sum(reaching[None] * ran.traces.filtered[1], axis=1)
+    direct = None if penalty_gradient is None else penalty_gradient * layer_step.fired.counted_slope
+    if layer_step.traces.filtered is None:
+        through = reaching * layer_step.fired.slope
+        return _product(layer_step, through if direct is None else through + direct)
+    by_weights = jnp.einsum("bn,bsn->sn", reaching, layer_step.traces.filtered[0])
+    by_constants = jnp.sum(reaching[None] * layer_step.traces.filtered[1], axis=1)
     if direct is None:
         return by_weights, by_constants
-    more_weights, more_constants = _product(ran, direct)
+    more_weights, more_constants = _product(layer_step, direct)
     return by_weights + more_weights, by_constants + more_constants
 
 
-def _product(ran: Ran, through: Array) -> tuple[Array, Array]:
+def _product(layer_step: LayerStep, through: Array) -> tuple[Array, Array]:
     """A signal at the distance to the threshold, ``[batch, neurons]``, times the unfiltered traces."""
-    is_presynaptic = ran.by_weights.ndim == 2
+    is_presynaptic = layer_step.by_weights.ndim == 2
     if is_presynaptic:
-        by_weights = ran.by_weights.T @ (through * ran.by_current)
+        by_weights = layer_step.by_weights.T @ (through * layer_step.by_current)
     else:
-        by_weights = jnp.einsum("bn,bsn->sn", through, ran.by_weights)
-    return by_weights, jnp.sum(through[None] * ran.by_constants, axis=1)
+        by_weights = jnp.einsum("bn,bsn->sn", through, layer_step.by_weights)
+    return by_weights, jnp.sum(through[None] * layer_step.by_constants, axis=1)
 
 
-def _as_params(own: LayerParams, by_weights: Array, by_constants: Array) -> LayerParams:
+def _as_params(params: LayerParams, by_weights: Array, by_constants: Array) -> LayerParams:
     """The gradients in the structure of the parameters."""
-    inputs = own.weights.shape[0]
+    inputs = params.weights.shape[0]
     recurrent = None
-    if own.recurrent is not None:
-        recurrent = by_weights[inputs : inputs + own.recurrent.shape[0]].astype(own.recurrent.dtype)
-    bias = None if own.bias is None else by_weights[-1].astype(own.bias.dtype)
-    leaves, tree = jax.tree.flatten(own.neuron)
+    if params.recurrent is not None:
+        recurrent = by_weights[inputs : inputs + params.recurrent.shape[0]].astype(params.recurrent.dtype)
+    bias = None if params.bias is None else by_weights[-1].astype(params.bias.dtype)
+    leaves, tree = jax.tree.flatten(params.neuron)
     filled = [
         jnp.zeros_like(leaf)
         if place >= len(by_constants)
         else (by_constants[place] if leaf.ndim else jnp.sum(by_constants[place])).astype(leaf.dtype)
         for place, leaf in enumerate(leaves)
     ]
-    weights = by_weights[:inputs].astype(own.weights.dtype)
-    return LayerParams(weights, bias, recurrent, jax.tree.unflatten(tree, filled), own.delays)
+    weights = by_weights[:inputs].astype(params.weights.dtype)
+    return LayerParams(weights, bias, recurrent, jax.tree.unflatten(tree, filled), params.delays)

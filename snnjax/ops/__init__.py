@@ -1,11 +1,11 @@
 """The ops, one per file, each with its equation, reference, derivative and targets."""
 
+from snnjax.ops._lif_network.records import LayerState as LayerState
 from snnjax.ops.delay_spikes import delay_spikes as delay_spikes
 from snnjax.ops.lif_network import LeakyReadout as LeakyReadout
 from snnjax.ops.lif_network import LIFLayer as LIFLayer
 from snnjax.ops.lif_network import LIFNetworkOutput as LIFNetworkOutput
 from snnjax.ops.lif_network import LIFNetworkState as LIFNetworkState
-from snnjax.ops.lif_network import SecondState as SecondState
 from snnjax.ops.lif_network import lif_network as lif_network
 from snnjax.ops.lif_network import lif_network_state as lif_network_state
 from snnjax.ops.lif_step import lif_step as lif_step

@@ -15,8 +15,8 @@ def in_chunks(run: Run, inputs: Any, state: Any, lengths: Array | None, chunk: i
     """`run` over chunks of `chunk` steps and a shorter last one; the backward pass runs each chunk again."""
     run = jax.checkpoint(run)
     num_steps = jax.tree.leaves(inputs)[0].shape[0]
-    whole = num_steps // chunk
-    if whole == 0:
+    num_chunks = num_steps // chunk
+    if num_chunks == 0:
         return run(inputs, state, lengths)
 
     def remaining(start: Array, steps: int) -> Array | None:
@@ -28,16 +28,16 @@ def in_chunks(run: Run, inputs: Any, state: Any, lengths: Array | None, chunk: i
         return state, (timed, summed)
 
     def in_pieces(array: Array) -> Array:
-        return array[: whole * chunk].reshape(whole, chunk, *array.shape[1:])
+        return array[: num_chunks * chunk].reshape(num_chunks, chunk, *array.shape[1:])
 
-    starts = jnp.arange(whole, dtype=jnp.int32) * chunk
+    starts = jnp.arange(num_chunks, dtype=jnp.int32) * chunk
     state, (timed, summed) = jax.lax.scan(step, state, (jax.tree.map(in_pieces, inputs), starts))
-    timed = jax.tree.map(lambda array: array.reshape(whole * chunk, *array.shape[2:]), timed)
+    timed = jax.tree.map(lambda array: array.reshape(num_chunks * chunk, *array.shape[2:]), timed)
     summed = jax.tree.map(lambda array: jnp.sum(array, axis=0, dtype=array.dtype), summed)
-    rest = num_steps - whole * chunk
+    rest = num_steps - num_chunks * chunk
     if rest == 0:
         return timed, summed, state
-    tail = jax.tree.map(lambda array: array[whole * chunk :], inputs)
-    last_timed, last_summed, state = run(tail, state, remaining(jnp.int32(whole * chunk), rest))
+    tail = jax.tree.map(lambda array: array[num_chunks * chunk :], inputs)
+    last_timed, last_summed, state = run(tail, state, remaining(jnp.int32(num_chunks * chunk), rest))
     timed = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), timed, last_timed)
     return timed, jax.tree.map(jnp.add, summed, last_summed), state

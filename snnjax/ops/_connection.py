@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._quantised import whole
-from snnjax._types import wide
+from snnjax._quantised import unscaled
+from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling
 from snnjax.ops.spike_matmul import dense_product, without_zeros
@@ -56,7 +56,7 @@ class Connection:
 
     def fan_out(self, weights: Any) -> Array:
         """The number of nonzero weights that a spike of each input is multiplied by, float32 ``[inputs]``."""
-        there = (whole(weights) != 0).astype(jnp.float32)
+        there = (unscaled(weights) != 0).astype(jnp.float32)
         if self.convolution is None:
             fan_out = jnp.sum(there, axis=1)
         else:
@@ -70,7 +70,7 @@ class Connection:
 
     def pool(self, rows: Array) -> Array:
         """Dense rows ``[rows, inputs]`` as the weights receive them: pooled, in the accumulation dtype."""
-        return rows if self.pooling is None else self.pooling.pool(wide(rows))
+        return rows if self.pooling is None else self.pooling.pool(upcast(rows))
 
     def current(self, rows: Array, weights: Any) -> Array:
         """The current of dense rows ``[rows, inputs]``, in the accumulation dtype."""
@@ -85,17 +85,17 @@ class Connection:
         """The cotangents of the rows and the weights from that of the current, all in the accumulation dtype."""
         pooled = self.pool(rows)
         if self.convolution is None:
-            carried = (g, wide(weights))
+            carried = (g, upcast(weights))
             if self.rounds_cotangents and self.exact_within == 0:
                 carried = (g.astype(jnp.bfloat16), weights.astype(jnp.bfloat16))
             g_pooled = jnp.matmul(carried[0], carried[1].T, preferred_element_type=g.dtype)
-            g_weights = wide(pooled).T @ g
+            g_weights = upcast(pooled).T @ g
         else:
             g_pooled = self.convolution.transpose_inputs(weights, g)
             g_weights = self.convolution.transpose_weights(pooled, g)
         if self.pooling is None:
             return g_pooled, g_weights
-        (g_rows,) = jax.linear_transpose(self.pool, wide(rows))(g_pooled)
+        (g_rows,) = jax.linear_transpose(self.pool, upcast(rows))(g_pooled)
         return g_rows, g_weights
 
 

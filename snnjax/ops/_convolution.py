@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import MAX_SIZE, check_integer, fail
-from snnjax._types import wide
+from snnjax._types import upcast
 
 
 @jax.tree_util.register_static
@@ -122,8 +122,8 @@ class Convolution:
         """Convolve ``[rows, num_inputs]`` to ``[rows, num_outputs]`` in plain JAX, in the accumulation dtype."""
         space = "HW"[-len(self.kernel) :]
         out = jax.lax.conv_general_dilated(
-            wide(rows).reshape(-1, *self.shape),
-            wide(weights),
+            upcast(rows).reshape(-1, *self.shape),
+            upcast(weights),
             self.strides,
             self.padding,
             dimension_numbers=(f"N{space}C", f"{space}IO", f"N{space}C"),
@@ -133,13 +133,13 @@ class Convolution:
 
     def transpose_inputs(self, weights: Array, g: Array) -> Array:
         """The cotangent of every input from ``g[rows, num_outputs]``, in the accumulation dtype."""
-        rows = jax.ShapeDtypeStruct((g.shape[0], self.num_inputs), wide(g).dtype)
-        return jax.linear_transpose(lambda x: self.convolve(x, weights), rows)(wide(g))[0]
+        rows = jax.ShapeDtypeStruct((g.shape[0], self.num_inputs), upcast(g).dtype)
+        return jax.linear_transpose(lambda x: self.convolve(x, weights), rows)(upcast(g))[0]
 
     def transpose_weights(self, rows: Array, g: Array) -> Array:
         """The gradient of the weights, a sum over rows and positions, in the accumulation dtype."""
-        weights = jax.ShapeDtypeStruct(self.weights_shape, wide(g).dtype)
-        return jax.linear_transpose(lambda w: self.convolve(rows, w), weights)(wide(g))[0]
+        weights = jax.ShapeDtypeStruct(self.weights_shape, upcast(g).dtype)
+        return jax.linear_transpose(lambda w: self.convolve(rows, w), weights)(upcast(g))[0]
 
 
 def tuple_words(space: int) -> str:

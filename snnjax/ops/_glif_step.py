@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
-from snnjax._types import wide
-from snnjax.ops._lif_network.records import SecondState
+from snnjax._types import upcast
+from snnjax.ops._lif_network.records import LayerConstants, SecondState
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate
 
@@ -52,15 +52,15 @@ def align(constant: Array, like: Array) -> Array:
 
 def raised(threshold: Array, second: SecondState | None, v: Array, w: Any) -> Array:
     """A threshold of neurons in the state ``v``, ``w``: raised by the second state if it is coupled to it."""
-    threshold = align(wide(threshold), v)
+    threshold = align(upcast(threshold), v)
     if second is None or second.threshold_coupling is None:
         return threshold
-    return threshold + align(wide(second.threshold_coupling), v) * w
+    return threshold + align(upcast(second.threshold_coupling), v) * w
 
 
 @functools.partial(jax.jit, static_argnums=1, inline=True)
 def glif_step(
-    constants: GLIFConstants, convention: LIFConvention, v: Array, w: Any, current: Array
+    constants: GLIFConstants | LayerConstants, convention: LIFConvention, v: Array, w: Any, current: Array
 ) -> GLIFStep:
     """One step of neurons ``[..., neurons]``, all arrays but the constants in the accumulation dtype.
 
@@ -80,9 +80,9 @@ def glif_step(
     before = convention.fire(v - threshold(w))
     after = w if second is None else _second_state(second, v, w, current, before)
     u = reset(v, before, w) if convention.reset_time == "before_decay" else v
-    new = align(wide(constants.decay), v) * u + align(wide(constants.gain), v) * current
+    new = align(upcast(constants.decay), v) * u + align(upcast(constants.gain), v) * current
     if second is not None and second.v_coupling is not None:
-        new = new + align(wide(second.v_coupling), v) * after
+        new = new + align(upcast(second.v_coupling), v) * after
     if convention.reset_time == "immediate":
         raised_now = threshold(after)
         return GLIFStep(reset(new, convention.fire(new - raised_now), after), after, new, raised_now)
@@ -94,8 +94,8 @@ def glif_step(
 
 def _second_state(second: SecondState, v: Array, w: Array, current: Array, spikes: Array) -> Array:
     """``w_decay w + w_membrane v + w_gain current + w_jump spikes``, without what is absent."""
-    total = align(wide(second.w_decay), v) * w
+    total = align(upcast(second.w_decay), v) * w
     sources = (second.w_membrane, v), (second.w_gain, current), (second.w_jump, spikes)
     for factor, source in sources:
-        total = total if factor is None else total + align(wide(factor), v) * source
+        total = total if factor is None else total + align(upcast(factor), v) * source
     return total

@@ -5,16 +5,21 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
-from snnjax import _targets
 from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype, wide
-from snnjax.ops._kernel_operands import dtype_obstacle
+from snnjax._types import accumulation_dtype, upcast
+from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
+from snnjax.ops._tables.delay_spikes import (
+    BackwardOperands,
+    BackwardResults,
+    DelayNumbers,
+    Operands,
+    Results,
+)
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 _OP = "delay_spikes"
@@ -82,10 +87,14 @@ def delay_spikes(
         hint = "Pass that of the previous call, or None"
         check_shape(_OP, "pending", pending, before, "max_delay + 1, batch, neurons", hint)
     ends = None if lengths is None else _ends(lengths, num_steps, batch)
-    operands = vary_alike((rows, pending.astype(rows.dtype), steps, ends))
-    if implementation == "composed":
-        return delayed(operands, int(max_delay))
-    return _delay_spikes(*operands, int(max_delay), implementation)
+    operands = vary_alike(Operands(rows, pending.astype(rows.dtype), steps, ends))
+    is_composed = implementation == "composed"
+    results: Any = (
+        delayed(operands, int(max_delay))
+        if is_composed
+        else _delay_spikes(operands, int(max_delay), implementation)
+    )
+    return results.delayed, results.left
 
 
 def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
@@ -106,7 +115,7 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     rows = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
     if not jnp.issubdtype(rows.dtype, jnp.floating):
         rows = rows.astype(delays.dtype)
-    return rows, bounded(delays, max_delay, neurons, sum_dtype(rows.dtype))
+    return rows, bounded(delays, max_delay, neurons, accumulation_dtype(rows.dtype))
 
 
 def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
@@ -152,9 +161,9 @@ def _pad(rows: Array, before: int, behind: int) -> Array:
 def _split(delays: Array) -> tuple[Array, Array, Array]:
     """The integer parts of delays, int32, and the fractions that arrive then and a step later; ``[1, 1, neurons]``."""
     delays = delays[None, None, :]
-    whole = jnp.floor(delays)
-    fraction = delays - whole
-    return whole.astype(jnp.int32), 1 - fraction, fraction
+    whole_steps = jnp.floor(delays)
+    fraction = delays - whole_steps
+    return whole_steps.astype(jnp.int32), 1 - fraction, fraction
 
 
 def _share(share: Array, rows: Array) -> Array:
@@ -170,116 +179,115 @@ def _zero_after(ends: Array | None, rows: Array) -> Array:
     return jnp.where(going, rows, 0)
 
 
-def delayed(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
-    """The jnp reference: the delayed and the new pending spikes, from spikes, pending, delays and ends."""
-    arrived, left = arrivals(operands, max_delay)
-    return arrived.astype(left.dtype), left
+def delayed(operands: Operands, max_delay: int) -> Results:
+    """The jnp reference: the delayed and the new pending spikes."""
+    results = arrivals(operands, max_delay)
+    return results._replace(delayed=results.delayed.astype(results.left.dtype))
 
 
-def arrivals(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array]:
-    """The same, with the delayed spikes in the accumulation dtype."""
-    spikes, pending, delays, ends = operands
+def arrivals(operands: Operands, max_delay: int) -> Results:
+    """The same, with the delayed spikes in the accumulation dtype; None as ends: all sequences are complete."""
+    spikes, pending, ends = operands.spikes, operands.pending, operands.ends
     num_steps, before = spikes.shape[0], max_delay + 1
     rows = jnp.concatenate([_pad(pending, before - pending.shape[0], 0), spikes])  # starting at step -before
-    whole, now, next_step = _split(delays)
+    whole_steps, now, next_step = _split(operands.delays)
     reach = _reach(max_delay)
-    # arriving[t + 1] is what neurons sent `whole` steps before t.
-    arriving = wide(_shift(_pad(rows, reach + 1 - before, 0), whole, reach, later=True))
+    # arriving[t + 1] is what neurons sent `whole_steps` before t.
+    arriving = upcast(_shift(_pad(rows, reach + 1 - before, 0), whole_steps, reach, later=True))
     arrived = _zero_after(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
     else:
         reach = _reach(num_steps)
         left = _shift(_pad(rows, 0, reach - num_steps), ends[None, :, None], reach, later=False)
-    return arrived, left
+    return Results(arrived, left)
 
 
-def delayed_backward(operands: tuple[Any, ...], max_delay: int) -> tuple[Array, Array, Array]:
+def delayed_backward(arguments: BackwardOperands, max_delay: int) -> BackwardResults:
     """The cotangents of spikes, pending and delays."""
-    spikes, pending, delays, ends, g, g_left = operands
+    operands, g, g_left = arguments.operands, arguments.g.delayed, arguments.g.left
+    spikes, pending, ends = operands.spikes, operands.pending, operands.ends
     num_steps, before = spikes.shape[0], max_delay + 1
     missing = before - pending.shape[0]
-    whole, now, next_step = _split(delays)
+    whole_steps, now, next_step = _split(operands.delays)
     reach = _reach(max_delay)
-    # The row of each step starting at -before, and one more, is the cotangent `whole` steps later.
-    g_arriving = _shift(_pad(_zero_after(ends, wide(g)), before, reach + 1), whole, reach, later=False)
+    # The row of each step starting at -before, and one more, is the cotangent `whole_steps` later.
+    g_arriving = _shift(
+        _pad(_zero_after(ends, upcast(g)), before, reach + 1), whole_steps, reach, later=False
+    )
     soon, later = g_arriving[:-1], g_arriving[1:]
     g_rows = now * soon + _share(next_step, later)
     if ends is None:
-        g_rows = g_rows + _pad(wide(g_left), num_steps, 0)
+        g_rows = g_rows + _pad(upcast(g_left), num_steps, 0)
     else:
         reach = _reach(num_steps)
-        padded = _pad(wide(g_left), reach, num_steps)
+        padded = _pad(upcast(g_left), reach, num_steps)
         g_rows = g_rows + _shift(padded, ends[None, :, None], reach, later=True)
-    rows = wide(jnp.concatenate([_pad(pending, missing, 0), spikes]))
+    rows = upcast(jnp.concatenate([_pad(pending, missing, 0), spikes]))
     g_delays = jnp.sum(jnp.where(rows == 0, 0, rows * (later - soon)), axis=(0, 1))
     g_rows = g_rows[missing:].astype(spikes.dtype)
-    return g_rows[pending.shape[0] :], g_rows[: pending.shape[0]], g_delays
+    return BackwardResults(g_rows[pending.shape[0] :], g_rows[: pending.shape[0]], g_delays)
 
 
-def _kernel_operands(operands: tuple[Any, ...]) -> tuple[Array, ...]:
+def _as_kernel_reads(operands: Operands) -> Operands:
     """The operands of the kernel, which needs the length of every sequence."""
-    spikes, pending, delays, ends, *cotangents = operands
-    if ends is None:
-        ends = jnp.full((1, spikes.shape[2]), spikes.shape[1], jnp.int32)
-    return spikes, pending, delays, ends, *cotangents
+    if operands.ends is not None:
+        return operands
+    spikes = operands.spikes
+    return operands._replace(ends=jnp.full((1, spikes.shape[2]), spikes.shape[1], jnp.int32))
 
 
-def _call(target: str, operands: tuple[Any, ...], max_delay: int, results: Any) -> list[Array]:
-    return _targets.call(target, _kernel_operands(operands), results, max_delay=np.int64(max_delay))
+def _call(operands: Operands, max_delay: int, results: Any) -> list[Array]:
+    read = _as_kernel_reads(operands)
+    return call_by_records("snnjax_delay_spikes", read, Results(*results), [DelayNumbers(max_delay)])
 
 
-def _obstacle(shapes: tuple[Any, ...], _: int) -> str | None:
-    return dtype_obstacle("spikes", shapes[0])
+def _call_backward(arguments: BackwardOperands, max_delay: int, results: Any) -> list[Array]:
+    read = arguments._replace(operands=_as_kernel_reads(arguments.operands))
+    shapes = BackwardResults(*results)
+    return call_by_records("snnjax_delay_spikes_backward", read, shapes, [DelayNumbers(max_delay)])
 
 
-def _target(name: str, reference: Any) -> Target:
-    return Target(name, "delay_spikes", reference, {"cpu": Kernel(functools.partial(_call, name), _obstacle)})
+_FORWARD = Target(
+    "snnjax_delay_spikes",
+    "delay_spikes",
+    delayed,
+    {"cpu": Kernel(_call, lambda shapes, _: dtype_obstacle("spikes", shapes.spikes))},
+)
+_BACKWARD = Target(
+    "snnjax_delay_spikes_backward",
+    "delay_spikes",
+    delayed_backward,
+    {"cpu": Kernel(_call_backward, lambda shapes, _: dtype_obstacle("spikes", shapes.operands.spikes))},
+)
 
 
-_FORWARD = _target("snnjax_delay_spikes", delayed)
-_BACKWARD = _target("snnjax_delay_spikes_backward", delayed_backward)
+def _axes(ends: Array | None) -> Operands:
+    """The batch axis of each operand."""
+    return Operands(spikes=1, pending=1, delays=SHARED, ends=None if ends is None else 0)
 
 
-def _axes(ends: Array | None) -> tuple[int | None, ...]:
-    """The batch axes of spikes, pending, delays and ends."""
-    return 1, 1, SHARED, None if ends is None else 0
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _delay_spikes(operands: Operands, max_delay: int, implementation: str | None) -> Results:
+    axes, result_axes = _axes(operands.ends), Results(delayed=1, left=1)
+    return evaluate(_FORWARD, operands, axes, result_axes, max_delay, implementation=implementation)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
-def _delay_spikes(
-    spikes: Array,
-    pending: Array,
-    delays: Array,
-    ends: Array | None,
-    max_delay: int,
-    implementation: str | None,
-) -> tuple[Array, Array]:
-    operands = spikes, pending, delays, ends
-    return evaluate(_FORWARD, operands, _axes(ends), (1, 1), max_delay, implementation=implementation)
-
-
-def _fwd(
-    spikes: Array,
-    pending: Array,
-    delays: Array,
-    ends: Array | None,
-    max_delay: int,
-    implementation: str | None,
-) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
-    operands = spikes, pending, delays, ends
-    results: Any = _delay_spikes(*operands, max_delay, implementation)
+def _fwd(operands: Operands, max_delay: int, implementation: str | None) -> tuple[Results, Operands]:
+    results: Any = _delay_spikes(operands, max_delay, implementation)
     return results, operands
 
 
-def _bwd(
-    max_delay: int, implementation: str | None, operands: tuple[Any, ...], g: tuple[Array, Array]
-) -> tuple[Array, Array, Array, None]:
-    axes = (*_axes(operands[3]), 1, 1)
-    g_spikes, g_pending, g_delays = evaluate(
-        _BACKWARD, (*operands, *g), axes, (1, 1, SHARED), max_delay, implementation=implementation
+def _bwd(max_delay: int, implementation: str | None, operands: Operands, g: Results) -> tuple[Operands]:
+    cotangents = evaluate(
+        _BACKWARD,
+        BackwardOperands(operands, g),
+        BackwardOperands(_axes(operands.ends), Results(delayed=1, left=1)),
+        BackwardResults(g_spikes=1, g_pending=1, g_delays=SHARED),
+        max_delay,
+        implementation=implementation,
     )
-    return g_spikes, g_pending, g_delays, None
+    return (Operands(cotangents.g_spikes, cotangents.g_pending, cotangents.g_delays, None),)
 
 
 _delay_spikes.defvjp(_fwd, _bwd)

@@ -1,6 +1,6 @@
 """`lif_network`: a whole network of LIF layers over all time steps, as one op."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 from snnjax._check import as_lengths, check_size
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype
+from snnjax._types import accumulation_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network import checks
@@ -22,14 +22,14 @@ from snnjax.ops._lif_network.records import (
     Operands,
     Readout,
     Results,
+    SecondState,
 )
-from snnjax.ops._lif_network.records import SecondState as SecondState
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
-from snnjax.surrogates import Surrogate, as_surrogate
+from snnjax.surrogates import Surrogate
 
 
 class LIFLayer(NamedTuple):
@@ -60,13 +60,10 @@ class LeakyReadout(NamedTuple):
 class LIFNetworkState(NamedTuple):
     """The state that a network carries from one piece of a sequence to the next; membranes are at least float32."""
 
-    v: tuple[Float[Array, "batch neurons"], ...]  # the membranes of each layer
-    w: tuple[Float[Array, "batch neurons"] | None, ...]  # the second states of the layers that have one
-    spikes: tuple[Float[Array, "batch neurons"] | None, ...]  # the last listed spikes of recurrent layers
+    layers: tuple[
+        LayerState, ...
+    ]  # the fields v, w, spikes and pending of each layer, None where it has no such state
     readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
-    # Spikes in transit to layers with delays, as in `delay_spikes`; no rows stand for rows of zeros. None without
-    # such layers.
-    pending: tuple[Float[Array, "rows batch inputs"] | None, ...] | None = None
 
 
 class LIFNetworkOutput(NamedTuple):
@@ -159,36 +156,45 @@ def lif_network(
         Finkbeiner et al. 2024, arXiv:2311.04386 (two thresholds, capped lists, sparse back-propagation); Teeter et al.
         2018, doi:10.1038/s41467-017-02717-4 (generalised LIF neurons).
     """
-    layers = tuple(layers)
-    options = (surrogate, reset, detach_reset, record_spikes, record_dtype, implementation)
-    switches = network_switches(layers, readout, capacity, *options)
-    output, end = count_network(inputs, layers, readout, state, lengths, second_threshold, switches, chunk)
-    num_steps, batch = output.output.shape[:2]
+    inputs, layers, readout, state, lengths = gathered((inputs, tuple(layers), readout, state, lengths))
+    batch = checks.check_network(inputs, layers, readout, chunk)
+    num_steps = inputs.shape[0]
+    second = checks.one_per_layer("lif_network", "second_threshold", second_threshold, len(layers))
+    options = capacity, surrogate, reset, detach_reset, record_spikes, record_dtype
+    switches = _switches(layers, readout, implementation, *options)
+    if state is None:
+        state = lif_network_state(batch, layers, readout)
+    else:
+        checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
-    return output._replace(activity=mean_activity(output.activity, num_steps, lengths)), end
+    operands = as_operands("lif_network", inputs, layers, readout, state, lengths, second, switches)
+    results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
+    output = LIFNetworkOutput(
+        results.output,
+        mean_activity(results.counts, num_steps, lengths),
+        results.dropped,
+        results.spikes if any(layer.records_spikes for layer in switches.layers) else None,
+    )
+    return output, LIFNetworkState(results.last, results.last_readout)
 
 
-def network_switches(
+def _switches(
     layers: Sequence[LIFLayer],
     readout: LeakyReadout | None,
+    implementation: str | None,
     capacity: Any,
     surrogate: Any,
     reset: Any,
     detach_reset: Any,
     record_spikes: Any,
     record_dtype: Any,
-    implementation: str | None,
 ) -> Switches:
-    """The static switches of a network, from values given once or per layer."""
+    """The static switches, from values given once or per layer."""
     num_layers = len(layers)
-    capacities = checks.check_capacity(capacity, num_layers)
-    if readout is None:  # so that a silent class can still learn
-        capacities = (*capacities[:-1], *(None for _ in capacities[-1:]))
-    surrogates = checks.switch_per_layer("surrogate", surrogate, num_layers)
     each = zip(
         (layer.connection for layer in layers),
-        capacities,
-        (as_surrogate("lif_network", own) for own in surrogates),
+        checks.check_capacity(capacity, num_layers, lists_last=readout is not None),
+        checks.check_surrogates(surrogate, num_layers),
         checks.check_resets(reset, num_layers),
         checks.switch_per_layer("detach_reset", detach_reset, num_layers),
         checks.switch_per_layer("record_spikes", record_spikes, num_layers),
@@ -196,36 +202,7 @@ def network_switches(
         strict=True,
     )
     last = DENSE if readout is None else readout.connection
-    return Switches(tuple(LayerSwitches(*own) for own in each), last, implementation)
-
-
-def count_network(
-    inputs: Any,
-    layers: tuple[LIFLayer, ...],
-    readout: LeakyReadout | None,
-    state: LIFNetworkState | None,
-    lengths: Any,
-    second_threshold: Any,
-    switches: Switches,
-    chunk: int | None = None,
-) -> tuple[LIFNetworkOutput, LIFNetworkState]:
-    """`lif_network` with spike counts instead of the activity."""
-    given = inputs, layers, readout, state, lengths
-    inputs, layers, readout, state, lengths = gathered(given)
-    batch = checks.check_network(inputs, layers, readout, chunk)
-    second = checks.one_per_layer("second_threshold", second_threshold, len(layers))
-    if state is None:
-        state = lif_network_state(batch, layers, readout)
-    checks.check_state(state, batch, layers, readout)
-    lengths = None if lengths is None else as_lengths("lif_network", lengths, inputs.shape[0], batch)
-    operands = _operands(inputs, layers, readout, state, lengths, second, switches)
-    operands = vary_alike(operands)
-    results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
-    records = any(layer.records_spikes for layer in switches.layers)
-    spikes = results.spikes if records else None
-    v, w, carried, pending = (tuple(each) for each in zip(*results.last, strict=True))
-    output = LIFNetworkOutput(results.output, results.counts, results.dropped, spikes)
-    return output, LIFNetworkState(v, w, carried, results.last_readout, _if_any(pending))
+    return Switches(tuple(LayerSwitches(*layer) for layer in each), last, implementation)
 
 
 def lif_network_state(
@@ -239,77 +216,83 @@ def lif_network_state(
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax import LIFLayer, lif_network_state
-        >>> lif_network_state(2, [LIFLayer(weights=jnp.ones((4, 3)), decay=0.9)]).v[0].shape
+        >>> lif_network_state(2, [LIFLayer(weights=jnp.ones((4, 3)), decay=0.9)]).layers[0].v.shape
         (2, 3)
     """
     check_size("lif_network_state", "batch", batch)
+    return _state_of(batch, layers, readout, jnp.zeros)
 
-    def zeros(layer: LIFLayer | LeakyReadout, dtype: Any) -> Array:
-        return jnp.zeros((batch, layer.connection.num_outputs(layer.weights.shape)), dtype)
 
-    def membranes(layer: LIFLayer | LeakyReadout) -> Array:
-        return zeros(layer, sum_dtype(layer.weights.dtype))
+def _state_of(
+    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None, make: Callable[..., Any]
+) -> LIFNetworkState:
+    """A state of arrays that `make` makes of shapes and dtypes."""
 
-    def rows(layer: LIFLayer) -> Array | None:
-        connection, most = layer.connection, layer.connection.max_delay
-        shape = layer.weights.shape
-        inputs = connection.num_inputs(shape)
-        return None if most is None else jnp.zeros((most + 1, batch, inputs), layer.weights.dtype)
+    def per_output(layer: LIFLayer | LeakyReadout, dtype: Any) -> Any:
+        return make((batch, layer.connection.num_outputs(layer.weights.shape)), dtype)
+
+    def membranes(layer: LIFLayer | LeakyReadout) -> Any:
+        return per_output(layer, accumulation_dtype(layer.weights.dtype))
+
+    def pending(layer: LIFLayer, longest: int) -> Any:
+        num_inputs = layer.connection.num_inputs(layer.weights.shape)
+        return make((longest + 1, batch, num_inputs), layer.weights.dtype)
+
+    def state_of(layer: LIFLayer) -> LayerState:
+        longest = layer.connection.max_delay
+        return LayerState(
+            v=membranes(layer),
+            w=None if layer.second_state is None else membranes(layer),
+            spikes=None if layer.recurrent is None else per_output(layer, layer.weights.dtype),
+            pending=None if longest is None else pending(layer, longest),
+        )
 
     return LIFNetworkState(
-        v=tuple(membranes(layer) for layer in layers),
-        w=tuple(None if layer.second_state is None else membranes(layer) for layer in layers),
-        spikes=tuple(
-            None if layer.recurrent is None else zeros(layer, layer.weights.dtype) for layer in layers
-        ),
-        readout=None if readout is None else membranes(readout),
-        pending=_if_any(tuple(rows(layer) for layer in layers)),
+        tuple(state_of(layer) for layer in layers), None if readout is None else membranes(readout)
     )
 
 
-def _if_any(pending: tuple[Array | None, ...]) -> tuple[Array | None, ...] | None:
-    """The spikes in transit to each layer; None if no layer has delays."""
-    return None if all(rows is None for rows in pending) else pending
-
-
-def _operands(
+def as_operands(
+    op: str,
     inputs: Any,
-    layers: tuple[LIFLayer, ...],
+    layers: Sequence[LIFLayer],
     readout: LeakyReadout | None,
     state: LIFNetworkState,
     lengths: Array | None,
-    second: tuple[Any, ...],
+    second_thresholds: tuple[Any, ...],
     switches: Switches,
 ) -> Operands:
-    """All arrays in the form of the target's operands."""
-    given = inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs)
-    constants = []
-    for layer, v, second_threshold, switch in zip(layers, state.v, second, switches.layers, strict=True):
-        decay, threshold, gain = _constants(layer, v)
+    """All arrays in the form of the target's operands, from checked arguments of `op`."""
+
+    def leak(layer: LIFLayer | LeakyReadout, v: Any) -> tuple[Array, Array]:
+        decay = per_neuron(op, "decay", layer.decay, v)
+        return decay, 1 - decay if layer.gain is None else per_neuron(op, "gain", layer.gain, v)
+
+    def constants(layer: LIFLayer, v: Any, second: Any, switch: LayerSwitches) -> LayerConstants:
+        (decay, gain), threshold = leak(layer, v), per_neuron(op, "threshold", layer.threshold, v)
         if switch.capacity is None:
-            second_threshold = -jnp.inf
-        elif second_threshold is None:
-            second_threshold = usual_second_threshold(threshold)
-        second_threshold = per_neuron("lif_network", "second_threshold", second_threshold, v)
-        second_threshold = jax.lax.stop_gradient(second_threshold)
-        second_state = _second_state(layer.second_state, v)
-        constants.append(
-            LayerConstants(layer.recurrent, decay, threshold, gain, second_threshold, second_state)
+            second = -jnp.inf
+        elif second is None:
+            second = usual_second_threshold(threshold)
+        second = jax.lax.stop_gradient(per_neuron(op, "second_threshold", second, v))
+        return LayerConstants(
+            layer.recurrent, decay, threshold, gain, second, _second_state(op, layer.second_state, v)
         )
+
     last = None
     if readout is not None:
-        decay, _, gain = _constants(readout, state.readout)
-        last = Readout(Linear(readout.weights, readout.bias), decay, gain)
-    pending = (None,) * len(layers) if state.pending is None else state.pending
-    return Operands(
-        given,
-        tuple(Linear(layer.weights, layer.bias, _delays(layer)) for layer in layers),
-        tuple(constants),
-        last,
-        tuple(LayerState(*own) for own in zip(state.v, state.w, state.spikes, pending, strict=True)),
-        state.readout,
-        lengths,
+        last = Readout(Linear(readout.weights, readout.bias), *leak(readout, state.readout))
+    each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
+    operands = Operands(
+        inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
+        linears=tuple(Linear(layer.weights, layer.bias, _delays(layer)) for layer in layers),
+        constants=tuple(constants(layer, first.v, *rest) for layer, first, *rest in each),
+        readout=last,
+        first=state.layers,
+        first_readout=state.readout,
+        lengths=lengths,
     )
+    return vary_alike(operands)
 
 
 def _delays(layer: LIFLayer) -> Array | None:
@@ -318,40 +301,32 @@ def _delays(layer: LIFLayer) -> Array | None:
     if most is None or layer.delays is None:
         return None
     inputs = layer.connection.num_inputs(layer.weights.shape)
-    return bounded(jnp.asarray(layer.delays), most, inputs, sum_dtype(layer.weights.dtype))
+    return bounded(jnp.asarray(layer.delays), most, inputs, accumulation_dtype(layer.weights.dtype))
 
 
-def _second_state(second: SecondState | None, v: Any) -> SecondState | None:
+def _second_state(op: str, second: SecondState | None, v: Any) -> SecondState | None:
     """The constants of the second state as ``[1 | neurons]``."""
     if second is None:
         return None
     given = second._asdict().items()
     return SecondState(
-        *(None if each is None else per_neuron("lif_network", name, each, v) for name, each in given)
+        **{name: None if each is None else per_neuron(op, name, each, v) for name, each in given}
     )
-
-
-def _constants(layer: LIFLayer | LeakyReadout, v: Any) -> tuple[Array, Array, Array]:
-    """Decay, threshold and gain as ``[1 | neurons]``, in the dtype of the membranes, not rounded to bfloat16."""
-    decay = per_neuron("lif_network", "decay", layer.decay, v)
-    threshold = per_neuron("lif_network", "threshold", getattr(layer, "threshold", 0.0), v)
-    gain = 1 - decay if layer.gain is None else per_neuron("lif_network", "gain", layer.gain, v)
-    return decay, threshold, gain
 
 
 def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
     """The results, computed in chunks of `chunk` steps."""
 
-    def run(inputs: Any, state: Any, lengths: Array | None) -> tuple[Any, Any, Any]:
-        piece = operands._replace(inputs=inputs, first=state[0], first_readout=state[1], lengths=lengths)
-        results: Any = run_network(piece, switches)
-        state = (results.last, results.last_readout)
+    def run(inputs: Any, state: LIFNetworkState, lengths: Array | None) -> tuple[Any, Any, Any]:
+        first = {"first": state.layers, "first_readout": state.readout}
+        results: Any = run_network(operands._replace(inputs=inputs, lengths=lengths, **first), switches)
+        state = LIFNetworkState(results.last, results.last_readout)
         return (results.output, results.spikes), (results.counts, results.dropped), state
 
-    state = (operands.first, operands.first_readout)
+    state = LIFNetworkState(operands.first, operands.first_readout)
     (output, spikes), summed, state = in_chunks(run, operands.inputs, state, operands.lengths, chunk)
     counts, dropped = summed
-    return Results(output, counts, dropped, spikes, last=state[0], last_readout=state[1])
+    return Results(output, counts, dropped, spikes, last=state.layers, last_readout=state.readout)
 
 
 def mean_activity(

@@ -12,8 +12,9 @@ from snnjax._batching import SHARED
 from snnjax._check import check_array, check_choice, check_float_array, check_number, check_shape, fail
 from snnjax._dispatch import Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, sum_dtype, wide
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
+from snnjax.ops._tables.lif_step import BackwardOperands, Operands, Results
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
@@ -93,15 +94,12 @@ def lif_step(
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (math.prod(v.shape[:-1]), v.shape[-1])
-    operands = vary_alike([v.reshape(flat), wide(current).reshape(flat), *constants])
+    operands = vary_alike(Operands(v.reshape(flat), upcast(current).reshape(flat), *constants))
     is_composed = implementation == "composed"
     results: Any = (
-        _composed(tuple(operands), convention)
-        if is_composed
-        else _lif_step(tuple(operands), convention, implementation)
+        _composed(operands, convention) if is_composed else _lif_step(operands, convention, implementation)
     )
-    v_new, spikes = results
-    return v_new.reshape(v.shape), spikes.reshape(v.shape).astype(current.dtype)
+    return results.v.reshape(v.shape), results.spikes.reshape(v.shape).astype(current.dtype)
 
 
 def per_neuron(op: str, argument: str, value: ArrayLike, v: Array) -> Array:
@@ -121,7 +119,7 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
         fail("lif_step: `v` must have a neuron axis, got a scalar. Pass v[neurons].")
     check_array("lif_step", "current", current)
     check_shape("lif_step", "current", current, v.shape, "..., neurons", "Give it the shape of v")
-    dtype = jnp.dtype(sum_dtype(current.dtype))
+    dtype = jnp.dtype(accumulation_dtype(current.dtype))
     if v.dtype != dtype:
         expected = f"have dtype {dtype.name}, the accumulation dtype of {current.dtype.name}"
         fail(f"lif_step: `v` must {expected}, got {v.dtype.name}. Cast it with v.astype(jnp.{dtype.name}).")
@@ -133,53 +131,46 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
         fail(f"lif_step: `spike_from` must be 'new' if reset_time is 'immediate', got 'old'. {hint}.")
 
 
-def _definition(operands: tuple[Array, ...], convention: LIFConvention) -> tuple[Array, Array]:
+def _definition(operands: Operands, convention: LIFConvention) -> Results:
     """The new membrane and the spikes, from v, current ``[batch, neurons]`` and constants ``[1 | neurons]``."""
-    v, current, decay, threshold, gain = operands
-    stepped = glif_step(GLIFConstants(decay, threshold, gain), convention, v, None, current)
-    return stepped.v, convention.fire(stepped.membrane - stepped.threshold)
+    constants = GLIFConstants(operands.decay, operands.threshold, operands.gain)
+    stepped = glif_step(constants, convention, operands.v, None, operands.current)
+    return Results(stepped.v, convention.fire(stepped.membrane - stepped.threshold))
 
 
 # One program outside jit too, like the target.
 _composed = jax.jit(_definition, static_argnums=1)
 
 
-def _backward(
-    operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention
-) -> tuple[Array, ...]:
+def _backward(arguments: BackwardOperands, convention: LIFConvention) -> Operands:
     """The cotangents of the operands: those of the definition, in which only `spike` has a surrogate."""
-    inputs, cotangents = operands
-    return jax.vjp(lambda *arrays: _definition(arrays, convention), *inputs)[1](cotangents)
+    _, pull_back = jax.vjp(lambda operands: _definition(operands, convention), arguments.operands)
+    return pull_back(arguments.g)[0]
 
 
 FORWARD = Target("snnjax_lif_step", "lif_step", _definition)
 BACKWARD = Target("snnjax_lif_step_backward", "lif_step", _backward)
-_AXES = (0, 0, SHARED, SHARED, SHARED)
+_AXES = Operands(v=0, current=0, decay=SHARED, threshold=SHARED, gain=SHARED)
+_RESULT_AXES = Results(v=0, spikes=0)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _lif_step(
-    operands: tuple[Array, ...], convention: LIFConvention, implementation: str | None
-) -> tuple[Array, Array]:
-    return evaluate(FORWARD, operands, _AXES, (0, 0), convention, implementation=implementation)
+def _lif_step(operands: Operands, convention: LIFConvention, implementation: str | None) -> Results:
+    return evaluate(FORWARD, operands, _AXES, _RESULT_AXES, convention, implementation=implementation)
 
 
 def _fwd(
-    operands: tuple[Array, ...], convention: LIFConvention, implementation: str | None
-) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
+    operands: Operands, convention: LIFConvention, implementation: str | None
+) -> tuple[Results, Operands]:
     results: Any = _lif_step(operands, convention, implementation)
     return results, operands
 
 
 def _bwd(
-    convention: LIFConvention,
-    implementation: str | None,
-    operands: tuple[Array, ...],
-    cotangents: tuple[Array, Array],
-) -> tuple[tuple[Array, ...]]:
-    given, axes = (operands, cotangents), (_AXES, (0, 0))
-    d_operands = evaluate(BACKWARD, given, axes, _AXES, convention, implementation=implementation)
-    return (d_operands,)
+    convention: LIFConvention, implementation: str | None, operands: Operands, g: Results
+) -> tuple[Operands]:
+    given, axes = BackwardOperands(operands, g), BackwardOperands(_AXES, _RESULT_AXES)
+    return (evaluate(BACKWARD, given, axes, _AXES, convention, implementation=implementation),)
 
 
 _lif_step.defvjp(_fwd, _bwd)

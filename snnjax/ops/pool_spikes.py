@@ -12,7 +12,7 @@ from jaxtyping import Array, Num
 
 from snnjax._check import check_integer, check_real_array, fail, plural
 from snnjax._sharding import gathered
-from snnjax._types import id_dtype, wide
+from snnjax._types import id_dtype, upcast
 from snnjax.ops._convolution import tuple_words
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
@@ -136,7 +136,7 @@ def pooled(pooling: Pooling, spikes: Any) -> Any:
     """Lists or an array, pooled."""
     if not isinstance(spikes, SparseSpikes):
         is_float = jnp.issubdtype(spikes.dtype, jnp.floating)
-        return pooling.pool(wide(spikes) if is_float else spikes).astype(spikes.dtype)
+        return pooling.pool(upcast(spikes) if is_float else spikes).astype(spikes.dtype)
     values = spikes.values * jnp.asarray(pooling.scale, spikes.values.dtype)
     ids = pooling.map_ids(spikes.ids).astype(id_dtype(pooling.num_outputs))
     return dataclasses.replace(spikes, ids=ids, values=values, num_neurons=pooling.num_outputs)

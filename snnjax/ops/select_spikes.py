@@ -9,13 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax import _targets
 from snnjax._batching import SHARED, any_group
 from snnjax._check import check_float_array, check_integer, check_number, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import hash_of, id_dtype, wide
-from snnjax.ops._kernel_operands import obstacle_of, surrogate_attributes
+from snnjax._types import hash_of, id_dtype, upcast
+from snnjax.ops._kernel_operands import call_by_records, obstacle_of, surrogate_numbers
+from snnjax.ops._tables.select_spikes import (
+    BackwardOperands,
+    BackwardResults,
+    Operands,
+    Results,
+    Rows,
+    SurrogateNumbers,
+)
 from snnjax.ops.spike import spike
 from snnjax.sparse_spikes import SparseSpikes, gather, in_range, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -87,15 +94,15 @@ def select_spikes(
         _rows(name, value, v)
         for name, value in (("threshold", threshold), ("second_threshold", second_threshold))
     ]
-    operands = vary_alike([flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])])
+    operands = vary_alike(Operands(flat, thresholds[0], jax.lax.stop_gradient(thresholds[1])))
     lists: Any = (
-        _composed(tuple(operands), selection)
+        _composed(operands, selection)
         if implementation == "composed"
-        else _select_spikes(tuple(operands), selection, implementation)
+        else _select_spikes(operands, selection, implementation)
     )
     axes = v.shape[:-1]
-    ids, values = _constant(lists[0]).reshape(*axes, capacity), lists[1].reshape(*axes, capacity)
-    num_spikes, num_listed = (_constant(array).reshape(axes) for array in lists[2:])
+    ids, values = _constant(lists.ids).reshape(*axes, capacity), lists.values.reshape(*axes, capacity)
+    num_spikes, num_listed = (_constant(each).reshape(axes) for each in (lists.num_spikes, lists.num_listed))
     return SparseSpikes(ids, values, num_spikes, num_listed, v.shape[-1])
 
 
@@ -110,7 +117,7 @@ def _constant(numbers: Array) -> Array:
 
 def usual_second_threshold(threshold: Array, rest: float = 0.0) -> Array:
     """``threshold - 0.1 |threshold - rest|``, nine tenths of the way from rest to threshold; no gradient."""
-    fixed = wide(jax.lax.stop_gradient(threshold))
+    fixed = upcast(jax.lax.stop_gradient(threshold))
     return (fixed - _BAND * jnp.abs(fixed - rest)).astype(threshold.dtype)
 
 
@@ -152,7 +159,7 @@ def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:
     """The mask of the ``slots[row]`` largest membranes of each row within `among`; ties are broken by the id's hash."""
     # top_k takes the first of equal elements, so the neurons are arranged in the order of their hash.
     order = jnp.asarray(_hash_order(v.shape[-1]))
-    membranes = jnp.where(among, wide(v), -jnp.inf)
+    membranes = jnp.where(among, upcast(v), -jnp.inf)
     top, places = jax.lax.top_k(membranes[:, order], capacity)
     kept = (jnp.arange(capacity, dtype=jnp.int32)[None, :] < slots[:, None]) & (top > -jnp.inf)
     ids = jnp.where(kept, order[places], v.shape[-1])
@@ -182,53 +189,69 @@ def spike_lists(
 
 def listed_values(v: Array, threshold: Array, ids: Array, surrogate: Surrogate) -> Array:
     """The spikes of the listed neurons, with their derivatives; all ``[rows, ...]``."""
-    distance = gather(wide(v) - wide(threshold), ids)  # of listed neurons, hence never NaN
+    distance = gather(upcast(v) - upcast(threshold), ids)  # of listed neurons, hence never NaN
     return jnp.where(in_range(ids, v.shape[-1]), spike(distance, surrogate), 0).astype(v.dtype)
 
 
 @functools.partial(jax.jit, static_argnums=1)  # compiled once, not in each call outside jit
-def _composed(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array, Array, Array]:
+def _composed(operands: Operands, selection: Selection) -> Results:
     """The reference, whose values have derivatives of any mode and order."""
-    ids, _, num_spikes, num_listed = _reference(jax.lax.stop_gradient(operands), selection)
-    v, threshold = operands[:2]
-    threshold = jnp.broadcast_to(threshold if threshold.ndim == 2 else threshold[None, :], v.shape)
-    return ids, listed_values(v, threshold, ids, selection.surrogate), num_spikes, num_listed
+    lists = _reference(jax.lax.stop_gradient(operands), selection)
+    v, threshold = operands.v, _of_each(operands.threshold, operands.v)
+    return lists._replace(values=listed_values(v, threshold, lists.ids, selection.surrogate))
 
 
-def _reference(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array, Array, Array]:
-    v = operands[0]
-    threshold, second = (jnp.broadcast_to(o if o.ndim == 2 else o[None, :], v.shape) for o in operands[1:])
+def _of_each(threshold: Array, v: Array) -> Array:
+    """A threshold with the shape of the membranes ``[rows, neurons]``."""
+    return jnp.broadcast_to(threshold if threshold.ndim == 2 else threshold[None, :], v.shape)
+
+
+def _reference(operands: Operands, selection: Selection) -> Results:
+    v = operands.v
+    threshold, second = (_of_each(each, v) for each in (operands.threshold, operands.second_threshold))
     spikes, near = candidates(v, threshold, second)
     kept_spikes, kept_near = cap(v, spikes, near, selection.capacity)
     ids, values = spike_lists(v, threshold, kept_spikes, kept_near, selection)
     num_listed = jnp.sum(kept_spikes | kept_near, axis=-1, dtype=jnp.int32)
-    return ids, values, jnp.sum(spikes, axis=-1, dtype=jnp.int32), num_listed
+    return Results(ids, values, jnp.sum(spikes, axis=-1, dtype=jnp.int32), num_listed)
 
 
-def _backward(operands: tuple[Array, ...], selection: Selection) -> tuple[Array, Array]:
+def _backward(operands: BackwardOperands, selection: Selection) -> BackwardResults:
     """The cotangents of v and threshold from that of the values."""
-    v, threshold, ids, g = operands
-    wide_threshold = wide(threshold) if threshold.ndim == 2 else wide(threshold)[None, :]
-    g_spikes = scatter(ids, wide(g), v.shape[-1])
-    slope = selection.surrogate.derivative(wide(v) - wide_threshold)
+    v, threshold = operands.v, operands.threshold
+    row_thresholds = upcast(threshold) if threshold.ndim == 2 else upcast(threshold)[None, :]
+    g_spikes = scatter(operands.ids, upcast(operands.g), v.shape[-1])
+    slope = selection.surrogate.derivative(upcast(v) - row_thresholds)
     g_v = jnp.where(g_spikes == 0, 0, g_spikes * slope)  # 0 even if a membrane is NaN
     g_threshold = -g_v if threshold.ndim == 2 else -jnp.sum(g_v, axis=0)
     if threshold.shape == (1,):
         g_threshold = jnp.sum(g_threshold, keepdims=True)
-    return g_v.astype(v.dtype), g_threshold.astype(threshold.dtype)
+    return BackwardResults(g_v.astype(v.dtype), g_threshold.astype(threshold.dtype))
 
 
-def _call(operands: tuple[Array, ...], _: Selection, results: Any) -> list[Array]:
-    return _targets.call("snnjax_select_spikes", operands, results)
+def _form(threshold: Any) -> Any:
+    """A threshold, or its shape, as the kernels take it; all have a leading groups axis."""
+    return Rows(threshold) if len(threshold.shape) == 3 else threshold
 
 
-def _call_backward(operands: tuple[Array, ...], selection: Selection, results: Any) -> list[Array]:
-    attributes = surrogate_attributes(selection.surrogate)
-    return _targets.call("snnjax_select_spikes_backward", operands, results, **attributes)
+def _call(operands: Operands, _: Selection, results: Any) -> list[Array]:
+    threshold, second_threshold = _form(operands.threshold), _form(operands.second_threshold)
+    read = operands._replace(threshold=threshold, second_threshold=second_threshold)
+    return call_by_records("snnjax_select_spikes", read, Results(*results))
 
 
-def _obstacle(shapes: tuple[Any, ...], selection: Selection) -> str | None:
-    return obstacle_of("membranes", shapes[0], selection.surrogate)
+def _call_backward(operands: BackwardOperands, selection: Selection, results: Any) -> list[Array]:
+    g_v, g_threshold = results
+    return call_by_records(
+        "snnjax_select_spikes_backward",
+        operands._replace(threshold=_form(operands.threshold)),
+        BackwardResults(g_v, _form(g_threshold)),
+        [SurrogateNumbers(**surrogate_numbers(selection.surrogate))],
+    )
+
+
+def _obstacle(shapes: Operands | BackwardOperands, selection: Selection) -> str | None:
+    return obstacle_of("membranes", shapes.v, selection.surrogate)
 
 
 FORWARD = Target("snnjax_select_spikes", "select_spikes", _reference, {"cpu": Kernel(_call, _obstacle)})
@@ -237,33 +260,34 @@ BACKWARD = Target(
 )
 
 
-def _axes(operands: tuple[Array, ...]) -> tuple[int, ...]:
-    return tuple(0 if o.ndim == 2 else SHARED for o in operands)
+def _axes(record: Any) -> Any:
+    """The batch axis of each array of a record."""
+    return jax.tree.map(lambda array: 0 if array.ndim == 2 else SHARED, record)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _select_spikes(
-    operands: tuple[Array, ...], selection: Selection, implementation: str | None
-) -> tuple[Array, ...]:
-    axes = _axes(operands)
-    return evaluate(FORWARD, operands, axes, (0,) * 4, selection, implementation=implementation)
+def _select_spikes(operands: Operands, selection: Selection, implementation: str | None) -> Results:
+    axes = Results(ids=0, values=0, num_spikes=0, num_listed=0)
+    return evaluate(FORWARD, operands, _axes(operands), axes, selection, implementation=implementation)
 
 
 def _fwd(
-    operands: tuple[Array, ...], selection: Selection, implementation: str | None
-) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    operands: Operands, selection: Selection, implementation: str | None
+) -> tuple[Results, tuple[Operands, Array]]:
     lists: Any = _select_spikes(operands, selection, implementation)
-    return lists, (*operands, lists[0])
+    return lists, (operands, lists.ids)
 
 
 def _bwd(
-    selection: Selection, implementation: str | None, residuals: tuple[Array, ...], g: tuple[Any, ...]
-) -> tuple[tuple[Array, ...]]:
-    v, threshold, second, ids = residuals
-    operands = (v, threshold, ids, g[1])
-    axes = _axes(operands)
-    g_v, g_threshold = evaluate(BACKWARD, operands, axes, axes[:2], selection, implementation=implementation)
-    return ((g_v, g_threshold, jnp.zeros_like(second)),)
+    selection: Selection, implementation: str | None, residuals: tuple[Operands, Array], g: Results
+) -> tuple[Operands]:
+    operands, ids = residuals
+    given = BackwardOperands(operands.v, operands.threshold, ids, g.values)
+    axes = _axes(given)
+    result_axes = BackwardResults(g_v=axes.v, g_threshold=axes.threshold)
+    cotangents = evaluate(BACKWARD, given, axes, result_axes, selection, implementation=implementation)
+    second = jnp.zeros_like(operands.second_threshold)
+    return (Operands(cotangents.g_v, cotangents.g_threshold, second),)
 
 
 _select_spikes.defvjp(_fwd, _bwd)

@@ -1,22 +1,33 @@
 """`spike_conv`: the convolution of spikes, as lists or dense rows, with a kernel of weights."""
 
 import functools
-import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
-import numpy as np
 from jaxtyping import Array, Float, Num
 
-from snnjax import _targets
 from snnjax._batching import SHARED
 from snnjax._check import check_float_array, fail, plural
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
-from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
-from snnjax.ops.spike_matmul import neurons_of, without_zeros
+from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
+from snnjax.ops._tables.spike_conv import (
+    Geometry,
+    InputsBackwardOperands,
+    InputsBackwardResults,
+    Operands,
+    Results,
+    RowOperands,
+    RowsBackwardOperands,
+    ValuesBackwardOperands,
+    ValuesBackwardResults,
+    WeightsBackwardOperands,
+    WeightsBackwardResults,
+)
+from snnjax.ops.spike_matmul import as_rows, neurons_of, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 
 
@@ -74,30 +85,15 @@ def spike_conv(
     """
     geometry = _geometry(spikes, weights, shape, strides, padding, groups)
     spikes, weights = gathered((spikes, weights))
-    if isinstance(spikes, SparseSpikes):
-        axes = spikes.ids.shape[:-1]
-        rows = math.prod(axes)
-        operands = (
-            spikes.ids.reshape(rows, spikes.capacity),
-            spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
-            weights,
-        )
-        operands = vary_alike(operands)
-        out: Any = (
-            _composed(operands, geometry)[0]
-            if implementation == "composed"
-            else _convolve_lists(*operands, geometry, implementation)
-        )
+    are_lists = isinstance(spikes, SparseSpikes)
+    record: Any = Operands if are_lists else RowOperands
+    operands = vary_alike(record(*as_rows(spikes, weights.dtype), weights))
+    out: Any
+    if implementation == "composed":
+        out = (_composed if are_lists else _rows_composed)(operands, geometry)[0]
     else:
-        axes = spikes.shape[:-1]
-        operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), geometry.num_inputs), weights)
-        operands = vary_alike(operands)
-        out = (
-            _rows_composed(operands, geometry)[0]
-            if implementation == "composed"
-            else _convolve_rows(*operands, geometry, implementation)
-        )
-    return out.reshape(*axes, geometry.num_outputs)
+        out = (_convolve_lists if are_lists else _convolve_rows)(operands, geometry, implementation)
+    return out.reshape(*spikes.shape[:-1], geometry.num_outputs)
 
 
 def _geometry(
@@ -132,136 +128,149 @@ def _geometry(
     return geometry
 
 
-def _inputs_backward(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
+def _inputs_backward(operands: InputsBackwardOperands, geometry: Convolution) -> tuple[Array]:
     """The cotangent of every input: the transposed convolution of `g`."""
-    weights, g = operands
-    return (geometry.transpose_inputs(weights, g).astype(g.dtype),)
+    return (geometry.transpose_inputs(operands.weights, operands.g).astype(operands.g.dtype),)
 
 
-def _rows_reference(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
-    rows, weights = operands
-    return (without_zeros(geometry.convolve, rows, weights).astype(weights.dtype),)
+def _rows_reference(operands: RowOperands, geometry: Convolution) -> tuple[Array]:
+    out = without_zeros(geometry.convolve, operands.spikes, operands.weights)
+    return (out.astype(operands.weights.dtype),)
 
 
-def _rows_backward(operands: tuple[Array, Array], geometry: Convolution) -> tuple[Array]:
+def _rows_backward(operands: RowsBackwardOperands, geometry: Convolution) -> tuple[Array]:
     """The gradient of the weights, a sum over rows and positions."""
-    rows, g = operands
-    return (geometry.transpose_weights(rows, g).astype(g.dtype),)
+    return (geometry.transpose_weights(operands.spikes, operands.g).astype(operands.g.dtype),)
 
 
-def _reference(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
-    ids, values, weights = operands
-    return _rows_reference((scatter(ids, wide(values), geometry.num_inputs), weights), geometry)
+def _reference(operands: Operands, geometry: Convolution) -> tuple[Array]:
+    rows = scatter(operands.ids, upcast(operands.values), geometry.num_inputs)
+    return _rows_reference(RowOperands(rows, operands.weights), geometry)
 
 
 # Compiled once, not in each call outside jit.
 _composed, _rows_composed = (jax.jit(each, static_argnums=1) for each in (_reference, _rows_reference))
 
 
-def _values_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
-    ids, weights, g = operands
-    (d_rows,) = _inputs_backward((weights, g), geometry)
-    return (gather(d_rows, ids),)
+def _values_backward(operands: ValuesBackwardOperands, geometry: Convolution) -> tuple[Array]:
+    (g_rows,) = _inputs_backward(InputsBackwardOperands(operands.weights, operands.g), geometry)
+    return (gather(g_rows, operands.ids),)
 
 
-def _weights_backward(operands: tuple[Array, Array, Array], geometry: Convolution) -> tuple[Array]:
-    ids, values, g = operands
-    return _rows_backward((scatter(ids, wide(values), geometry.num_inputs), g), geometry)
+def _weights_backward(operands: WeightsBackwardOperands, geometry: Convolution) -> tuple[Array]:
+    rows = scatter(operands.ids, upcast(operands.values), geometry.num_inputs)
+    return _rows_backward(RowsBackwardOperands(rows, operands.g), geometry)
 
 
-def _geometry_attribute(geometry: Convolution) -> dict[str, Any]:
-    return {"geometry": np.array(list(geometry.numbers.values()), np.int64)}
-
-
-def _as_kernel_weights(array: Any, geometry: Convolution) -> Any:
-    """Weights, or the shape of their gradient, with both spatial axes after the groups axis."""
+def _as_kernel_reads(record: Any, geometry: Convolution) -> Any:
+    """A record of arrays, or of shapes, with weights of two spatial axes behind the groups axis."""
     missing = (1,) * (2 - len(geometry.kernel))
-    shape = (array.shape[0], *missing, *array.shape[1:])
-    return (
-        jax.ShapeDtypeStruct(shape, array.dtype)
-        if isinstance(array, jax.ShapeDtypeStruct)
-        else array.reshape(shape)
-    )
+
+    def of_two_axes(array: Any) -> Any:
+        shape = (array.shape[0], *missing, *array.shape[1:])
+        is_shape = isinstance(array, jax.ShapeDtypeStruct)
+        return jax.ShapeDtypeStruct(shape, array.dtype) if is_shape else array.reshape(shape)
+
+    forms: dict[str, Callable[[Any], Any]] = {
+        "ids": lambda ids: as_kernel_ids(ids, geometry.num_inputs),
+        "weights": of_two_axes,
+        "g_weights": of_two_axes,
+    }
+    own = {name: form for name, form in forms.items() if name in record._fields}
+    return record._replace(**{name: form(getattr(record, name)) for name, form in own.items()})
 
 
-def _target(name: str, reference: Any, *forms: str) -> Target:
-    """A target; `forms` says which of its operands are ids or weights."""
+def _target(name: str, reference: Any, results_of: Any) -> Target:
+    """A target, whose results are such a record."""
 
-    def call(operands: tuple[Array, ...], geometry: Convolution, results: Any) -> list[Array]:
-        leaves = []
-        for form, operand in zip(forms, operands, strict=True):
-            if form == "ids":
-                operand = as_kernel_ids(operand, geometry.num_inputs)
-            leaves.append(_as_kernel_weights(operand, geometry) if form == "weights" else operand)
-        own_results = (
-            [_as_kernel_weights(each, geometry) for each in results] if "weights" not in forms else results
-        )
-        out = _targets.call(name, leaves, own_results, **_geometry_attribute(geometry))
+    def call(operands: Any, geometry: Convolution, results: Any) -> list[Array]:
+        read, shapes = (_as_kernel_reads(each, geometry) for each in (operands, results_of(*results)))
+        out = call_by_records(name, read, shapes, [Geometry(**geometry.numbers)])
         return [each.reshape(result.shape) for each, result in zip(out, results, strict=True)]
 
-    def obstacle(shapes: tuple[Any, ...], _: Convolution) -> str | None:
-        return dtype_obstacle("weights", shapes[-1])  # or their cotangents, which have the same dtype
+    def obstacle(shapes: Any, _: Convolution) -> str | None:
+        # Cotangents have the dtype of the weights.
+        return dtype_obstacle("weights", shapes.weights if "weights" in shapes._fields else shapes.g)
 
     return Target(name, "spike_conv", reference, {"cpu": Kernel(call, obstacle)})
 
 
-_LISTS = _target("snnjax_spike_conv", _reference, "ids", "values", "weights")
-_VALUES_BACKWARD = _target("snnjax_spike_conv_values_backward", _values_backward, "ids", "weights", "g")
-_WEIGHTS_BACKWARD = _target("snnjax_spike_conv_weights_backward", _weights_backward, "ids", "values", "g")
-_ROWS = _target("snnjax_spike_conv_rows", _rows_reference, "rows", "weights")
-_ROWS_BACKWARD = _target("snnjax_spike_conv_rows_backward", _rows_backward, "rows", "g")
-_INPUTS_BACKWARD = _target("snnjax_spike_conv_inputs_backward", _inputs_backward, "weights", "g")
+_LISTS = _target("snnjax_spike_conv", _reference, Results)
+_VALUES_BACKWARD = _target("snnjax_spike_conv_values_backward", _values_backward, ValuesBackwardResults)
+_WEIGHTS_BACKWARD = _target("snnjax_spike_conv_weights_backward", _weights_backward, WeightsBackwardResults)
+_ROWS = _target("snnjax_spike_conv_rows", _rows_reference, Results)
+_ROWS_BACKWARD = _target("snnjax_spike_conv_rows_backward", _rows_backward, WeightsBackwardResults)
+_INPUTS_BACKWARD = _target("snnjax_spike_conv_inputs_backward", _inputs_backward, InputsBackwardResults)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def _convolve_lists(
-    ids: Array, values: Array, weights: Array, geometry: Convolution, implementation: str | None
-) -> Array:
-    axes, choice = (0, 0, SHARED), {"implementation": implementation}
-    return evaluate(_LISTS, (ids, values, weights), axes, (0,), geometry, **choice)[0]
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _convolve_lists(operands: Operands, geometry: Convolution, implementation: str | None) -> Array:
+    axes = Operands(ids=0, values=0, weights=SHARED)
+    return evaluate(_LISTS, operands, axes, (0,), geometry, implementation=implementation)[0]
 
 
-def _fwd(
-    ids: Array, values: Array, weights: Array, geometry: Convolution, implementation: str | None
-) -> tuple[Array, tuple[Array, Array, Array]]:
-    out: Any = _convolve_lists(ids, values, weights, geometry, implementation)
-    return out, (ids, values, weights)
+def _fwd(operands: Operands, geometry: Convolution, implementation: str | None) -> tuple[Array, Operands]:
+    out: Any = _convolve_lists(operands, geometry, implementation)
+    return out, operands
 
 
-def _bwd(
-    geometry: Convolution, implementation: str | None, residuals: tuple[Array, Array, Array], g: Array
-) -> tuple[None, Array, Array]:
-    ids, values, weights = residuals
-    choice = {"implementation": implementation}
-    (d_values,) = evaluate(_VALUES_BACKWARD, (ids, weights, g), (0, SHARED, 0), (0,), geometry, **choice)
-    (d_weights,) = evaluate(_WEIGHTS_BACKWARD, (ids, values, g), (0, 0, 0), (SHARED,), geometry, **choice)
-    return None, d_values, d_weights
+def _bwd(geometry: Convolution, implementation: str | None, operands: Operands, g: Array) -> tuple[Operands]:
+    ids, values, weights = operands.ids, operands.values, operands.weights
+    (g_values,) = evaluate(
+        _VALUES_BACKWARD,
+        ValuesBackwardOperands(ids, weights, g),
+        ValuesBackwardOperands(ids=0, weights=SHARED, g=0),
+        (0,),
+        geometry,
+        implementation=implementation,
+    )
+    (g_weights,) = evaluate(
+        _WEIGHTS_BACKWARD,
+        WeightsBackwardOperands(ids, values, g),
+        WeightsBackwardOperands(ids=0, values=0, g=0),
+        (SHARED,),
+        geometry,
+        implementation=implementation,
+    )
+    return (Operands(None, g_values, g_weights),)
 
 
 _convolve_lists.defvjp(_fwd, _bwd)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _convolve_rows(rows: Array, weights: Array, geometry: Convolution, implementation: str | None) -> Array:
-    choice = {"implementation": implementation}
-    return evaluate(_ROWS, (rows, weights), (0, SHARED), (0,), geometry, **choice)[0]
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _convolve_rows(operands: RowOperands, geometry: Convolution, implementation: str | None) -> Array:
+    axes = RowOperands(spikes=0, weights=SHARED)
+    return evaluate(_ROWS, operands, axes, (0,), geometry, implementation=implementation)[0]
 
 
 def _rows_fwd(
-    rows: Array, weights: Array, geometry: Convolution, implementation: str | None
-) -> tuple[Array, tuple[Array, Array]]:
-    out: Any = _convolve_rows(rows, weights, geometry, implementation)
-    return out, (rows, weights)
+    operands: RowOperands, geometry: Convolution, implementation: str | None
+) -> tuple[Array, RowOperands]:
+    out: Any = _convolve_rows(operands, geometry, implementation)
+    return out, operands
 
 
 def _rows_bwd(
-    geometry: Convolution, implementation: str | None, residuals: tuple[Array, Array], g: Array
-) -> tuple[Array, Array]:
-    rows, weights = residuals
-    choice = {"implementation": implementation}
-    (d_rows,) = evaluate(_INPUTS_BACKWARD, (weights, g), (SHARED, 0), (0,), geometry, **choice)
-    (d_weights,) = evaluate(_ROWS_BACKWARD, (rows, g), (0, 0), (SHARED,), geometry, **choice)
-    return d_rows, d_weights
+    geometry: Convolution, implementation: str | None, operands: RowOperands, g: Array
+) -> tuple[RowOperands]:
+    (g_spikes,) = evaluate(
+        _INPUTS_BACKWARD,
+        InputsBackwardOperands(operands.weights, g),
+        InputsBackwardOperands(weights=SHARED, g=0),
+        (0,),
+        geometry,
+        implementation=implementation,
+    )
+    (g_weights,) = evaluate(
+        _ROWS_BACKWARD,
+        RowsBackwardOperands(operands.spikes, g),
+        RowsBackwardOperands(spikes=0, g=0),
+        (SHARED,),
+        geometry,
+        implementation=implementation,
+    )
+    return (RowOperands(g_spikes, g_weights),)
 
 
 _convolve_rows.defvjp(_rows_fwd, _rows_bwd)

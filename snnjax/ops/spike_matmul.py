@@ -9,14 +9,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from snnjax import _targets
 from snnjax._batching import SHARED, any_group
 from snnjax._check import check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import sum_dtype, wide
-from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle
+from snnjax._types import accumulation_dtype, upcast
+from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
+from snnjax.ops._tables.spike_matmul import (
+    Operands,
+    Results,
+    RowOperands,
+    RowsBackwardOperands,
+    ValuesBackwardOperands,
+    ValuesBackwardResults,
+    WeightsBackwardOperands,
+    WeightsBackwardResults,
+)
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
 
 # Up to this many rows, and this share of neurons listed, gathering weight rows is faster in jnp than a dense product:
@@ -70,31 +79,15 @@ def spike_matmul(
     """
     _check_arguments(spikes, weights)
     spikes, weights = gathered((spikes, weights))
-    num_neurons, num_outputs = weights.shape
-    if isinstance(spikes, SparseSpikes):
-        axes = spikes.ids.shape[:-1]
-        rows = math.prod(axes)
-        operands = (
-            spikes.ids.reshape(rows, spikes.capacity),
-            spikes.values.astype(weights.dtype).reshape(rows, spikes.capacity),
-            weights,
-        )
-        operands = vary_alike(operands)
-        out: Any = (
-            _composed(operands, ())[0]
-            if implementation == "composed"
-            else _multiply_lists(*operands, implementation)
-        )
+    are_lists = isinstance(spikes, SparseSpikes)
+    record: Any = Operands if are_lists else RowOperands
+    operands = vary_alike(record(*as_rows(spikes, weights.dtype), weights))
+    out: Any
+    if implementation == "composed":
+        out = (_composed if are_lists else _rows_composed)(operands, ())[0]
     else:
-        axes = spikes.shape[:-1]
-        operands = (spikes.astype(weights.dtype).reshape(math.prod(axes), num_neurons), weights)
-        operands = vary_alike(operands)
-        out = (
-            _rows_composed(operands, ())[0]
-            if implementation == "composed"
-            else _multiply_rows(*operands, implementation)
-        )
-    return out.reshape(*axes, num_outputs)
+        out = (_multiply_lists if are_lists else _multiply_rows)(operands, implementation)
+    return out.reshape(*spikes.shape[:-1], weights.shape[1])
 
 
 def neurons_of(op: str, spikes: Any) -> int:
@@ -106,6 +99,13 @@ def neurons_of(op: str, spikes: Any) -> int:
     if spikes.ndim == 0:
         fail(f"{op}: `spikes` must have a neuron axis, got a number. Add it, for instance spikes[None].")
     return spikes.shape[-1]
+
+
+def as_rows(spikes: Any, dtype: Any) -> tuple[Array, ...]:
+    """The ids and values of lists, or dense rows, with one axis for all leading ones, and numbers of `dtype`."""
+    are_lists, rows = isinstance(spikes, SparseSpikes), math.prod(spikes.shape[:-1])
+    arrays = (spikes.ids, spikes.values.astype(dtype)) if are_lists else (spikes.astype(dtype),)
+    return tuple(array.reshape(rows, array.shape[-1]) for array in arrays)
 
 
 def _check_arguments(spikes: Any, weights: Any) -> None:
@@ -122,25 +122,27 @@ def prefers_lists(ids: Array, num_neurons: int) -> bool:
 
 
 def dense_product(dense: Array, weights: Any) -> Array:
-    """``dense @ weights`` as in `wide_product`, where an entry of 0 adds nothing whatever its weights."""
+    """``dense @ weights`` as in `accumulated_product`, where an entry of 0 adds nothing whatever its weights."""
     if isinstance(weights, Quantised):
         # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
-        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), wide(weights.scale))
-    return without_zeros(wide_product, dense, weights)
+        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), upcast(weights.scale))
+    return without_zeros(accumulated_product, dense, weights)
 
 
-def wide_product(entries: Array, matrix: Array) -> Array:
+def accumulated_product(entries: Array, matrix: Array) -> Array:
     """``entries @ matrix`` in the accumulation dtype, which entries that are sums may have already.
 
     Few sums have more digits than the matrix. If none has, they are multiplied in its dtype: faster on most platforms,
     and the matrix need not be converted.
     """
-    multiply = functools.partial(jnp.matmul, preferred_element_type=sum_dtype(matrix.dtype))
+    multiply = functools.partial(jnp.matmul, preferred_element_type=accumulation_dtype(matrix.dtype))
     if entries.dtype == matrix.dtype:
         return multiply(entries, matrix)
     narrow = entries.astype(matrix.dtype)
     is_longer = any_group(narrow.astype(entries.dtype) != entries)
-    return jax.lax.cond(is_longer, lambda: multiply(entries, wide(matrix)), lambda: multiply(narrow, matrix))
+    return jax.lax.cond(
+        is_longer, lambda: multiply(entries, upcast(matrix)), lambda: multiply(narrow, matrix)
+    )
 
 
 def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weights: Array) -> Array:
@@ -156,7 +158,7 @@ def _without_zeros_not_finite(
     multiply: Callable[[Array, Array], Array], dense: Array, weights: Array
 ) -> Array:
     """The same for weights with infinities and NaNs: the finite part, and counts of +inf, -inf and NaN."""
-    dtype = sum_dtype(weights.dtype)
+    dtype = accumulation_dtype(weights.dtype)
 
     def count(entries: Array, kind: Array) -> Array:
         return multiply(entries.astype(dtype), kind.astype(dtype))
@@ -172,19 +174,19 @@ def _without_zeros_not_finite(
 
 def _weight_rows(ids: Array, weights: Array) -> Array:
     """``[rows, capacity, outputs]``: the listed rows of the weights, row 0 where an id is out of range."""
-    return wide(weights)[jnp.where(in_range(ids, weights.shape[0]), ids.astype(jnp.int32), 0)]
+    return upcast(weights)[jnp.where(in_range(ids, weights.shape[0]), ids.astype(jnp.int32), 0)]
 
 
-def _reference(operands: tuple[Array, Array, Any], _: tuple[()]) -> tuple[Array]:
-    ids, values, weights = operands
+def _reference(operands: Operands, _: tuple[()]) -> tuple[Array]:
+    ids, values, weights = operands.ids, operands.values, operands.weights
     if isinstance(weights, Quantised):
-        numbers = weights.values.astype(sum_dtype(weights.dtype))
-        (sums,) = _reference((ids, wide(values), numbers), ())
-        return (scaled(sums, wide(weights.scale)).astype(weights.dtype),)
+        numbers = weights.values.astype(accumulation_dtype(weights.dtype))
+        (sums,) = _reference(operands._replace(values=upcast(values), weights=numbers), ())
+        return (scaled(sums, upcast(weights.scale)).astype(weights.dtype),)
     if not prefers_lists(ids, weights.shape[0]):
-        dense = scatter(ids, wide(values), weights.shape[0])
+        dense = scatter(ids, upcast(values), weights.shape[0])
         return (dense_product(dense, weights).astype(weights.dtype),)
-    entries, rows = wide(values)[:, :, None], _weight_rows(ids, weights)
+    entries, rows = upcast(values)[:, :, None], _weight_rows(ids, weights)
     # A value of 0 adds nothing whatever its weights, but has a derivative.
     used = in_range(ids, weights.shape[0])[:, :, None] & ((entries != 0) | jnp.isfinite(rows))
     return (jnp.sum(jnp.where(used, entries * rows, 0), axis=1).astype(weights.dtype),)
@@ -194,56 +196,54 @@ def _reference(operands: tuple[Array, Array, Any], _: tuple[()]) -> tuple[Array]
 _composed = jax.jit(_reference, static_argnums=1)
 
 
-def _values_backward(operands: tuple[Array, Array, Array], _: tuple[()]) -> tuple[Array]:
+def _values_backward(operands: ValuesBackwardOperands, _: tuple[()]) -> tuple[Array]:
     """``dvalues[b, k] = <weights[ids[b, k]], g[b]>``."""
-    ids, weights, g = operands
+    ids, weights, g = operands.ids, operands.weights, operands.g
     if prefers_lists(ids, weights.shape[0]):
-        products = jnp.sum(_weight_rows(ids, weights) * wide(g)[:, None, :], axis=-1)
+        products = jnp.sum(_weight_rows(ids, weights) * upcast(g)[:, None, :], axis=-1)
         products = jnp.where(in_range(ids, weights.shape[0]), products, 0)
     else:
-        products = gather(jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)), ids)
+        products = gather(jnp.matmul(g, weights.T, preferred_element_type=accumulation_dtype(g.dtype)), ids)
     return (products.astype(g.dtype),)
 
 
-def _weights_backward(operands: tuple[Array, Array, Array], num_neurons: int) -> tuple[Array]:
+def _weights_backward(operands: WeightsBackwardOperands, num_neurons: int) -> tuple[Array]:
     """``dweights[ids[b, k]] += values[b, k] * g[b]``."""
-    ids, values, g = operands
+    ids, values, g = operands.ids, operands.values, operands.g
     if prefers_lists(ids, num_neurons):
         rows = jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), num_neurons)
-        updates = wide(values)[:, :, None] * wide(g)[:, None, :]
+        updates = upcast(values)[:, :, None] * upcast(g)[:, None, :]
         d_weights = jnp.zeros((num_neurons, g.shape[-1]), updates.dtype).at[rows].add(updates, mode="drop")
     else:
-        d_weights = wide_product(scatter(ids, wide(values), num_neurons).T, g)
+        d_weights = accumulated_product(scatter(ids, upcast(values), num_neurons).T, g)
     return (d_weights.astype(g.dtype),)
 
 
-def _call(operands: tuple[Array, Array, Any], _: tuple[()], results: Any) -> list[Array]:
-    ids, values, weights = operands
-    leaves = as_kernel_ids(ids, weights.shape[1]), values, *jax.tree.leaves(weights)
-    return _targets.call("snnjax_spike_matmul", leaves, results)
+def _call(operands: Operands, _: tuple[()], results: Any) -> list[Array]:
+    read = operands._replace(ids=as_kernel_ids(operands.ids, operands.weights.shape[1]))
+    return call_by_records("snnjax_spike_matmul", read, Results(*results))
 
 
-def _call_values_backward(operands: tuple[Array, Array, Array], _: tuple[()], results: Any) -> list[Array]:
-    ids, weights, g = operands
-    leaves = as_kernel_ids(ids, weights.shape[1]), weights, g
-    return _targets.call("snnjax_spike_matmul_values_backward", leaves, results)
+def _call_values_backward(operands: ValuesBackwardOperands, _: tuple[()], results: Any) -> list[Array]:
+    read = operands._replace(ids=as_kernel_ids(operands.ids, operands.weights.shape[1]))
+    return call_by_records("snnjax_spike_matmul_values_backward", read, ValuesBackwardResults(*results))
 
 
-def _call_weights_backward(
-    operands: tuple[Array, Array, Array], num_neurons: int, results: Any
-) -> list[Array]:
-    ids, values, g = operands
-    leaves = as_kernel_ids(ids, num_neurons), values, g
-    return _targets.call("snnjax_spike_matmul_weights_backward", leaves, results)
+def _call_weights_backward(operands: WeightsBackwardOperands, num_neurons: int, results: Any) -> list[Array]:
+    read = operands._replace(ids=as_kernel_ids(operands.ids, num_neurons))
+    return call_by_records("snnjax_spike_matmul_weights_backward", read, WeightsBackwardResults(*results))
 
 
-def _obstacle(shapes: tuple[Any, Any, Any], _: Any) -> str | None:
-    return dtype_obstacle("weights", shapes[2])  # or their cotangents, which have the same dtype
+def _obstacle(shapes: Operands | RowOperands | ValuesBackwardOperands, _: Any) -> str | None:
+    return dtype_obstacle("weights", shapes.weights)
 
 
-def _backward_pays(shapes: tuple[Any, Any, Any], _: Any) -> bool:
-    ids, _, g = shapes
-    return ids.size * g.shape[-1] >= _MIN_BACKWARD_PRODUCTS
+def _gradient_obstacle(shapes: WeightsBackwardOperands | RowsBackwardOperands, _: Any) -> str | None:
+    return dtype_obstacle("weights", shapes.g)  # which has their dtype
+
+
+def _backward_pays(shapes: ValuesBackwardOperands | WeightsBackwardOperands, _: Any) -> bool:
+    return shapes.ids.size * shapes.g.shape[-1] >= _MIN_BACKWARD_PRODUCTS
 
 
 FORWARD = Target("snnjax_spike_matmul", "spike_matmul", _reference, {"cpu": Kernel(_call, _obstacle)})
@@ -257,13 +257,13 @@ WEIGHTS_BACKWARD = Target(
     "snnjax_spike_matmul_weights_backward",
     "spike_matmul",
     _weights_backward,
-    {"cpu": Kernel(_call_weights_backward, _obstacle, _backward_pays)},
+    {"cpu": Kernel(_call_weights_backward, _gradient_obstacle, _backward_pays)},
 )
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def _multiply_lists(ids: Array, values: Array, weights: Any, implementation: str | None) -> Array:
-    operands, axes = (ids, values, weights), (0, 0, _shared(weights))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _multiply_lists(operands: Operands, implementation: str | None) -> Array:
+    axes = Operands(ids=0, values=0, weights=_shared(operands.weights))
     return evaluate(FORWARD, operands, axes, (0,), implementation=implementation)[0]
 
 
@@ -272,90 +272,86 @@ def _shared(weights: Any) -> Any:
     return jax.tree.map(lambda _: SHARED, weights)
 
 
-def _fwd(
-    ids: Array, values: Array, weights: Array, implementation: str | None
-) -> tuple[Array, tuple[Array, Array, Array]]:
-    refuse_gradient("spike_matmul", weights)
-    out: Any = _multiply_lists(ids, values, weights, implementation)
-    return out, (ids, values, weights)
+def _fwd(operands: Operands, implementation: str | None) -> tuple[Array, Operands]:
+    refuse_gradient("spike_matmul", operands.weights)
+    out: Any = _multiply_lists(operands, implementation)
+    return out, operands
 
 
-def _bwd(
-    implementation: str | None, residuals: tuple[Array, Array, Array], g: Array
-) -> tuple[None, Array, Array]:
-    ids, values, weights = residuals
-    (d_values,) = evaluate(
-        VALUES_BACKWARD, (ids, weights, g), (0, SHARED, 0), (0,), implementation=implementation
+def _bwd(implementation: str | None, operands: Operands, g: Array) -> tuple[Operands]:
+    ids, values, weights = operands.ids, operands.values, operands.weights
+    (g_values,) = evaluate(
+        VALUES_BACKWARD,
+        ValuesBackwardOperands(ids, weights, g),
+        ValuesBackwardOperands(ids=0, weights=SHARED, g=0),
+        (0,),
+        implementation=implementation,
     )
-    (d_weights,) = evaluate(
+    (g_weights,) = evaluate(
         WEIGHTS_BACKWARD,
-        (ids, values, g),
-        (0, 0, 0),
+        WeightsBackwardOperands(ids, values, g),
+        WeightsBackwardOperands(ids=0, values=0, g=0),
         (SHARED,),
         weights.shape[0],
         implementation=implementation,
     )
-    return None, d_values, d_weights
+    return (Operands(None, g_values, g_weights),)
 
 
 _multiply_lists.defvjp(_fwd, _bwd)
 
 
-def _rows_reference(operands: tuple[Array, Any], _: tuple[()]) -> tuple[Array]:
-    rows, weights = operands
-    return (dense_product(rows, weights).astype(weights.dtype),)
+def _rows_reference(operands: RowOperands, _: tuple[()]) -> tuple[Array]:
+    return (dense_product(operands.spikes, operands.weights).astype(operands.weights.dtype),)
 
 
 _rows_composed = jax.jit(_rows_reference, static_argnums=1)
 
 
-def _rows_backward(operands: tuple[Array, Array], _: tuple[()]) -> tuple[Array]:
+def _rows_backward(operands: RowsBackwardOperands, _: tuple[()]) -> tuple[Array]:
     """``dweights[i] += spikes[b, i] * g[b]``."""
-    rows, g = operands
-    return (jnp.matmul(rows.T, g, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype),)
+    g = operands.g
+    g_weights = jnp.matmul(operands.spikes.T, g, preferred_element_type=accumulation_dtype(g.dtype))
+    return (g_weights.astype(g.dtype),)
 
 
-def _call_rows(operands: tuple[Array, Any], _: tuple[()], results: Any) -> list[Array]:
-    return _targets.call("snnjax_spike_matmul_rows", jax.tree.leaves(operands), results)
+def _call_rows(operands: RowOperands, _: tuple[()], results: Any) -> list[Array]:
+    return call_by_records("snnjax_spike_matmul_rows", operands, Results(*results))
 
 
-def _call_rows_backward(operands: tuple[Array, Array], _: tuple[()], results: Any) -> list[Array]:
-    return _targets.call("snnjax_spike_matmul_rows_backward", operands, results)
-
-
-def _rows_obstacle(shapes: tuple[Any, Any], _: Any) -> str | None:
-    return dtype_obstacle("weights", shapes[1])
+def _call_rows_backward(operands: RowsBackwardOperands, _: tuple[()], results: Any) -> list[Array]:
+    return call_by_records("snnjax_spike_matmul_rows_backward", operands, WeightsBackwardResults(*results))
 
 
 _ROWS = Target(
-    "snnjax_spike_matmul_rows", "spike_matmul", _rows_reference, {"cpu": Kernel(_call_rows, _rows_obstacle)}
+    "snnjax_spike_matmul_rows", "spike_matmul", _rows_reference, {"cpu": Kernel(_call_rows, _obstacle)}
 )
 _ROWS_BACKWARD = Target(
     "snnjax_spike_matmul_rows_backward",
     "spike_matmul",
     _rows_backward,
-    {"cpu": Kernel(_call_rows_backward, _rows_obstacle)},
+    {"cpu": Kernel(_call_rows_backward, _gradient_obstacle)},
 )
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _multiply_rows(rows: Array, weights: Any, implementation: str | None) -> Array:
-    axes = 0, _shared(weights)
-    return evaluate(_ROWS, (rows, weights), axes, (0,), implementation=implementation)[0]
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _multiply_rows(operands: RowOperands, implementation: str | None) -> Array:
+    axes = RowOperands(spikes=0, weights=_shared(operands.weights))
+    return evaluate(_ROWS, operands, axes, (0,), implementation=implementation)[0]
 
 
-def _rows_fwd(rows: Array, weights: Array, implementation: str | None) -> tuple[Array, tuple[Array, Array]]:
-    refuse_gradient("spike_matmul", weights)
-    out: Any = _multiply_rows(rows, weights, implementation)
-    return out, (rows, weights)
+def _rows_fwd(operands: RowOperands, implementation: str | None) -> tuple[Array, RowOperands]:
+    refuse_gradient("spike_matmul", operands.weights)
+    out: Any = _multiply_rows(operands, implementation)
+    return out, operands
 
 
-def _rows_bwd(implementation: str | None, residuals: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
-    rows, weights = residuals
-    (d_weights,) = evaluate(_ROWS_BACKWARD, (rows, g), (0, 0), (SHARED,), implementation=implementation)
-    # Every entry of `rows` has a cotangent, spike or not: a dense product, at which XLA is good.
-    d_rows = jnp.matmul(g, weights.T, preferred_element_type=sum_dtype(g.dtype)).astype(g.dtype)
-    return d_rows, d_weights
+def _rows_bwd(implementation: str | None, operands: RowOperands, g: Array) -> tuple[RowOperands]:
+    given, axes = RowsBackwardOperands(operands.spikes, g), RowsBackwardOperands(spikes=0, g=0)
+    (g_weights,) = evaluate(_ROWS_BACKWARD, given, axes, (SHARED,), implementation=implementation)
+    # Every entry of the spikes has a cotangent, spike or not: a dense product, at which XLA is good.
+    g_spikes = jnp.matmul(g, operands.weights.T, preferred_element_type=accumulation_dtype(g.dtype))
+    return (RowOperands(g_spikes.astype(g.dtype), g_weights),)
 
 
 _multiply_rows.defvjp(_rows_fwd, _rows_bwd)

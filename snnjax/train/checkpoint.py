@@ -253,7 +253,7 @@ def _text(key: Any) -> str:
 def _is_json(value: Any) -> bool:
     """Whether JSON returns a value unchanged; it would turn tuples into lists and other keys into text."""
     if isinstance(value, dict):
-        return all(isinstance(name, str) and _is_json(own) for name, own in value.items())
+        return all(isinstance(name, str) and _is_json(entry) for name, entry in value.items())
     if isinstance(value, list):
         return all(map(_is_json, value))
     return value is None or isinstance(value, bool | int | float | str)

@@ -11,7 +11,7 @@ from snnjax import online
 from snnjax._network import Network
 from snnjax._network.scan import within
 from snnjax._network.specs import NetworkParams
-from snnjax._types import steps_within, wide
+from snnjax._types import steps_within, upcast
 from snnjax.data import Batch
 from snnjax.metrics.decode import has_label
 from snnjax.sparse_spikes import SparseSpikes
@@ -21,12 +21,12 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 
 
 def online_gradients(network: Network, loss: Callable[..., Array], rule: str) -> Callable[..., NetworkParams]:
-    """Make ``(params, batch, lengths, pulls=None) -> gradients`` for the loss of each step, averaged over the steps.
+    """Make ``(params, batch, lengths, penalty_gradients=None) -> gradients`` for the loss of each step, their mean.
 
-    The loss of a step is `loss` for a sequence of only that step. The average is over each sample's own steps, those
-    before its end, or for labels of steps those that have a label: padding changes nothing. `pulls` are the derivatives
-    of a penalty on activity with respect to the activity, ``[batch, neurons]`` per layer; the gradients then include
-    that of the penalty. The activity is known here: the forward pass that measures the loss has it.
+    The loss of a step is `loss` for a sequence of only that step. The mean is over each sample's own steps, those
+    before its end, or for labels of steps those that have a label: padding changes nothing. `penalty_gradients` are the
+    derivatives of a penalty on activity with respect to the activity, ``[batch, neurons]`` per layer; the gradients
+    then include that of the penalty. The activity is known here: the forward pass that measures the loss has it.
     """
 
     def loss_of_step(output: Array, targets: tuple[Array, ...]) -> Array:
@@ -34,11 +34,16 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
         return loss(_weighted(output, share)[None], labels, lengths=inside)
 
     def gradients(
-        params: NetworkParams, batch: Batch, lengths: Array, pulls: tuple[Array, ...] | None = None
+        params: NetworkParams,
+        batch: Batch,
+        lengths: Array,
+        penalty_gradients: tuple[Array, ...] | None = None,
     ) -> NetworkParams:
         num_steps, size = batch.inputs.shape[:2]
         has_labels_of_steps = batch.labels.ndim > 1
-        learner = RULES[rule](network, loss_of_step, penalty=None if pulls is None else _linear(pulls))
+        learner = RULES[rule](
+            network, loss_of_step, penalty=None if penalty_gradients is None else _linear(penalty_gradients)
+        )
         valid = steps_within(num_steps, lengths)
         asked = has_label(batch.inputs, batch.labels, lengths) if has_labels_of_steps else valid
         weights = tuple(1 / jnp.maximum(jnp.sum(each, axis=0), 1) for each in (asked, valid))
@@ -49,30 +54,32 @@ def online_gradients(network: Network, loss: Callable[..., Array], rule: str) ->
             x = x.to_dense() if isinstance(x, SparseSpikes) else x
             labels = labels[None] if has_labels_of_steps else batch.labels
             targets = labels, inside.astype(jnp.int32), *(jnp.where(inside, weight, 0) for weight in weights)
-            state, own, _ = learner.step(params, state, x, targets)
-            return (state, jax.tree.map(lambda before, new: before + wide(new), total, own)), None
+            state, of_step, _ = learner.step(params, state, x, targets)
+            return (state, jax.tree.map(lambda before, new: before + upcast(new), total, of_step)), None
 
         each = batch.labels if has_labels_of_steps else jnp.zeros((num_steps, 0), jnp.int32)
-        start = learner.init(params, size), jax.tree.map(lambda leaf: jnp.zeros_like(wide(leaf)), params)
+        start = learner.init(params, size), jax.tree.map(lambda leaf: jnp.zeros_like(upcast(leaf)), params)
         (_, total), _ = jax.lax.scan(step, start, (within(batch.inputs, valid), each, valid))
-        return jax.tree.map(lambda own, like: own.astype(like.dtype), total, params)
+        return jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), total, params)
 
     return gradients
 
 
 def _weighted(output: Array, weights: Array) -> Array:
     """The output in the accumulation dtype, whose cotangent is multiplied by a weight for each sample."""
-    output = wide(output)
+    output = upcast(output)
     fixed = jax.lax.stop_gradient(output)
     return fixed + weights[:, None].astype(output.dtype) * (output - fixed)
 
 
-def _linear(pulls: tuple[Array, ...]) -> Callable[..., Array]:
+def _linear(penalty_gradients: tuple[Array, ...]) -> Callable[..., Array]:
     """A penalty on rates with these derivatives, whatever the rates, averaged over the steps of each sample."""
 
     def penalty(rates: tuple[Array, ...], targets: tuple[Array, ...]) -> Array:
-        each = zip(pulls, rates, strict=True)
-        terms = [jnp.sum(pull * targets[-1][:, None].astype(rate.dtype) * rate) for pull, rate in each]
+        each = zip(penalty_gradients, rates, strict=True)
+        terms = [
+            jnp.sum(gradient * targets[-1][:, None].astype(rate.dtype) * rate) for gradient, rate in each
+        ]
         return jnp.sum(jnp.stack(terms))
 
     return penalty

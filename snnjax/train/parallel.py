@@ -51,8 +51,8 @@ def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
     if mesh is None:
         return dataset.take(indices)
     shares = zip(mesh.devices.flat, np.split(indices, mesh.size), strict=True)
-    own = [share for device, share in shares if device.process_index == jax.process_index()]
-    batch = dataset.take(np.concatenate(own))
+    local = [share for device, share in shares if device.process_index == jax.process_index()]
+    batch = dataset.take(np.concatenate(local))
 
     def place(leaves: Any, spec: PartitionSpec) -> Any:
         sharding = NamedSharding(mesh, spec)

@@ -98,8 +98,8 @@ def pipeline(
 
     def share(leaf: Array) -> Array:
         last = leaf[turns - pieces :]
-        whole = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
-        return lax.psum_scatter(whole, axis, scatter_dimension=BATCH, tiled=True)
+        batch = joined(jnp.where(me == devices - 1, last, jnp.zeros_like(last)))
+        return lax.psum_scatter(batch, axis, scatter_dimension=BATCH, tiled=True)
 
     return jax.tree.map(share, left)
 

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_integer, fail, plural
 from snnjax._sharding import vary_alike
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, read
 
 _OP = "pipeline_loss"
@@ -103,12 +103,12 @@ def pipeline_loss(
         (1.099, (8, 3))
     """
     _check(params, inputs, targets, pieces)
-    own = jax.tree.map(lambda leaf: leaf[0], params)
+    stage_params = jax.tree.map(lambda leaf: leaf[0], params)
     parts, target_parts = (
         jax.tree.map(lambda leaf: cut(leaf, pieces, min(leaf.ndim - 1, BATCH)), tree)
         for tree in (inputs, targets)
     )
-    *given, _ = vary_alike((own, loss_params, parts, target_parts, lax.axis_index(axis)))
+    *given, _ = vary_alike((stage_params, loss_params, parts, target_parts, lax.axis_index(axis)))
 
     value, gradients = _Pipeline(stage, loss, pieces, axis, *map(lax.stop_gradient, given)).run()
     # The last device has computed it.
@@ -194,8 +194,8 @@ class _Pipeline:
         sums = jax.tree.map(lambda leaf: leaf / self.pieces, carry.sums)
         like = (_floats(self.params), _floats(self.loss_params))
         of_params, of_loss_params = (
-            [each.astype(leaf.dtype) for each, leaf in zip(own, leaves, strict=True)]
-            for own, leaves in zip(sums[1:], like, strict=True)
+            [each.astype(leaf.dtype) for each, leaf in zip(total, leaves, strict=True)]
+            for total, leaves in zip(sums[1:], like, strict=True)
         )
         # The first piece leaves the first device when the others have taken it there and back.
         return sums.loss, (of_params, of_loss_params, [leaf[-self.pieces :] / self.pieces for leaf in left])
@@ -206,10 +206,10 @@ class _Pipeline:
         _check_loss(loss)
         slots = max(2 * self.distance, 1)
         of_params, of_loss_params = (
-            [jnp.zeros(leaf.shape, sum_dtype(leaf.dtype)) for leaf in _floats(tree)]
+            [jnp.zeros(leaf.shape, accumulation_dtype(leaf.dtype)) for leaf in _floats(tree)]
             for tree in (self.params, self.loss_params)
         )
-        sums = _Sums(jnp.zeros((), sum_dtype(loss.dtype)), of_params, of_loss_params)
+        sums = _Sums(jnp.zeros((), accumulation_dtype(loss.dtype)), of_params, of_loss_params)
         held = jax.tree.map(lambda leaf: jnp.zeros((slots, *leaf.shape), leaf.dtype), x)
         arrived = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), x)
         return self.alike(_Carry(held, arrived, _floats(arrived), sums))
@@ -266,7 +266,7 @@ class _Pipeline:
                 lambda loss_params, y: self.loss(loss_params, y, target), self.loss_params, y
             )
             of_params, of_y = map(_floats, pull(jnp.ones_like(value)))
-            return sums.loss + wide(value), _added(sums.loss_params, of_params), of_y
+            return sums.loss + upcast(value), _added(sums.loss_params, of_params), of_y
 
         value, of_loss_params, cotangents = lax.cond(
             self.me == self.distance,
@@ -297,7 +297,7 @@ def _with_floats(tree: Any, floats: list[Array], other: Callable[[Any], Any]) ->
 
 
 def _added(sums: list[Array], new: list[Array]) -> list[Array]:
-    return [before + wide(each) for before, each in zip(sums, new, strict=True)]
+    return [before + upcast(each) for before, each in zip(sums, new, strict=True)]
 
 
 def _check(params: Any, inputs: Any, targets: Any, pieces: int) -> None:

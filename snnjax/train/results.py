@@ -203,7 +203,7 @@ def _check_record(run: dict[str, Any]) -> None:
 def _row(runs: list[dict[str, Any]]) -> list[str]:
     first, tests = runs[0], [run["test"] for run in runs]
     percent = [100 * test["accuracy"] for test in tests]
-    spread = f" ± {statistics.stdev(percent):.2f}" if len(runs) > 1 else ""
+    deviation = f" ± {statistics.stdev(percent):.2f}" if len(runs) > 1 else ""
     effective = statistics.mean(test["effective_acs"] + test["effective_macs"] for test in tests)
     dense = statistics.mean(test["dense_operations"] for test in tests)
     seconds = [run["cpu_seconds"] for run in runs if run["cpu_seconds"] is not None]
@@ -212,7 +212,7 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
     return [
         first["task"],
         first["network"],
-        f"{statistics.mean(percent):.2f}{spread} %",
+        f"{statistics.mean(percent):.2f}{deviation} %",
         str(len({run["seed"] for run in runs})),
         f"best of {first['epochs']} epochs on {judges} validation samples",
         f"{first['parameters']:,}",

@@ -84,14 +84,14 @@ def make_train_step(
 
     def compute(params: NetworkParams, batch: Batch, second_threshold: Any) -> tuple[Any, NetworkParams]:
         if config.rule == "bptt":
-            (_, shown), gradients = jax.value_and_grad(objective, has_aux=True)(
+            (_, results), gradients = jax.value_and_grad(objective, has_aux=True)(
                 params, batch, second_threshold
             )
-            return shown, gradients
-        shown = objective(params, batch, second_threshold)[1]
-        pulls = jax.grad(penalty)(shown[1].activity) if config.penalty_weight > 0 else None
+            return results, gradients
+        results = objective(params, batch, second_threshold)[1]
+        penalty_gradients = jax.grad(penalty)(results[1].activity) if config.penalty_weight > 0 else None
         learn = online_gradients(network, loss, config.rule)
-        return shown, learn(params, batch, _lengths(batch), pulls)
+        return results, learn(params, batch, _lengths(batch), penalty_gradients)
 
     def train_step(state: TrainState, batch: Batch, second_threshold: Any) -> tuple[TrainState, Totals]:
         (error, output), gradients = compute(state.params, batch, second_threshold)

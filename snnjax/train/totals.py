@@ -48,12 +48,12 @@ def count(
         weights.append(params.readout.weights)
     counts = metrics.input_counts(batch.inputs, lengths)
     cost = metrics.synaptic_operations(
-        [own.masked(each) for own, each in zip(fitted, weights, strict=True)],
+        [layer.masked(each) for layer, each in zip(fitted, weights, strict=True)],
         counts,
         output.activity,
         lengths,
         recurrent=[layer.recurrent for layer in params.layers],
-        connections=[own.connection for own in fitted],
+        connections=[layer.connection for layer in fitted],
         binary_inputs=_are_events(batch.inputs),
     )
     right, asked = (jnp.sum(each.astype(jnp.float32) * real) for each in answers)

@@ -289,7 +289,7 @@ def test_what_differs_first_is_named(case: str) -> None:
     if state is None:
         text = f"network: `{path}` must {found}. Make them with init of this network."
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-            net.spread(params)
+            net.expand(params)
     else:
         text = f"network.apply: `{path}` must {found}. Make it with initial_state of this network."
         assert refusal_of(net, params, state) == text
@@ -303,7 +303,7 @@ RULES = {"eprop": online.eprop, "ostl": online.ostl, "ottt": online.ottt}
 RULES["truncated"] = lambda net, loss: online.truncated(net, loss, window=2)
 ENTRANCES: dict[str, Callable[[snnjax.Network, Any], Any]] = {
     "initial_state": lambda net, params: net.initial_state(params, BATCH),
-    "spread": lambda net, params: net.spread(params),
+    "expand": lambda net, params: net.expand(params),
     "delays": lambda net, params: net.delays(params),
     "to_nir": lambda net, params: snnjax.nir.to_nir(net, params, dt=1e-3),
     "fit": lambda net, params: train.fit(

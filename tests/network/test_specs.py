@@ -220,7 +220,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, second_threshold=[0.5, 0.5]),
-        "lif_network: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
+        "network.apply: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
         "everywhere.",
     ),
     (

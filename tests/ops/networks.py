@@ -9,14 +9,14 @@ import numpy as np
 from snnjax import (
     LeakyReadout,
     LIFLayer,
-    LIFNetworkState,
-    SecondState,
     lif_network_state,
     lif_step,
     select_spikes,
     spike,
     spike_matmul,
 )
+from snnjax.neurons import SecondState
+from snnjax.ops import LayerState, LIFNetworkState
 
 STEPS, BATCH, INPUTS, OUTPUTS = 5, 2, 4, 2
 ONE_LAYER, TWO_LAYERS = (5,), (5, 3)
@@ -127,27 +127,28 @@ def compose(
     lengths = jnp.full(batch, num_steps, jnp.int32) if lengths is None else lengths
     capacities = capacity if isinstance(capacity, tuple) else (capacity,) * len(layers)
 
-    def step(carry: Any, xs: Any) -> Any:
-        vs, ws, spikes, out = (*(list(each) for each in carry[:3]), carry[3])
-        x, t = xs
+    def step(carry: LIFNetworkState, xs: Any) -> Any:
+        states, out, (x, t) = [], carry.readout, xs
         inside, counted, listed = (t < lengths)[:, None], [], []
-        for i, (layer, slots) in enumerate(zip(layers, capacities, strict=True)):
+        for layer, state, slots in zip(layers, carry.layers, capacities, strict=True):
             options = {"surrogate": surrogate, **switches}
-            own = x, vs[i], ws[i], spikes[i]
-            v, w, true, lists = layer_step(layer, slots, second_threshold, *own, **options)
+            before = x, state.v, state.w, state.spikes
+            v, w, true, lists = layer_step(layer, slots, second_threshold, *before, **options)
             x = jnp.where(inside, lists.to_dense(), 0)
-            vs[i] = jnp.where(inside, v, vs[i])
-            ws[i] = None if ws[i] is None else jnp.where(inside, w, ws[i])
-            spikes[i] = None if spikes[i] is None else jnp.where(inside, x, spikes[i])
+            after = LayerState(v, w, None if state.spikes is None else x)
+            states.append(
+                jax.tree.map(lambda new, old, inside=inside: jnp.where(inside, new, old), after, state)
+            )
             counted.append(jnp.where(inside, true, 0))
             listed.append(x)
         if readout is not None:
             current = spike_matmul(lists, readout.weights) + readout.bias[None]
             out = jnp.where(inside, readout.decay * out + (1 - readout.decay) * current, out)
-        return (tuple(vs), tuple(ws), tuple(spikes), out), (x if readout is None else out, counted, listed)
+        state = LIFNetworkState(tuple(states), out)
+        return state, (x if readout is None else out, counted, listed)
 
     steps = jnp.arange(num_steps, dtype=jnp.int32)
-    last, (output, counted, listed) = jax.lax.scan(step, tuple(state[:4]), (inputs, steps))
+    last, (output, counted, listed) = jax.lax.scan(step, state, (inputs, steps))
     share = jnp.maximum(lengths, 1).astype(inputs.dtype)[:, None]
     activity = tuple(jnp.sum(each, axis=0) / share for each in counted)
-    return output, activity, listed, LIFNetworkState(*last)
+    return output, activity, listed, last

@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SecondState, SparseSpikes, lif_network
-from snnjax._types import RESETS, SURROGATES, sum_dtype
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network
+from snnjax._types import RESETS, SURROGATES, accumulation_dtype
+from snnjax.neurons import SecondState
+from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._connection import Connection
 from snnjax.surrogates import as_surrogate
 from tests.numbers import dyadic, halves
@@ -130,7 +132,8 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
         own if own.delays is None else own._replace(delays=_delays(form, index, own, rng))
         for index, own in enumerate(layers)
     )
-    parameters = layers, readout, LIFNetworkState(membranes, second, spikes, last, pending)
+    states = zip(membranes, second, spikes, pending, strict=True)
+    parameters = layers, readout, LIFNetworkState(tuple(LayerState(*each) for each in states), last)
     lengths = jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.lengths else None
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
     return (_inputs(form, rng), *parameters, lengths, jnp.array(second, form.dtype))
@@ -163,13 +166,11 @@ def _delays(form: Form, index: int, layer: LIFLayer, rng: np.random.Generator) -
     steps = rng.integers(0, 8 * most + 1, shape) / 8
     steps = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), np.floor(steps), steps)
     steps = np.where(rng.random(shape) < _BEYOND, rng.choice([-1.0, most + 1.5], shape), steps)
-    return jnp.asarray(steps, sum_dtype(jnp.dtype(form.dtype)))
+    return jnp.asarray(steps, accumulation_dtype(jnp.dtype(form.dtype)))
 
 
-def _pending(form: Form, inputs: list[int], rng: np.random.Generator) -> tuple[Any, ...] | None:
+def _pending(form: Form, inputs: list[int], rng: np.random.Generator) -> tuple[Any, ...]:
     """The spikes in transit to each layer."""
-    if all(form.max_delay(index) is None for index in range(len(inputs))):
-        return None
     rows: list[Any] = [None for _ in inputs]
     for index, width in enumerate(inputs):
         if (most := form.max_delay(index)) is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from snnjax import SparseSpikes
+from snnjax.ops import LayerState
 
 
 def murmur_finaliser(x: int) -> int:
@@ -190,10 +191,10 @@ def lif_network(
 ) -> Any:
     """Step by step and sequence by sequence: output, activity, dropped, lists of every layer, state."""
     num_steps, batch = inputs.shape[:2]
-    v, out = [np.array(each) for each in state.v], np.array(state.readout)
-    carried = [None if each is None else np.array(each) for each in state.spikes]
+    v, out = [np.array(layer.v) for layer in state.layers], np.array(state.readout)
+    carried = [None if layer.spikes is None else np.array(layer.spikes) for layer in state.layers]
     output = np.zeros((num_steps, *out.shape), readout.weights.dtype)
-    counts = [np.zeros(membranes.shape, np.float32) for membranes in state.v]
+    counts = [np.zeros(membranes.shape, np.float32) for membranes in v]
     dropped = [np.zeros(batch, np.int32) for _ in layers]
     lists = [_empty_lists(num_steps, batch, *pair) for pair in zip(layers, capacity, strict=True)]
     for t, b in np.ndindex(num_steps, batch):
@@ -216,9 +217,9 @@ def lif_network(
             out[b] = readout.decay * out[b].astype(float) + readout.gain * current
         output[t, b] = out[b]
     steps = np.clip(lengths, 1, max(num_steps, 1))[:, None]
-    state = tuple(v), state.w, tuple(carried), out, state.pending
     activity = tuple(count / steps.astype(np.float32) for count in counts)
-    return output, activity, tuple(dropped), tuple(lists), state
+    last = tuple(map(LayerState, v, (None,) * len(v), carried))
+    return output, activity, tuple(dropped), tuple(lists), (last, out)
 
 
 def _constants(layer: Any) -> tuple[Any, Any, Any]:

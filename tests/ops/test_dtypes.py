@@ -47,8 +47,10 @@ def cast_arguments(case: Case, arguments: tuple[Any, ...], dtype: Any, wide: Any
     if case.name == "lif_step":
         narrow[0] = cast(arguments[0], wide)
     if case.name == "lif_network":
-        state = cast(arguments[3], wide)
-        narrow[3] = narrow[3]._replace(v=state.v, readout=state.readout)
+        wide_state, state = cast(arguments[3], wide), narrow[3]
+        each = zip(state.layers, wide_state.layers, strict=True)
+        layers = tuple(layer._replace(v=wide_layer.v) for layer, wide_layer in each)
+        narrow[3] = state._replace(layers=layers, readout=wide_state.readout)
     return tuple(narrow)
 
 
@@ -104,8 +106,8 @@ def test_slow_membranes_rise_in_bfloat16_as_in_float32(implementation: str) -> N
     out, state = run(*given)
     assert np.flatnonzero(expected.spikes[0]).size == 3
     chex.assert_trees_all_equal(out.spikes, expected.spikes, strict=True)
-    chex.assert_trees_all_equal((state.v, state.readout), (end.v, end.readout), strict=True)
-    assert (out.output.dtype, state.v[0].dtype, state.readout.dtype) == (
+    chex.assert_trees_all_equal(state, end, strict=True)
+    assert (out.output.dtype, state.layers[0].v.dtype, state.readout.dtype) == (
         jnp.bfloat16,
         jnp.float32,
         jnp.float32,

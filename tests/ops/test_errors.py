@@ -55,6 +55,10 @@ def net(
     return lif_network(x, [layer], readout, state, **options)
 
 
+def of_layer(**arrays: Any) -> Any:
+    return STATE._replace(layers=(STATE.layers[0]._replace(**arrays),))
+
+
 def conv(spikes: Any = X[0, :, :], weights: Any = W_CONV, shape: Any = (4, 1), **options: Any) -> Any:
     return spike_conv(spikes, weights, shape=shape, **options)
 
@@ -420,7 +424,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(DELAYED, state=STATE),
-        f"lif_network: `state.pending[0]` must be an array, got None. {OWN}",
+        f"lif_network: `state.layers[0].pending` must be float32[3, 2, 4], got None. {OWN}",
     ),
     (
         lambda: net(readout=READOUT._replace(weights=jnp.zeros((4, 2)))),
@@ -479,31 +483,27 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(RECURRENT, state=STATE),
-        f"lif_network: `state.spikes[0]` must be an array, got None. {OWN}",
+        f"lif_network: `state.layers[0].spikes` must be float32[2, 3], got None. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=STATE.v * 2)),
-        f"lif_network: `state.v` must hold 1 value, one per layer, got 2. {OWN}",
+        lambda: net(state=STATE._replace(layers=STATE.layers * 2)),
+        f"lif_network: `state.layers` must have 1 entry, got 2 entries. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=(jnp.zeros((1, 3)),))),
-        f"lif_network: `state.v` must have shape [batch, neurons] = [2, 3], got [1, 3]. {OWN}",
+        lambda: net(state=of_layer(v=jnp.zeros((1, 3)))),
+        f"lif_network: `state.layers[0].v` must be float32[2, 3], got float32[1, 3]. {OWN}",
     ),
     (
-        lambda: net(state=STATE._replace(v=(jnp.zeros((2, 3), jnp.bfloat16),))),
-        f"lif_network: `state.v` must have dtype float32, got bfloat16. {OWN}",
+        lambda: net(state=of_layer(v=jnp.zeros((2, 3), jnp.bfloat16))),
+        f"lif_network: `state.layers[0].v` must be float32[2, 3], got bfloat16[2, 3]. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(readout=None)),
-        f"lif_network: `state.readout` must be given with a read-out, got None. {OWN}",
-    ),
-    (
-        lambda: net(state=STATE._replace(readout=jnp.zeros((2, 3)))),
-        f"lif_network: `state.readout` must have shape [batch, outputs] = [2, 2], got [2, 3]. {OWN}",
+        f"lif_network: `state.readout` must be float32[2, 2], got None. {OWN}",
     ),
     (
         lambda: net(state=STATE._replace(readout=jnp.zeros((2, 2), jnp.float16))),
-        f"lif_network: `state.readout` must have dtype float32, got float16. {OWN}",
+        f"lif_network: `state.readout` must be float32[2, 2], got float16[2, 2]. {OWN}",
     ),
 ]
 

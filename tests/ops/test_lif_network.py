@@ -25,7 +25,7 @@ def test_run_by_hand() -> None:
     out, state = lif_network(X, [LAYER], readout, record_spikes=True)
     assert out.spikes[0].tolist() == [[[1, 0]], [[0, 0]], [[1, 1]]]
     assert out.output[:, 0, 0].tolist() == [1.25, 0.875, 11.6875]
-    assert state.v[0].tolist() == [[3.25, 1.75]]
+    assert state.layers[0].v.tolist() == [[3.25, 1.75]]
     assert state.readout.tolist() == [[11.6875]]
     np.testing.assert_allclose(out.activity[0], [[2 / 3, 1 / 3]], rtol=1e-6)
     assert out.dropped[0].tolist() == [0]
@@ -33,7 +33,7 @@ def test_run_by_hand() -> None:
 
 def test_reset_zero_and_none_by_hand() -> None:
     for reset, v in (("zero", [[3.0, 1.75]]), ("none", [[3.5, 1.75]])):
-        assert lif_network(X, [LAYER], reset=reset)[1].v[0].tolist() == v
+        assert lif_network(X, [LAYER], reset=reset)[1].layers[0].v.tolist() == v
 
 
 def test_recurrent_spikes_come_from_the_step_before() -> None:
@@ -41,8 +41,8 @@ def test_recurrent_spikes_come_from_the_step_before() -> None:
     layer = LAYER._replace(recurrent=jnp.array([[0.0, -4.0], [0.0, 0.0]]))
     out, state = lif_network(X, [layer], record_spikes=True)
     assert out.output.tolist() == [[[1, 0]], [[0, 0]], [[1, 0]]]
-    assert state.v[0].tolist() == [[3.25, -0.25]]
-    assert state.spikes[0].tolist() == [[1, 0]]
+    assert state.layers[0].v.tolist() == [[3.25, -0.25]]
+    assert state.layers[0].spikes.tolist() == [[1, 0]]
 
 
 def test_dropped_spikes_reset_but_reach_nobody() -> None:
@@ -55,7 +55,7 @@ def test_dropped_spikes_reset_but_reach_nobody() -> None:
     assert out.spikes[0].overflow.tolist() == [[1], [1]]
     assert out.dropped[0].tolist() == [2]
     assert out.activity[0].tolist() == [[1, 1]]
-    assert state.v[0].tolist() == [[2.5, 5.5]]
+    assert state.layers[0].v.tolist() == [[2.5, 5.5]]
 
 
 @functools.cache
@@ -176,8 +176,8 @@ def test_state_in_the_beginning_is_silence() -> None:
     _, layers, readout, _ = make_network()
     state = lif_network_state(3, layers, readout)
     shapes = [leaf.shape for leaf in jax.tree.leaves(state)]
-    assert shapes == [(3, 5), (3, 3), (3, 5), (3, 2)]
-    assert state.spikes[1] is None
+    assert shapes == [(3, 5), (3, 5), (3, 3), (3, 2)]
+    assert state.layers[1].spikes is None
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(state))
     chex.assert_trees_all_equal(
         lif_network(X, [LAYER]), lif_network(X, [LAYER], state=lif_network_state(1, [LAYER])), strict=True

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
+from snnjax.ops import LayerState, LIFNetworkState
 from tests.cases import SMOOTH
 from tests.ops.common import check_gradient, jit, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network
@@ -58,7 +59,7 @@ def test_whole_network_equals_finite_differences_of_its_relaxed_form(options: di
 
 def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: Any) -> Any:
     """One relaxed recurrent layer step by step, in which given numbers stand for the reset's spikes."""
-    (layer,), (v,), (spikes,), out = layers, state.v, state.spikes, state.readout
+    (layer,), ((v, w, spikes, pending),), out = layers, *state
     outputs, fired = [], []
     for x, mask in zip(inputs, masks, strict=True):
         current = x @ layer.weights + layer.bias[None] + spikes @ layer.recurrent
@@ -67,7 +68,8 @@ def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: An
         out = readout.decay * out + (1 - readout.decay) * (spikes @ readout.weights + readout.bias[None])
         outputs.append(out)
         fired.append(spikes)
-    return jnp.stack(outputs), (sum(fired) / len(fired),), ((v,), (spikes,), out)
+    state = LIFNetworkState((LayerState(v, w, spikes, pending),), out)
+    return jnp.stack(outputs), (sum(fired) / len(fired),), state
 
 
 def test_detached_reset_equals_finite_differences_with_its_spikes_given() -> None:
@@ -75,7 +77,7 @@ def test_detached_reset_equals_finite_differences_with_its_spikes_given() -> Non
     with jax.enable_x64(True):
         network = _, (layer,), _, state = make_network(ONE_LAYER, dtype=jnp.float64)
         out, _ = lif_network(*network, record_spikes=True, **SMOOTH_NETWORK)
-        first = SMOOTH.relaxed(state.v[0] - layer.threshold)
+        first = SMOOTH.relaxed(state.layers[0].v - layer.threshold)
         masks = jnp.concatenate([first[None], out.spikes[0]])[:-1]
         frozen = functools.partial(frozen_network, masks=masks)
         check_gradient(frozen, network)

@@ -18,7 +18,6 @@ import pytest
 
 from snnjax import (
     LIFLayer,
-    LIFNetworkState,
     SparseSpikes,
     _targets,
     lif_network,
@@ -26,6 +25,7 @@ from snnjax import (
     spike_conv,
     spike_matmul,
 )
+from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._connection import Connection
 from snnjax.ops.pool_spikes import Pooling
 from tests.numbers import dyadic
@@ -129,10 +129,10 @@ class Net(NamedTuple):
     def run(self, by: str, inputs: Any, layer: LIFLayer, pending: Any) -> Any:
         state = None
         if pending is not None:
-            state = LIFNetworkState((jnp.zeros((3, 9)),), (None,), (None,), None, (pending,))
+            state = LIFNetworkState((LayerState(jnp.zeros((3, 9)), None, None, pending),), None)
         inputs = lists_of(inputs[0], inputs[1], self.num_inputs) if self.lists else inputs
         out, last = lif_network(inputs, [layer], state=state, record_spikes=True, implementation=by)
-        return out.output, out.activity, last.v, last.pending
+        return out.output, out.activity, last.layers[0].v, last.layers[0].pending
 
     def arrays(self, rng: np.random.Generator, dtype: str) -> tuple[Any, ...]:
         """Inputs, a layer and the spikes under way, the same in every dtype."""

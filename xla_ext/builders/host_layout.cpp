@@ -42,22 +42,6 @@ std::vector<std::size_t> slotsInOrder(const ListPlan& list, std::span<const std:
   return slots;
 }
 
-// Calls body(place in the history, place in the user's array) for the values of all entries.
-template <class Body>
-void forEachValue(const NetworkPlan& plan, std::size_t l, std::span<const std::int32_t> ids, Body&& body) {
-  const ListPlan& list = plan.lists[l];
-  const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch, width = list.capacity;
-  if (!list.dense) checkSize("values of lists", records * width, ids.size());
-  std::vector<std::size_t> all(width);
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  std::vector<char> history(records * width);  // stands in for any history: only its indices matter
-  forEachRecord(plan, list, width, std::span(history), [&](const char* record, std::size_t row) {
-    const std::vector<std::size_t> slots = list.dense ? all : slotsInOrder(list, ids.subspan(row * width, width));
-    const auto first = static_cast<std::size_t>(record - history.data());
-    for (std::size_t k = 0; k < slots.size(); ++k) body(first + k, row * width + slots[k]);
-  });
-}
-
 }  // namespace
 
 std::vector<float> toTiles(const LayerPlan& layer, std::span<const float> array, std::size_t rows,
@@ -109,35 +93,18 @@ std::vector<std::uint16_t> listsToHomes(const NetworkPlan& plan, std::size_t l, 
 
 std::vector<float> valuesToHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::int32_t> ids,
                                  std::span<const float> values) {
-  std::vector<float> history(std::size_t{plan.options.num_steps} * plan.options.batch * plan.lists[l].capacity);
-  checkSize("valuesToHomes", history.size(), values.size());
-  forEachValue(plan, l, ids, [&](std::size_t at, std::size_t from) { history[at] = values[from]; });
-  return history;
-}
-
-std::vector<float> valuesFromHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::int32_t> ids,
-                                   std::span<const float> history) {
-  std::vector<float> values(std::size_t{plan.options.num_steps} * plan.options.batch * plan.lists[l].capacity);
-  checkSize("valuesFromHomes", values.size(), history.size());
-  forEachValue(plan, l, ids, [&](std::size_t at, std::size_t to) { values[to] = history[at]; });
-  return values;
-}
-
-HostLists listsFromHomes(const NetworkPlan& plan, std::size_t l, std::span<const std::uint16_t> history) {
   const ListPlan& list = plan.lists[l];
-  const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch;
-  checkSize("listsFromHomes", records * list.stride, history.size());
-  HostLists lists;
-  lists.ids.resize(records * list.capacity);
-  for (std::vector<std::int32_t>* each : {&lists.num_kept, &lists.num_spikes, &lists.num_listed}) each->resize(records);
-  forEachRecord(plan, list, list.stride, history, [&](const std::uint16_t* record, std::size_t row) {
-    lists.num_kept[row] = record[0];
-    lists.num_listed[row] = record[1];
-    lists.num_spikes[row] = record[2];
-    std::copy_n(record + kListHeader, list.capacity,
-                lists.ids.begin() + static_cast<std::ptrdiff_t>(row * list.capacity));
+  const std::size_t records = std::size_t{plan.options.num_steps} * plan.options.batch, width = list.capacity;
+  checkSize("valuesToHomes", records * width, values.size());
+  if (!list.dense) checkSize("values of lists", records * width, ids.size());
+  std::vector<std::size_t> all(width);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<float> history(records * width);
+  forEachRecord(plan, list, width, std::span(history), [&](float* record, std::size_t row) {
+    const std::vector<std::size_t> slots = list.dense ? all : slotsInOrder(list, ids.subspan(row * width, width));
+    for (std::size_t k = 0; k < slots.size(); ++k) record[k] = values[row * width + slots[k]];
   });
-  return lists;
+  return history;
 }
 
 }  // namespace snnjax::builders

@@ -25,19 +25,8 @@ std::vector<float> constantsToTiles(const LayerPlan& layer, std::span<const floa
 std::vector<std::uint16_t> listsToHomes(const NetworkPlan& plan, std::size_t list, std::span<const std::int32_t> ids);
 
 // The values of such lists, or those [num_steps, batch, inputs] of dense inputs (then `ids` is empty), to the history
-// at their homes and back; ids out of range have none, and get 0 back.
+// at their homes; ids out of range have none.
 std::vector<float> valuesToHomes(const NetworkPlan& plan, std::size_t list, std::span<const std::int32_t> ids,
                                  std::span<const float> values);
-std::vector<float> valuesFromHomes(const NetworkPlan& plan, std::size_t list, std::span<const std::int32_t> ids,
-                                   std::span<const float> history);
-
-// The history of lists as the user sees them.
-struct HostLists {
-  std::vector<std::int32_t> ids;         // [num_steps, batch, capacity]; unused slots hold the number of neurons
-  std::vector<std::int32_t> num_kept;    // [num_steps, batch]: slots with spikes
-  std::vector<std::int32_t> num_spikes;  // [num_steps, batch]: true spikes, before the cap
-  std::vector<std::int32_t> num_listed;  // [num_steps, batch]: slots in use
-};
-HostLists listsFromHomes(const NetworkPlan& plan, std::size_t list, std::span<const std::uint16_t> history);
 
 }  // namespace snnjax::builders

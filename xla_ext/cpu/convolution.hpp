@@ -21,6 +21,26 @@ struct ConvolutionShape {
   Index top, bottom, left, right;  // zeros around the image
   Index groups, channels_out;
 
+  // From static values of these names.
+  template <typename Numbers>
+  static ConvolutionShape of(const Numbers& n) {
+    return {
+        .height = n.height,
+        .width = n.width,
+        .channels = n.channels,
+        .kernel_height = n.kernel_height,
+        .kernel_width = n.kernel_width,
+        .stride_y = n.stride_y,
+        .stride_x = n.stride_x,
+        .top = n.top,
+        .bottom = n.bottom,
+        .left = n.left,
+        .right = n.right,
+        .groups = n.groups,
+        .channels_out = n.channels_out,
+    };
+  }
+
   Index outHeight() const { return (height + top + bottom - kernel_height) / stride_y + 1; }
   Index outWidth() const { return (width + left + right - kernel_width) / stride_x + 1; }
   Index numInputs() const { return height * width * channels; }

@@ -71,8 +71,6 @@ class Array {
 using Operand = Array<const void>;
 using Result = Array<void>;
 
-using Shape = std::vector<Index>;
-
 // Those that an array may have; nothing is allocated, since each call of a small network checks dozens of arrays.
 class Types {
  public:
@@ -100,7 +98,7 @@ inline std::string text(ffi::AnyBuffer::Dimensions dims) {
   return out + "]";
 }
 
-// Operands or results, taken one after the other in the order of the Python side.
+// Operands or results in the order in which they travel.
 template <typename Item>
 class Arrays {
  public:
@@ -126,13 +124,6 @@ class Arrays {
 
   const std::vector<Item>& all() const { return all_; }
 
-  // The next array, of a shape and of one of some types.
-  Item take(const char* name, const Shape& shape, const Types& types) {
-    if (next_ == all_.size()) throw misfit(op_, name, "be given", "nothing");
-    need(name, all_[next_], shape, types);
-    return all_[next_++];
-  }
-
   // Throws unless an array has a shape (behind the groups axis) and one of some types. Groups may share an operand, but
   // no result: each writes its own.
   void need(std::string_view name, const Item& item, std::span<const Index> shape, const Types& types) const {
@@ -147,23 +138,6 @@ class Arrays {
     }
   }
 
-  // The length of an axis (behind the groups axis) of the array that `take` returns next, or of one `ahead` places
-  // after it; -1 where it has none.
-  Index nextLength(std::size_t axis, std::size_t ahead = 0) const {
-    return next_ + ahead < all_.size() ? all_[next_ + ahead].length(axis) : -1;
-  }
-
-  // Whether that array has this type.
-  bool nextIs(ffi::DataType type, std::size_t ahead = 0) const {
-    return next_ + ahead < all_.size() && all_[next_ + ahead].type() == type;
-  }
-
-  // After taking everything: nothing may be left.
-  void finish() const {
-    if (next_ == all_.size()) return;
-    throw misfit(op_, "arrays", "number " + std::to_string(next_), std::to_string(all_.size()));
-  }
-
  private:
   void countGroups() {
     for (const Item& item : all_) {
@@ -173,7 +147,6 @@ class Arrays {
 
   std::string op_;
   std::vector<Item> all_;
-  std::size_t next_ = 0;
   Index groups_ = 1;
 };
 using Operands = Arrays<Operand>;
@@ -186,26 +159,12 @@ inline void needSameGroups(const Operands& operands, const Results& results) {
                std::to_string(results.groups()));
 }
 
-// After taking everything: nothing is left.
-inline void finish(const Operands& operands, const Results& results) {
-  operands.finish();
-  results.finish();
-  needSameGroups(operands, results);
-}
-
 inline constexpr Types kFloating{ffi::F32, ffi::BF16};
 // Membranes and the constants of neurons, whatever the weights are.
 inline constexpr Types kWide{ffi::F32};
 
 // uint16 where the id of an unused slot, `neurons`, fits into it: as in snnjax/sparse_spikes.py.
 inline ffi::DataType idType(Index neurons) { return neurons <= kMaxShortNeurons ? ffi::U16 : ffi::S32; }
-
-template <typename T>
-T attributeOf(const char* op, ffi::Dictionary attributes, const char* name) {
-  const auto value = attributes.get<T>(name);
-  if (value.has_error()) throw misfit(op, name, "be given", "nothing");
-  return *value;
-}
 
 // A surrogate as attributes name it; a number out of range is clamped. A reach of 0 is unlimited.
 inline SurrogateForm surrogateOf(std::int64_t kind, float slope, float reach) {

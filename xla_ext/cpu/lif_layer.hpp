@@ -142,7 +142,6 @@ struct Layer {
 
   Index neurons() const { return weights.outputs; }
   bool isRecurrent() const { return static_cast<bool>(recurrent.numbers); }
-  bool isCapped() const { return capacity >= 0 && capacity < neurons(); }
   bool hasLists() const { return capacity >= 0; }
 };
 

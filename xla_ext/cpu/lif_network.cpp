@@ -5,9 +5,9 @@
 namespace snnjax {
 namespace {
 
-using lif_network::Axis;
 using lif_network::ConnectionNumbers;
 using lif_network::LayerNumbers;
+using schema::Axis;
 
 constexpr const char* kOp = "lif_network";
 
@@ -24,23 +24,7 @@ ConnectionShape connectionOf(const ConnectionNumbers& n) {
         .is_mean = n.is_mean,
     };
   }
-  if (n.height != 0) {
-    shape.convolution = ConvolutionShape{
-        .height = n.height,
-        .width = n.width,
-        .channels = n.channels,
-        .kernel_height = n.kernel_height,
-        .kernel_width = n.kernel_width,
-        .stride_y = n.stride_y,
-        .stride_x = n.stride_x,
-        .top = n.top,
-        .bottom = n.bottom,
-        .left = n.left,
-        .right = n.right,
-        .groups = n.groups,
-        .channels_out = n.channels_out,
-    };
-  }
+  if (n.height != 0) shape.convolution = ConvolutionShape::of(n);
   const bool is_valid =
       (!shape.pooling || shape.pooling->isValid()) && (!shape.convolution || shape.convolution->isValid());
   if (!is_valid) throw misfit(kOp, "connections", "be those of images", "others");
@@ -73,45 +57,21 @@ LayerFields fieldsOf(const LayerNumbers& numbers) {
 }
 
 // The weights themselves, without the scale of those in int8.
-const Operand& stored(const lif_network::Weights<Operand>& weights) {
+const Operand& stored(const schema::Weights<Operand>& weights) {
   return weights.values ? weights.values : weights.array;
 }
 
 }  // namespace
 
-Attributes::Attributes(ffi::Dictionary attributes) : attributes_(attributes) {
-  const auto digest = attributes.get<std::string_view>("schema");
-  if (digest.has_error() || *digest != lif_network::kDigest) {
-    throw misfit(kOp, "schema", "be " + std::string(lif_network::kDigest) + ", that of the kernels",
-                 digest.has_error() ? "none" : std::string(*digest));
+NetworkFields::NetworkFields(const Attributes& attributes) {
+  const std::size_t layers = attributes.count("capacity");
+  if (layers == 0) throw misfit(kOp, "capacity", "have a value for each layer", "none");
+  for (const LayerNumbers& numbers : LayerNumbers::read(attributes, layers)) of_layers.push_back(fieldsOf(numbers));
+  for (const ConnectionNumbers& numbers : ConnectionNumbers::read(attributes, layers + 1)) {
+    connections.push_back(connectionOf(numbers));
+    const std::optional<PoolingShape>& pooling = connections.back().pooling;
+    poolings.push_back(pooling ? std::make_shared<const Windows>(*pooling) : nullptr);
   }
-  const auto layers = attributeOf<std::int64_t>(kOp, attributes, "layers");
-  // As many as there are numbers of them at least, so that nobody asks for memory without having some.
-  const auto capacities = attributeOf<ffi::Span<const std::int64_t>>(kOp, attributes, "capacity");
-  if (layers < 1 || static_cast<std::size_t>(layers) != capacities.size()) {
-    throw misfit(kOp, "layers", "be as many as `capacity` has values, and one at least", std::to_string(layers));
-  }
-  layers_ = static_cast<std::size_t>(layers);
-}
-
-std::string_view Attributes::names(const char* arrays) const {
-  return attributeOf<std::string_view>(kOp, attributes_, arrays);
-}
-
-NetworkFields NetworkFields::read(const Attributes& attributes) {
-  NetworkFields fields;
-  for (const LayerNumbers& numbers : LayerNumbers::read(attributes, attributes.layers())) {
-    fields.layers.push_back(fieldsOf(numbers));
-  }
-  // Where no connection has any of the three parts, none of their numbers needs to be looked up.
-  if (!attributes.has("delay_rows") && !attributes.has("pooling_height") && !attributes.has("height")) {
-    fields.connections.resize(attributes.layers() + 1);
-    return fields;
-  }
-  for (const ConnectionNumbers& numbers : ConnectionNumbers::read(attributes, attributes.layers() + 1)) {
-    fields.connections.push_back(connectionOf(numbers));
-  }
-  return fields;
 }
 
 // Lists do not give the number of inputs; the weights do.
@@ -142,7 +102,7 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const lif_network::
       sizes.weights.push_back({sizes.reaching.back(), sizes.neurons.back()});
     }
   };
-  for (std::size_t l = 0; l < fields.layers.size(); ++l) {
+  for (std::size_t l = 0; l < fields.layers(); ++l) {
     add(fields.connections[l], stored(arrays.linears[l].weights), sizes.inputsOf(l));
   }
   if (arrays.readout.decay) {
@@ -154,16 +114,13 @@ NetworkSizes NetworkSizes::read(const NetworkFields& fields, const lif_network::
   return sizes;
 }
 
-Network::Network(const Attributes& attributes, const lif_network::Operands<Operand>& arrays)
-    : fields_(NetworkFields::read(attributes)), arrays_(arrays), sizes_(NetworkSizes::read(fields_, arrays)) {
-  const lif_network::Weights<Operand>& first = arrays.linears[0].weights;
+Network::Network(const NetworkFields& fields, const lif_network::Operands<Operand>& arrays)
+    : fields_(fields), arrays_(arrays), sizes_(NetworkSizes::read(fields_, arrays)) {
+  const schema::Weights<Operand>& first = arrays.linears[0].weights;
   type_ = first.values ? first.scale.type() : first.array.type();
   if (type_ != ffi::F32 && type_ != ffi::BF16)
     refuse("linears.weights", "have a dtype of weights", "type " + std::to_string(static_cast<int>(type_)));
   checkConnections();
-  for (const ConnectionShape& shape : fields_.connections) {
-    poolings_.push_back(shape.pooling ? std::make_shared<const Windows>(*shape.pooling) : nullptr);
-  }
 }
 
 void Network::checkConnections() const {
@@ -184,7 +141,7 @@ void Network::checkConnections() const {
 }
 
 bool Network::hasInt8() const {
-  const auto is_int8 = [](const lif_network::Weights<Operand>& weights) { return static_cast<bool>(weights.values); };
+  const auto is_int8 = [](const schema::Weights<Operand>& weights) { return static_cast<bool>(weights.values); };
   bool any = is_int8(arrays_.readout.linear.weights);
   for (std::size_t l = 0; l < size(); ++l) {
     any = any || is_int8(arrays_.linears[l].weights) || is_int8(arrays_.constants[l].recurrent);
@@ -198,53 +155,37 @@ void Network::refuse(const std::string& name, const std::string& expected, const
 
 Index Network::lengthOf(Axis axis, std::size_t layer) const {
   switch (axis) {
-    case Axis::kSteps:
-    case Axis::kStepsOr0: return sizes_.steps;
+    case Axis::kSteps: return sizes_.steps;
     case Axis::kBatch: return sizes_.batch;
     case Axis::kWidth: return sizes_.width;
     case Axis::kInputBytes: return (sizes_.inputs + 7) / 8;
     case Axis::kSent: return sizes_.inputsOf(layer);
     case Axis::kWeightRows: return sizes_.weights[layer][0];
     case Axis::kWeightColumns: return sizes_.weights[layer][1];
-    case Axis::kNeurons:
-    case Axis::kNeuronsOr1: return sizes_.neurons[layer];
+    case Axis::kNeurons: return sizes_.neurons[layer];
     case Axis::kNeuronBytes: return (sizes_.neurons[layer] + 7) / 8;
-    case Axis::kPendingOr0: return fields_.connections[layer].delay_rows;
-    case Axis::kCapacity: return fields_.layers[layer].capacity;
-    case Axis::kSlots: break;
+    case Axis::kPending: return fields_.connections[layer].delay_rows;
+    case Axis::kCapacity: return fields_.of_layers[layer].capacity;
+    default: break;  // slots
   }
-  const Index capacity = fields_.layers[layer].capacity;
+  const Index capacity = fields_.of_layers[layer].capacity;
   return capacity < 0 ? sizes_.neurons[layer] : capacity;
 }
 
-Types Network::typesOf(lif_network::Numbers numbers, std::size_t layer) const {
-  using enum lif_network::Numbers;
-  switch (numbers) {
-    case kFloats: return {type_};
-    case kSums: return kWide;
-    case kMembranes:
-      if (arrays_.has(lif_network::Switch::kConstantsSecondState, layer)) return kWide;
-      return {type_, ffi::BF16};
-    case kInputs: return {ffi::F32, ffi::BF16, ffi::U8, ffi::PRED};
-    case kValues: return kFloating;
-    case kGivenIds: return {ffi::U16, ffi::S32};
-    case kIds: return {idType(sizes_.neurons[layer])};
-    case kCounts: return {ffi::S32};
-    case kBits: return {ffi::U8};
-    case kFlags: return {ffi::PRED};
-    case kInt8: break;
-  }
-  return {ffi::S8};
+Types Network::typesOf(schema::Numbers numbers, std::size_t layer) const {
+  const bool is_wide =
+      numbers == schema::Numbers::kMembranes && arrays_.has(schema::Switch::kConstantsSecondState, layer);
+  return is_wide ? kWide : snnjax::typesOf(numbers, type_, sizes_.neurons[layer]);
 }
 
 void Network::checkCotangents(const lif_network::BackwardResults<Result>& to, const Results& from) const {
-  const auto visit = [&](const lif_network::Leaf& leaf, std::size_t layer, const Operand* operand, const Result& g) {
-    std::array<Index, 3> shape{};
+  const auto visit = [&](const schema::Leaf& leaf, std::size_t layer, const Operand* operand, const Result& g) {
+    std::array<Index, schema::kMaxRank> shape{};
     for (std::size_t i = 0; i < leaf.rank; ++i) {
       const bool is_alike = operand != nullptr && leaf.axes[i] != Axis::kNeuronsOr1;
-      shape[i] = is_alike ? operand->length(i) : lengthOf(leaf.axes[i], layer);
+      shape[i] = is_alike ? operand->length(i) : lengthOf(schema::formOf(leaf.axes[i]).base, layer);
     }
-    const bool is_input = leaf.numbers == lif_network::Numbers::kInputs;
+    const bool is_input = leaf.numbers == schema::Numbers::kInputs;
     from.need(leaf.name, g, std::span(shape).first(leaf.rank), is_input ? kFloating : typesOf(leaf.numbers, layer));
   };
   schema::checkCotangents(arrays_, to, size(), visit, refuse);
@@ -266,7 +207,7 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
       .bias = linear.bias.numbers(group),
   };
   std::ranges::transform(couplingsOf(constants.second_state), given.couplings.begin(), constant);
-  const auto weightsOf = [&](const lif_network::Weights<Operand>& weights, Index inputs) {
+  const auto weightsOf = [&](const schema::Weights<Operand>& weights, Index inputs) {
     return Weights{stored(weights).numbers(group), inputs, neurons, weights.scale.numbers(group)};
   };
   // A leaky integrator is a neuron that never reaches threshold.
@@ -279,7 +220,7 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
       .surrogate = surrogateOf(StraightThrough, 1.0F, 0.0F),
       .capacity = -1,
       .delays = delaysOf(linear.delays, index, group),
-      .pooling = poolings_[index],
+      .pooling = fields_.poolings[index],
       .convolution =
           convolution ? std::make_shared<const PackedConvolution>(*convolution, stored(linear.weights).numbers(group))
                       : nullptr,
@@ -293,7 +234,7 @@ std::shared_ptr<const Delays> Network::delaysOf(const Operand& delays, std::size
 }
 
 Layer Network::layer(std::size_t index, Index group) const {
-  const LayerFields& fields = fields_.layers[index];
+  const LayerFields& fields = fields_.of_layers[index];
   Layer layer = layerOf(arrays_.linears[index], arrays_.constants[index], index, group);
   layer.reset = fields.reset;
   layer.detach_reset = fields.detach_reset;
@@ -331,6 +272,3 @@ std::unique_ptr<RowSource> Network::source(Index group) const {
 }
 
 }  // namespace snnjax
-
-// What snnjax/_targets.py compares before it registers a handler.
-extern "C" const char* const snnjax_schema = snnjax::lif_network::kDigest.data();

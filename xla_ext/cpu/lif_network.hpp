@@ -2,51 +2,11 @@
 // and checked against the table of the Python side (snnjax/ops/_lif_network/records.py).
 #pragma once
 
-#include <memory>
-
-#include "ffi.hpp"
+#include "call.hpp"
 #include "lif_layer.hpp"
 #include "marks.hpp"
-#include "schema/bind.hpp"
-#include "schema/lif_network.hpp"
 
 namespace snnjax {
-
-// The attributes of a call, by name.
-class Attributes {
- public:
-  // Throws unless the call is of the version of the table that this library was built with.
-  explicit Attributes(ffi::Dictionary attributes);
-
-  std::size_t layers() const { return layers_; }
-  std::string_view names(const char* arrays) const;  // "operand_names" or "result_names"
-
-  bool has(const char* name) const { return attributes_.contains(name); }
-
-  // The values of `all` are those of an array; where there is none, they are 0.
-  template <typename Record, typename T>
-  void read(const char* name, std::vector<Record>& all, T Record::* field) const {
-    using Stored = std::conditional_t<std::is_same_v<T, float>, float, std::int64_t>;
-    if (!attributes_.contains(name)) return;
-    const auto values = attributeOf<ffi::Span<const Stored>>(kOp, attributes_, name);
-    if (values.size() != all.size()) {
-      throw misfit(kOp, name, "hold one value a layer, " + std::to_string(all.size()), std::to_string(values.size()));
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if constexpr (std::is_same_v<T, bool>) {
-        all[i].*field = values.begin()[i] != 0;
-      } else {
-        all[i].*field = values.begin()[i];
-      }
-    }
-  }
-
- private:
-  static constexpr const char* kOp = "lif_network";
-
-  ffi::Dictionary attributes_;
-  std::size_t layers_ = 0;
-};
 
 // The static part of a layer.
 struct LayerFields {
@@ -61,10 +21,13 @@ struct LayerFields {
 
 // The static part of a network.
 struct NetworkFields {
-  std::vector<LayerFields> layers;
-  std::vector<ConnectionShape> connections;  // before each layer and, at last, of the read-out
+  explicit NetworkFields(const Attributes& attributes);
 
-  static NetworkFields read(const Attributes& attributes);
+  std::size_t layers() const { return of_layers.size(); }
+
+  std::vector<LayerFields> of_layers;
+  std::vector<ConnectionShape> connections;              // before each layer and, at last, of the read-out
+  std::vector<std::shared_ptr<const Windows>> poolings;  // by connection; may be absent
 };
 
 // The lengths of its arrays' axes; those of the read-out stand behind those of the layers. Without one, its outputs are
@@ -74,7 +37,7 @@ struct NetworkSizes {
   Index width;                  // of the array of inputs: their number, or the slots of their lists
   std::vector<Index> neurons;   // or outputs
   std::vector<Index> reaching;  // the weights, pooled or not
-  std::vector<Shape> weights;
+  std::vector<std::array<Index, 2>> weights;
 
   static NetworkSizes read(const NetworkFields& fields, const lif_network::Operands<Operand>& arrays);
 
@@ -101,28 +64,28 @@ std::array<Item, kNumCouplings> couplingsOf(const lif_network::SecondState<Item>
 // The operands of a network.
 class Network {
  public:
-  // Operands that are bound; the constructor checks nothing but what sizes need.
-  Network(const Attributes& attributes, const lif_network::Operands<Operand>& arrays);
+  // The constructor checks nothing but what sizes need.
+  Network(const NetworkFields& fields, const lif_network::Operands<Operand>& arrays);
 
   const NetworkFields& fields() const { return fields_; }
   const NetworkSizes& sizes() const { return sizes_; }
-  std::size_t size() const { return fields_.layers.size(); }
+  std::size_t size() const { return fields_.layers(); }
   bool hasReadout() const { return static_cast<bool>(arrays_.readout.decay); }
-  bool isRecurrent(std::size_t layer) const { return arrays_.has(lif_network::Switch::kConstantsRecurrent, layer); }
+  bool isRecurrent(std::size_t layer) const { return arrays_.has(schema::Switch::kConstantsRecurrent, layer); }
   bool hasInt8() const;
 
   // Throws unless the arrays of a root are those that the table asks for.
   template <typename Root, typename Item>
   void check(Root& root, const Arrays<Item>& from) const {
-    const auto has = [&](lif_network::Switch by, std::size_t layer) {
-      if (by == lif_network::Switch::kCapacity) return fields_.layers[layer].capacity >= 0;
+    const auto has = [&](schema::Switch by, std::size_t layer) {
+      if (by == schema::Switch::kCapacity) return fields_.of_layers[layer].capacity >= 0;
       return arrays_.has(by, layer) || root.has(by, layer);
     };
-    const auto visit = [&](const lif_network::Leaf& leaf, std::size_t layer, Item& item) {
-      const std::array<Index, 3> shape = shapeOf(leaf, layer, item);
+    const auto visit = [&](const schema::Leaf& leaf, std::size_t layer, Item& item) {
+      const std::array<Index, schema::kMaxRank> shape = shapeOf(leaf, layer, item);
       from.need(leaf.name, item, std::span(shape).first(leaf.rank), typesOf(leaf.numbers, layer));
       // Recorded twice, those that nobody reads have no rows.
-      const bool is_dropped = leaf.axes[0] == lif_network::Axis::kStepsOr0 && item.length(0) == 0 && sizes_.steps > 0;
+      const bool is_dropped = leaf.axes[0] == schema::Axis::kStepsOr0 && item.length(0) == 0 && sizes_.steps > 0;
       if (is_dropped) item = Item();
     };
     schema::check(root, size(), has, visit, refuse);
@@ -130,15 +93,6 @@ class Network {
   // The same for the results of the backward pass: cotangents have the shapes of their operands, but those of constants
   // one number a neuron.
   void checkCotangents(const lif_network::BackwardResults<Result>& to, const Results& from) const;
-
-  // What the wire names, unchecked.
-  template <typename Root, typename Item>
-  static Root bound(const Arrays<Item>& from, std::string_view names, std::size_t layers) {
-    Root root;
-    const std::vector<Item>& all = from.all();
-    schema::bind(names, all.size(), layers, root, [&](std::size_t i) { return all[i]; }, refuse);
-    return root;
-  }
 
   // Of one group of operands:
   Layer layer(std::size_t index, Index group) const;
@@ -151,18 +105,16 @@ class Network {
 
  private:
   [[noreturn]] static void refuse(const std::string& name, const std::string& expected, const std::string& actual);
-  Index lengthOf(lif_network::Axis axis, std::size_t layer) const;
-  Types typesOf(lif_network::Numbers numbers, std::size_t layer) const;
+  Index lengthOf(schema::Axis axis, std::size_t layer) const;
+  Types typesOf(schema::Numbers numbers, std::size_t layer) const;
   // With the lengths that an array has where it may have them.
   template <typename Item>
-  std::array<Index, 3> shapeOf(const lif_network::Leaf& leaf, std::size_t layer, const Item& item) const {
-    std::array<Index, 3> shape{};
+  std::array<Index, schema::kMaxRank> shapeOf(const schema::Leaf& leaf, std::size_t layer, const Item& item) const {
+    std::array<Index, schema::kMaxRank> shape{};
     for (std::size_t i = 0; i < leaf.rank; ++i) {
-      using enum lif_network::Axis;
-      const lif_network::Axis axis = leaf.axes[i];
-      const bool may_be_0 = axis == kPendingOr0 || axis == kStepsOr0, may_be_1 = axis == kNeuronsOr1;
+      const schema::AxisForm axis = schema::formOf(leaf.axes[i]);
       const Index own = item.length(i);
-      shape[i] = (may_be_0 && own == 0) || (may_be_1 && own == 1) ? own : lengthOf(axis, layer);
+      shape[i] = own == axis.other ? own : lengthOf(axis.base, layer);
     }
     return shape;
   }
@@ -171,11 +123,11 @@ class Network {
                 std::size_t index, Index group) const;
   std::shared_ptr<const Delays> delaysOf(const Operand& delays, std::size_t index, Index group) const;
 
-  NetworkFields fields_;
+  const NetworkFields& fields_;
   const lif_network::Operands<Operand>& arrays_;
   NetworkSizes sizes_;
-  ffi::DataType type_;                                    // of the op
-  std::vector<std::shared_ptr<const Windows>> poolings_;  // by connection; may be absent
+  ffi::DataType type_;                                   // of the op
+  std::vector<std::shared_ptr<const Windows>> poolings;  // by connection; may be absent
 };
 
 }  // namespace snnjax

@@ -19,7 +19,7 @@ void checkTogether(const Network& network, const Arguments& arguments, const Cot
   };
   need(!network.hasInt8(), "weights", "be floating for a gradient", "int8");
   for (std::size_t l = 0; l < network.size(); ++l) {
-    const LayerFields& fields = network.fields().layers[l];
+    const LayerFields& fields = network.fields().of_layers[l];
     const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
     need(static_cast<bool>(record.v) != static_cast<bool>(record.listed_v), "record.layers.v",
          "be given for all neurons or for those listed", "both or none");
@@ -161,7 +161,7 @@ class BackwardPass {
       g_above_ = std::move(g_v);
       above_ = {layer.weights, layer.constants.outerGain(), g};
       if (l < network_.size()) {
-        const LayerFields& fields = network_.fields().layers[l];
+        const LayerFields& fields = network_.fields().of_layers[l];
         // Where rounding gains nothing, numbers that are partly exact may as well be wholly so.
         above_.rounds = fields.rounds_cotangents && (fields.exact_within == 0.0F || kernels().roundingPays());
         above_.exact_within = above_.rounds ? fields.exact_within : 0.0F;
@@ -238,7 +238,7 @@ class BackwardPass {
         .record = record.v.numbers(group_),
         .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
-        .needs_w = network_.fields().layers[l].needs_w,
+        .needs_w = network_.fields().of_layers[l].needs_w,
         .spikes = spikes_[l],
         .listed = listed_[l],
         .above = above_,
@@ -277,14 +277,14 @@ class BackwardPass {
     if (l + 1 == network_.size() && !network_.hasReadout()) all.push_back(from_.g.output.numbers(group_));
     const Operand& g_spikes = from_.g.spikes[l];
     if (!g_spikes) return all;
-    all.push_back(network_.fields().layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_));
+    all.push_back(network_.fields().of_layers[l].capacity >= 0 ? scattered(l) : g_spikes.numbers(group_));
     return all;
   }
 
   // The cotangents of recorded lists, dense.
   Numbers scattered(std::size_t l) {
     const Operand& ids = from_.results.spikes[l];
-    const Index neurons = network_.sizes().neurons[l], capacity = network_.fields().layers[l].capacity;
+    const Index neurons = network_.sizes().neurons[l], capacity = network_.fields().of_layers[l].capacity;
     const ListSource source(ids.at(group_), ids.type() == ffi::U16, from_.g.spikes[l].numbers(group_), capacity,
                             neurons);
     g_recorded_ = Buffer<float>(extent_.rows() * neurons);
@@ -373,7 +373,7 @@ void refuseLeftOnTiles(const Network& network, const Arguments& arguments, Index
   for (std::size_t l = 0; l < network.size(); ++l) {
     const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
     const Operand& v = record.v ? record.v : record.listed_v;
-    const Index width = record.v ? network.sizes().neurons[l] : network.fields().layers[l].capacity;
+    const Index width = record.v ? network.sizes().neurons[l] : network.fields().of_layers[l].capacity;
     if (v.type() != ffi::F32 || rows * width == 0) continue;
     for (Index group = 0; group < groups; ++group) {
       if (std::bit_cast<std::uint32_t>(*v.at<float>(group)) != kLeftOnTiles) continue;
@@ -384,30 +384,19 @@ void refuseLeftOnTiles(const Network& network, const Arguments& arguments, Index
   }
 }
 
-ffi::Error lifNetworkBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                              ffi::Dictionary dictionary) {
-  return guarded("lif_network", [&] {
-    const Attributes attributes(dictionary);
-    const Operands from("lif_network", operands);
-    const Results to("lif_network", results);
-    auto arguments = Network::bound<Arguments>(from, attributes.names("operand_names"), attributes.layers());
-    const auto cotangents = Network::bound<Cotangents>(to, attributes.names("result_names"), attributes.layers());
-    const Network network(attributes, arguments.operands);
-    network.check(arguments, from);
-    network.checkCotangents(cotangents, to);
-    checkTogether(network, arguments, cotangents);
-    needSameGroups(from, to);
-    refuseLeftOnTiles(network, arguments, to.groups());
-    const Threads threads = threadsOf(pool);
-    for (Index group = 0; group < to.groups(); ++group) {
-      BackwardPass(network, arguments, cotangents, group, threads).run();
-    }
-  });
+void lifNetworkBackward(Call<Arguments, Cotangents, NetworkFields>& call) {
+  const Network network(call.numbers, call.from.operands);
+  network.check(call.from, call.operands);
+  network.checkCotangents(call.to, call.results);
+  checkTogether(network, call.from, call.to);
+  needSameGroups(call.operands, call.results);
+  refuseLeftOnTiles(network, call.from, call.groups());
+  for (Index group = 0; group < call.groups(); ++group) {
+    BackwardPass(network, call.from, call.to, group, call.threads).run();
+  }
 }
 
 }  // namespace
 }  // namespace snnjax
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    snnjax_lif_network_backward, snnjax::lifNetworkBackward,
-    xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets().Attrs());
+SNNJAX_TARGET(snnjax_lif_network_backward, "lif_network", snnjax::lifNetworkBackward);

@@ -147,7 +147,7 @@ class ForwardPass {
   }
 
   void write(std::size_t l, const Layer& layer, const LayerForward& pass) {
-    const lif_network::Spikes<Result>& to = results_.results.spikes[l];
+    const schema::Spikes<Result>& to = results_.results.spikes[l];
     const lif_network::LayerRecord<Result>& record = results_.record.layers[l];
     const Index rows = extent_.rows(), neurons = layer.neurons();
     const bool is_output = l + 1 == network_.size() && !network_.hasReadout();
@@ -167,7 +167,7 @@ class ForwardPass {
     listed.writeTo(bytes, rows, neurons);
   }
 
-  void writeLists(const LayerForward& pass, Index neurons, Index capacity, const lif_network::Spikes<Result>& to) {
+  void writeLists(const LayerForward& pass, Index neurons, Index capacity, const schema::Spikes<Result>& to) {
     threads_.run(extent_.rows(), [&](Index row, Index) {
       const Index listed = writeList(pass.spikes.row(row), pass.near.row(row), neurons, capacity, row,
                                      {to.ids.at(group_), neurons}, to.values.numbers(group_));
@@ -219,27 +219,15 @@ class ForwardPass {
   const RowSource* spiking_ = nullptr;  // what comes to the next layer
 };
 
-ffi::Error lifNetwork(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                      ffi::Dictionary dictionary) {
-  return guarded("lif_network", [&] {
-    const Attributes attributes(dictionary);
-    const Operands from("lif_network", operands);
-    const Results to("lif_network", results);
-    auto arrays =
-        Network::bound<lif_network::Operands<Operand>>(from, attributes.names("operand_names"), attributes.layers());
-    auto yielded = Network::bound<ForwardResults>(to, attributes.names("result_names"), attributes.layers());
-    const Network network(attributes, arrays);
-    network.check(arrays, from);
-    network.check(yielded, to);
-    needSameGroups(from, to);
-    const Threads threads = threadsOf(pool);
-    for (Index group = 0; group < to.groups(); ++group) ForwardPass(network, yielded, group, threads).run();
-  });
+void lifNetwork(Call<lif_network::Operands<Operand>, ForwardResults, NetworkFields>& call) {
+  const Network network(call.numbers, call.from);
+  network.check(call.from, call.operands);
+  network.check(call.to, call.results);
+  needSameGroups(call.operands, call.results);
+  for (Index group = 0; group < call.groups(); ++group) ForwardPass(network, call.to, group, call.threads).run();
 }
 
 }  // namespace
 }  // namespace snnjax
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    snnjax_lif_network, snnjax::lifNetwork,
-    xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets().Attrs());
+SNNJAX_TARGET(snnjax_lif_network, "lif_network", snnjax::lifNetwork);

@@ -134,13 +134,6 @@ class Selection {
     for (const Candidate& kept : candidates_) bits[kept.id / 64] |= std::uint64_t{1} << (kept.id % 64);
   }
 
-  // The 32-bit finaliser of MurmurHash3 (Appleby 2011), a bijection: no two ids tie. As in snnjax/ops/select_spikes.py.
-  static std::uint32_t hashOf(std::uint32_t id) {
-    id = (id ^ (id >> 16)) * 0x85EBCA6BU;
-    id = (id ^ (id >> 13)) * 0xC2B2AE35U;
-    return id ^ (id >> 16);
-  }
-
   Index capacity_, words_;
   std::vector<Candidate> candidates_;
 };

@@ -10,7 +10,7 @@
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
-#include "schema/lif_network.hpp"
+#include "schema/tables.hpp"
 #include "spike_rows.hpp"
 
 namespace snnjax {

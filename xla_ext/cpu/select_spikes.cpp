@@ -1,44 +1,29 @@
 // The targets of `select_spikes`: from membranes to lists of spikes, and the surrogate gradient back.
-#include "ffi.hpp"
+#include "call.hpp"
 #include "marks.hpp"
 #include "spike_rows.hpp"
 
-namespace snnjax {
+namespace snnjax::select_spikes {
 namespace {
 
 using Floats = std::vector<float>;
+using schema::Axis;
 
 // An operand or result with one number, one per neuron, or one per row and neuron: behind the groups axis [1],
 // [neurons] or [rows, neurons].
 template <typename Item>
 class PerRow {
  public:
-  enum class Form { kOne, kPerNeuron, kPerRow };
+  PerRow(const Item& per_row, Index neurons) : is_per_row_(true), neurons_(neurons), array_(per_row) {}
+  PerRow(const schema::Threshold<Item>& threshold, Index neurons)
+      : is_per_row_(threshold.rows), neurons_(neurons), array_(is_per_row_ ? threshold.rows : threshold.array) {}
 
-  // Takes the next array, whatever its form.
-  static PerRow any(Arrays<Item>& arrays, const char* name, Index rows, Index neurons, const Types& types) {
-    const Form of_constant = arrays.nextLength(0) == 1 ? Form::kOne : Form::kPerNeuron;
-    return {arrays, name, arrays.nextLength(1) >= 0 ? Form::kPerRow : of_constant, rows, neurons, types};
-  }
-
-  PerRow(Arrays<Item>& arrays, const char* name, Form form, Index rows, Index neurons, const Types& types)
-      : form_(form), rows_(rows), neurons_(neurons) {
-    const Shape one{1}, each{neurons}, all{rows, neurons};
-    array_ = arrays.take(name, isPerRow() ? all : form == Form::kOne ? one : each, types);
-  }
-
-  // The cotangent of this operand, in its form.
-  PerRow<Result> cotangent(Results& results, const char* name) const {
-    return {results, name, static_cast<PerRow<Result>::Form>(form_), rows_, neurons_, {type()}};
-  }
-
-  bool isPerRow() const { return form_ == Form::kPerRow; }
-  ffi::DataType type() const { return array_.type(); }
+  bool isPerRow() const { return is_per_row_; }
 
   // A row as float32: in place, or in scratch, which grows as needed.
   const float* read(Index group, Index row, std::vector<float>& scratch) const {
     const Numbers numbers = array_.numbers(group);
-    const bool is_one = form_ == Form::kOne;
+    const bool is_one = isOne();
     const Index place = isPerRow() ? row * neurons_ : 0;
     if (!numbers.is_bfloat16 && !is_one) return numbers.float32() + place;
     scratch.resize(static_cast<std::size_t>(neurons_));
@@ -55,7 +40,7 @@ class PerRow {
 
   // Writes sums over the rows, one a neuron, or their sum: into an array that has no rows.
   void writeSums(Index group, const std::vector<double>& sums) const {
-    if (form_ == Form::kPerNeuron) {
+    if (!isOne()) {
       const std::vector<float> rounded(sums.begin(), sums.end());
       write(group, 0, rounded.data());
       return;
@@ -67,8 +52,10 @@ class PerRow {
   }
 
  private:
-  Form form_;
-  Index rows_, neurons_;
+  bool isOne() const { return !is_per_row_ && array_.length(0) == 1; }
+
+  bool is_per_row_;
+  Index neurons_;
   Item array_;
 };
 
@@ -83,17 +70,16 @@ void eachRange(Index rows, Index numbers, const Threads& threads, Work work) {
 
 class Forward {
  public:
-  Forward(Operands& operands, Results& results)
-      : rows_(operands.nextLength(0)),
-        neurons_(operands.nextLength(1)),
-        capacity_(results.nextLength(1)),
-        v_(operands, "v", PerRow<Operand>::Form::kPerRow, rows_, neurons_, kFloating),
-        threshold_(PerRow<Operand>::any(operands, "threshold", rows_, neurons_, {v_.type()})),
-        second_threshold_(PerRow<Operand>::any(operands, "second_threshold", rows_, neurons_, {v_.type()})),
-        ids_(results.take("ids", {rows_, capacity_}, {idType(neurons_)})),
-        values_(results.take("values", {rows_, capacity_}, {v_.type()})),
-        num_spikes_(results.take("num_spikes", {rows_}, {ffi::S32})),
-        num_listed_(results.take("num_listed", {rows_}, {ffi::S32})) {}
+  using Arrays = Call<Operands<Operand>, Results<Result>>;
+
+  Forward(const Arrays& call, const schema::Lengths& lengths)
+      : rows_(lengths[Axis::kRows]),
+        neurons_(lengths[Axis::kNeurons]),
+        capacity_(lengths[Axis::kCapacity]),
+        v_(call.from.v, neurons_),
+        threshold_(call.from.threshold, neurons_),
+        second_threshold_(call.from.second_threshold, neurons_),
+        to_(call.to) {}
 
   void run(Index group, const Threads& threads) const {
     eachRange(rows_, neurons_, threads, [&](Index first, Index behind) { list(group, first, behind); });
@@ -115,32 +101,48 @@ class Forward {
       }
       kernels().mark(v, threshold, second_threshold, neurons_, spikes.data(), near.data());
       const Selection::Counts counts = selection.count(spikes.data(), near.data());
-      num_spikes_.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(counts.spikes);
+      to_.num_spikes.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(counts.spikes);
       selection.cut(counts, spikes.data(), near.data(), v);
-      const Index listed = writeList(spikes.data(), near.data(), neurons_, capacity_, row, {ids_.at(group), neurons_},
-                                     values_.numbers(group));
-      num_listed_.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(listed);
+      const Index listed = writeList(spikes.data(), near.data(), neurons_, capacity_, row,
+                                     {to_.ids.at(group), neurons_}, to_.values.numbers(group));
+      to_.num_listed.at<std::int32_t>(group)[row] = static_cast<std::int32_t>(listed);
     }
   }
 
   Index rows_, neurons_, capacity_;
   PerRow<Operand> v_, threshold_, second_threshold_;
-  Result ids_, values_, num_spikes_, num_listed_;
+  const Results<Result>& to_;
+};
+
+struct GivenSurrogate : NoLayers {
+  explicit GivenSurrogate(const Attributes& attributes) {
+    const SurrogateNumbers numbers = SurrogateNumbers::read(attributes);
+    form = surrogateOf(numbers.surrogate, numbers.slope, numbers.reach);
+  }
+
+  SurrogateForm form;
 };
 
 class Backward {
  public:
-  Backward(Operands& operands, Results& results, SurrogateForm surrogate)
-      : rows_(operands.nextLength(0)),
-        neurons_(operands.nextLength(1)),
-        surrogate_(surrogate),
-        v_(operands, "v", PerRow<Operand>::Form::kPerRow, rows_, neurons_, kFloating),
-        threshold_(PerRow<Operand>::any(operands, "threshold", rows_, neurons_, {v_.type()})),
-        capacity_(operands.nextLength(1)),
-        ids_(operands.take("ids", {rows_, capacity_}, {idType(neurons_)})),
-        g_(operands.take("g", {rows_, capacity_}, {v_.type()})),
-        g_v_(v_.cotangent(results, "g_v")),
-        g_threshold_(threshold_.cotangent(results, "g_threshold")) {}
+  using Arrays = Call<BackwardOperands<Operand>, BackwardResults<Result>, GivenSurrogate>;
+
+  Backward(const Arrays& call, const schema::Lengths& lengths)
+      : rows_(lengths[Axis::kRows]),
+        neurons_(lengths[Axis::kNeurons]),
+        capacity_(lengths[Axis::kCapacity]),
+        surrogate_(call.numbers.form),
+        v_(call.from.v, neurons_),
+        threshold_(call.from.threshold, neurons_),
+        ids_(call.from.ids),
+        g_(call.from.g),
+        g_v_(call.to.g_v, neurons_),
+        g_threshold_(call.to.g_threshold, neurons_) {
+    const schema::Threshold<Operand>& own = call.from.threshold;
+    const schema::Threshold<Result>& to = call.to.g_threshold;
+    if (static_cast<bool>(own.rows) == static_cast<bool>(to.rows) && own.array.length(0) == to.array.length(0)) return;
+    throw misfit(call.operands.op(), "g_threshold", "have the form of `threshold`", "another one");
+  }
 
   void run(Index group, const Threads& threads) const {
     Borrowed<float> products(rows_ * capacity_);
@@ -190,47 +192,22 @@ class Backward {
     g_threshold_.write(group, row, scratch.data());
   }
 
-  Index rows_, neurons_;
+  Index rows_, neurons_, capacity_;
   SurrogateForm surrogate_;
   PerRow<Operand> v_, threshold_;
-  Index capacity_;
   Operand ids_, g_;
   PerRow<Result> g_v_, g_threshold_;
 };
 
-ffi::Error selectSpikes(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results) {
-  return guarded("select_spikes", [&] {
-    Operands from("select_spikes", operands);
-    Results to("select_spikes", results);
-    const Forward forward(from, to);
-    finish(from, to);
-    const Threads threads = threadsOf(pool);
-    for (Index group = 0; group < to.groups(); ++group) forward.run(group, threads);
-  });
-}
-
-ffi::Error selectSpikesBackward(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                                std::int64_t surrogate, float slope, float reach) {
-  return guarded("select_spikes", [&] {
-    Operands from("select_spikes", operands);
-    Results to("select_spikes", results);
-    const Backward backward(from, to, surrogateOf(surrogate, slope, reach));
-    finish(from, to);
-    const Threads threads = threadsOf(pool);
-    for (Index group = 0; group < to.groups(); ++group) backward.run(group, threads);
-  });
+template <typename Pass>
+void runPass(typename Pass::Arrays& call) {
+  const Pass pass(call, call.check());
+  for (Index group = 0; group < call.groups(); ++group) pass.run(group, call.threads);
 }
 
 }  // namespace
-}  // namespace snnjax
+}  // namespace snnjax::select_spikes
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(snnjax_select_spikes, snnjax::selectSpikes,
-                              xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().RemainingArgs().RemainingRets());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(snnjax_select_spikes_backward, snnjax::selectSpikesBackward,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .RemainingArgs()
-                                  .RemainingRets()
-                                  .Attr<std::int64_t>("surrogate")
-                                  .Attr<float>("slope")
-                                  .Attr<float>("reach"));
+SNNJAX_TARGET(snnjax_select_spikes, "select_spikes", snnjax::select_spikes::runPass<snnjax::select_spikes::Forward>);
+SNNJAX_TARGET(snnjax_select_spikes_backward, "select_spikes",
+              snnjax::select_spikes::runPass<snnjax::select_spikes::Backward>);

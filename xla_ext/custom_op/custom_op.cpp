@@ -56,8 +56,11 @@ std::vector<std::byte> fromBase64(const std::string& text) {
 void addCodelets(poplar::Graph& graph) {
   Dl_info library = {};
   dladdr(reinterpret_cast<const void*>(&addCodelets), &library);
-  const auto folder = std::filesystem::path(library.dli_fname).parent_path();
-  graph.addCodelets((folder / "snnjax.gp").string());
+  const std::string codelets = std::filesystem::path(library.dli_fname).parent_path() / "snnjax.gp";
+  poplar::Graph scratch(graph.getTarget());
+  scratch.addCodelets(codelets);
+  executor::checkCodelets(scratch);
+  graph.addCodelets(codelets);
   popops::addCodelets(graph);
 }
 

@@ -48,6 +48,8 @@ std::vector<DeviceProgram::Kept> keptOf(const Plan& plan) {
 
 DeviceProgram::DeviceProgram(const Plan& plan, const SystemOptions& options)
     : plan_(plan), device_(createDevice(plan, options)), kept_(keptOf(plan)) {
+  poplar::Graph scratch(device_.getTarget());
+  checkCodelets(scratch);
   poplar::Graph graph(device_.getTarget(), poplar::replication_factor(static_cast<unsigned>(plan.num_partitions)));
   PlanLowering lowering(graph, plan);
   Programs programs;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <poplar/exceptions.hpp>
 #include <sstream>
 
 #include "executor/operations.hpp"
 #include "executor/ops/elementwise.hpp"
+#include "schema/tables.hpp"
 
 namespace snnjax::executor {
 namespace {
@@ -73,6 +75,16 @@ std::vector<Proposal> proposalsOf(const Plan& plan, const poplar::Target& target
 }
 
 }  // namespace
+
+void checkCodelets(poplar::Graph& scratch) {
+  const std::string digest(schema::kDigest);
+  try {
+    scratch.addVertex(scratch.addComputeSet("tables"), "snnjax::Tables_" + digest);
+  } catch (const poplar::unknown_vertex_type&) {
+    throw Error(ErrorCode::kInvalidArgument, "compile: `snnjax.gp` must be built with the tables of arrays " + digest +
+                                                 ", as this library is, got others. Build both with `make kernels`.");
+  }
+}
 
 PlanLowering::PlanLowering(poplar::Graph& graph, const Plan& plan)
     : plan_(plan),

@@ -12,6 +12,10 @@
 
 namespace snnjax::executor {
 
+// Throws unless the codelets of a graph were built with the tables of own ops that this library was built with. The
+// graph is for nothing else: it gets a vertex.
+void checkCodelets(poplar::Graph& scratch);
+
 class PlanLowering final : public Lowering {
  public:
   // Both outlive it.

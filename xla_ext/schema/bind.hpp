@@ -1,11 +1,13 @@
 // Arrays of an op find their places by their names on the wire: both the CPU handlers and the executor read them so.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
-#include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
+
+#include "schema/tables.hpp"
 
 namespace snnjax::schema {
 
@@ -26,40 +28,75 @@ struct IndexedName {
   }
 };
 
-// Puts `count` items into a root of the table, for so many layers: item k has the k-th of the names, which spaces
-// separate. refuse(name, expected, actual) throws.
-template <typename Root, typename ItemAt, typename Refuse>
-void bind(std::string_view names, std::size_t count, std::size_t layers, Root& root, ItemAt item_at, Refuse refuse) {
+// A leaf of a root, and of which layer.
+struct Place {
+  std::size_t leaf, layer;
+
+  bool operator==(const Place&) const = default;
+};
+
+// The places in a root of the table, for so many layers, that names say, which spaces separate. refuse(name, expected,
+// actual) throws.
+template <typename Root, typename Refuse>
+std::vector<Place> placesOf(std::string_view names, std::size_t layers, Refuse refuse) {
   constexpr std::size_t kCount = Root::kLeaves.size();
-  root.resize(layers);
+  std::vector<Place> places;
   std::size_t next = 0;  // names are in the order of the table, so the search is short
-  for (std::size_t item = 0; item < count; ++item) {
+  while (!names.empty()) {
     const std::string_view text = names.substr(0, names.find(' '));
     names.remove_prefix(std::min(text.size() + 1, names.size()));
     const IndexedName name(text);
     std::size_t tried = 0, leaf = next;
     for (; tried < kCount && Root::kLeaves[leaf].name != name.leaf; ++tried) leaf = leaf + 1 < kCount ? leaf + 1 : 0;
-    const bool is_layered = name.layer.has_value();
-    if (tried == kCount || Root::kLeaves[leaf].is_layered != is_layered || name.layer.value_or(0) >= layers) {
+    const Place place{leaf, name.layer.value_or(0)};
+    if (tried == kCount || Root::kLeaves[leaf].is_layered != name.layer.has_value() || place.layer >= layers) {
       refuse("names", "name the arrays of the op", '"' + std::string(text) + '"');
     }
-    auto& place = root.at(leaf, name.layer.value_or(0));
-    if (static_cast<bool>(place)) refuse(std::string(text), "be given once", "two arrays");
-    place = item_at(item);
+    if (std::ranges::find(places, place) != places.end()) refuse(std::string(text), "be given once", "two arrays");
+    places.push_back(place);
     next = leaf;
   }
-  if (!names.empty()) refuse("names", "be as many as the arrays, " + std::to_string(count), "more");
+  return places;
 }
+
+// A root with these arrays, of which number k stands in the k-th of the places.
+template <typename Root, typename ItemAt, typename Refuse>
+Root filled(const std::vector<Place>& places, std::size_t layers, std::size_t count, ItemAt item_at, Refuse refuse) {
+  if (count != places.size()) {
+    refuse("arrays", "be as many as their names, " + std::to_string(places.size()), std::to_string(count));
+  }
+  Root root;
+  root.resize(layers);
+  for (std::size_t item = 0; item < count; ++item) root.at(places[item].leaf, places[item].layer) = item_at(item);
+  return root;
+}
+
+// The lengths of axes in a call without layers: an axis has that of the first array with it.
+class Lengths {
+ public:
+  Lengths() { all_.fill(-1); }
+
+  void fix(Axis axis, std::int64_t length) { all_[static_cast<std::size_t>(axis)] = length; }
+  std::int64_t operator[](Axis axis) const { return all_[static_cast<std::size_t>(axis)]; }
+
+  // What an array must have that has `own`, or -1 where it has no such axis.
+  std::int64_t expected(Axis axis, std::int64_t own) {
+    const AxisForm form = formOf(axis);
+    if (form.other >= 0 && own == form.other) return own;
+    if ((*this)[form.base] < 0) fix(form.base, own);
+    return (*this)[form.base];
+  }
+
+ private:
+  std::array<std::int64_t, kAxes.size()> all_;
+};
 
 // Throws unless those arrays are given that the table asks for. has(switch, layer) says what holds besides.
 // visit(leaf, layer, item) gets every given array; what has no layer counts as behind the last one.
 template <typename Root, typename Has, typename Visit, typename Refuse>
 void check(Root& root, std::size_t layers, Has has, Visit visit, Refuse refuse) {
-  using Leaf = typename decltype(Root::kLeaves)::value_type;
-  using Given = decltype(Leaf::given);
-  using Switch = decltype(Leaf::by);
   for (std::size_t number = 0; number < Root::kLeaves.size(); ++number) {
-    const auto& leaf = Root::kLeaves[number];
+    const Leaf& leaf = Root::kLeaves[number];
     for (std::size_t layer = 0; layer < (leaf.is_layered ? layers : 1); ++layer) {
       auto& item = root.at(number, layer);
       std::size_t others = 0;
@@ -87,8 +124,6 @@ void check(Root& root, std::size_t layers, Has has, Visit visit, Refuse refuse) 
 // cotangent: the operands are the first field of the results.
 template <typename Operands, typename Results, typename Visit, typename Refuse>
 void checkCotangents(const Operands& operands, const Results& results, std::size_t layers, Visit visit, Refuse refuse) {
-  using Leaf = typename decltype(Results::kLeaves)::value_type;
-  using Gradient = decltype(Leaf::gradient);
   for (std::size_t number = 0; number < Results::kLeaves.size(); ++number) {
     const Leaf& leaf = Results::kLeaves[number];
     for (std::size_t i = 0; i < (leaf.is_layered ? layers : 1); ++i) {

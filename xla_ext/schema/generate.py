@@ -1,14 +1,22 @@
-"""Writes the C++ of an op's table of arrays and numbers (snnjax/ops/_lif_network/records.py): structures, their leaves.
+"""Writes the C++ of the tables of own ops (snnjax/_schema.py): structures, their leaves, a codelet with the digest.
 
-python generate.py records.py lif_network.hpp
+python generate.py ../snnjax tables.hpp tables.cpp
 """
 
-import hashlib
 import runpy
 import sys
+import types
 import typing
 from pathlib import Path
 from typing import Any, NamedTuple
+
+PACKAGE = types.ModuleType("snnjax")  # without running its __init__, which imports JAX
+PACKAGE.__path__ = [sys.argv[1]]
+sys.modules["snnjax"] = PACKAGE
+
+from snnjax import _schema  # noqa: E402
+
+MAX_RANK = 4
 
 
 class Leaf(NamedTuple):
@@ -43,19 +51,17 @@ def parts_of(kind: Any) -> tuple[Any, bool, bool]:
 class Table:
     """The table of an op."""
 
-    def __init__(self, path: str) -> None:
-        found = runpy.run_path(path)
-        self.roots, self.numbers, self.axes = found["ROOTS"], found["NUMBERS"], found["AXES"]
-        self.static, self.fields, self.forms = found["STATIC"], found["fields"], found["FORMS"]
-        self.widest = found["WIDEST_VECTOR"]
-        self.digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]  # as in snnjax/_targets.py
+    def __init__(self, op: str) -> None:
+        found = runpy.run_path(str(Path(sys.argv[1], _schema.TABLES[op])))
+        self.op, self.roots, self.static = op, found["ROOTS"], found["STATIC"]
+        self.widest = found.get("WIDEST_VECTOR")
 
     def records(self) -> list[type]:
         """All records, each behind those that it consists of."""
         found: list[type] = []
 
         def visit(record: type) -> None:
-            for kind in self.fields(record).values():
+            for kind in _schema.fields(record).values():
                 part = parts_of(kind)[0]
                 if is_record(part):
                     visit(part)
@@ -71,7 +77,7 @@ class Table:
     ) -> list[Leaf]:
         """The arrays of a record in the order of its fields."""
         found: list[Leaf] = []
-        for field, kind in self.fields(record).items():
+        for field, kind in _schema.fields(record).items():
             part, repeats, may_lack = parts_of(kind)
             there = f"{place}{field}" + ("[layer]" if repeats else "")
             if is_record(part):
@@ -89,7 +95,7 @@ class Table:
             return [Leaf(f"{name}.ids", place, layered, arrays, within)]
         if arrays.form == "array":
             return [Leaf(name, place, layered, arrays, within)]
-        form = self.forms[arrays.form]
+        form = _schema.FORMS[arrays.form]
         found = [Leaf(name, f"{place}.array", layered, arrays, within, len(form))]
         for own, (numbers, axes) in form.items():
             gradient = arrays.gradient if arrays.form == "events" and own == "values" else "none"
@@ -108,19 +114,21 @@ class Table:
 def structure(table: Table, record: type) -> list[str]:
     """A record as a structure; tuples have an entry for each layer."""
     lines, layered = [], []
-    for field, kind in table.fields(record).items():
+    for field, kind in _schema.fields(record).items():
         part, repeats, _ = parts_of(kind)
         if is_record(part):
             item = f"{part.__name__}<Item>"
         else:
             form = part.__metadata__[0].form
-            item = f"{form.capitalize()}<Item>" if form in table.forms else "Item"
+            item = f"schema::{form.capitalize()}<Item>" if form in _schema.FORMS else "Item"
         lines.append(f"  {f'std::vector<{item}>' if repeats else item} {field};")
         layered += [f"{field}.resize(count);"] if repeats else []
         has_layers = is_record(part) and not repeats and any(leaf.is_layered for leaf in table.leaves(part))
         layered += [f"{field}.resize(count);"] if has_layers else []
     if layered:
         lines.append(f"\n  void resize(std::size_t count) {{\n    {' '.join(layered)}\n  }}")
+    elif record in table.roots:
+        lines.append("\n  void resize(std::size_t) {}")
     if record in table.roots:
         lines += root_of(table, record)
     return ["", "template <typename Item>", f"struct {record.__name__} {{", *lines, "};"]
@@ -137,14 +145,14 @@ def root_of(table: Table, record: type) -> list[str]:
             is_layered = all(leaf.is_layered for leaf in own) and not switch.startswith("record")
             places = [leaf.place if is_layered else leaf.place.replace("[layer]", "[0]") for leaf in own]
             present = " || ".join(f"static_cast<bool>({place})" for place in places)
-            known.append(f"      case Switch::{pascal(switch)}: return {present};")
+            known.append(f"      case schema::Switch::{pascal(switch)}: return {present};")
     return [
-        f"\n  static constexpr std::array<Leaf, {len(leaves)}> kLeaves{{{{",
+        f"\n  static constexpr std::array<schema::Leaf, {len(leaves)}> kLeaves{{{{",
         *(f"      {described(leaf)}," for leaf in leaves),
         "  }};\n",
         "  Item& at(std::size_t leaf, std::size_t layer) { return place(*this, leaf, layer); }",
         "  const Item& at(std::size_t leaf, std::size_t layer) const { return place(*this, leaf, layer); }\n",
-        "  bool has(Switch by, [[maybe_unused]] std::size_t layer) const {",
+        "  bool has(schema::Switch by, [[maybe_unused]] std::size_t layer) const {",
         "    switch (by) {",
         *known,
         "      default: return false;",
@@ -163,21 +171,21 @@ def described(leaf: Leaf) -> str:
     """A leaf as an initialiser."""
     *relation, switch = leaf.arrays.given.split(" ")
     given = pascal("_".join(relation)) if relation else pascal(switch)
-    by = f"Switch::{pascal(switch)}" if relation else "Switch::kNone"
-    axes = ", ".join(f"Axis::{pascal(axis)}" for axis in leaf.arrays.axes)
-    within = f"Switch::{pascal(leaf.within or 'none')}"
+    by = f"schema::Switch::{pascal(switch)}" if relation else "schema::Switch::kNone"
+    axes = ", ".join(f"schema::Axis::{pascal(axis)}" for axis in leaf.arrays.axes)
+    within = f"schema::Switch::{pascal(leaf.within or 'none')}"
     flag = "true" if leaf.is_layered else "false"
-    gradient = pascal(leaf.arrays.gradient)
+    gradient, numbers, rank = pascal(leaf.arrays.gradient), pascal(leaf.arrays.numbers), len(leaf.arrays.axes)
     return (
-        f'{{"{leaf.name}", {flag}, Numbers::{pascal(leaf.arrays.numbers)}, {{{axes}}}, {len(leaf.arrays.axes)}, '
-        f"Given::{given}, {by}, {within}, Gradient::{gradient}, {leaf.others}}}"
+        f'{{"{leaf.name}", {flag}, schema::Numbers::{numbers}, {{{axes}}}, {rank}, '
+        f"schema::Given::{given}, {by}, {within}, schema::Gradient::{gradient}, {leaf.others}}}"
     )
 
 
-def numbers_of(table: Table, record: type) -> list[str]:
+def numbers_of(record: type) -> list[str]:
     """Static values: a structure, and what fills one for each layer from arrays by name."""
     types = {bool: "bool", int: "std::int64_t", float: "float"}
-    kinds = table.fields(record)
+    kinds = _schema.fields(record)
     fields = [f"  {types[kind]} {name};" for name, kind in kinds.items()]
     reads = [f'    from.read("{name}", all, &{record.__name__}::{name});' for name in kinds]
     return [
@@ -187,33 +195,49 @@ def numbers_of(table: Table, record: type) -> list[str]:
         f"  static std::vector<{record.__name__}> read(From& from, std::size_t count) {{",
         f"    std::vector<{record.__name__}> all(count);",
         *reads,
-        "    return all;\n  }\n};",
+        "    return all;\n  }",
+        "  template <typename From>",
+        f"  static {record.__name__} read(From& from) {{ return read(from, 1).front(); }}\n}};",
     ]
 
 
-def header(table: Table) -> str:
-    """The text of the header."""
+def enumeration(name: str, values: typing.Iterable[str]) -> str:
+    """A scoped enumeration."""
+    return f"enum class {name} {{ {', '.join(map(pascal, values))} }};"
 
-    def enumeration(name: str, values: typing.Iterable[str]) -> str:
-        return f"enum class {name} {{ {', '.join(map(pascal, values))} }};"
 
+def axis_form(axis: str) -> str:
+    """``x_or_1`` as an initialiser: the axis x, or 1."""
+    base, _, other = axis.partition("_or_")
+    return f"{{Axis::{pascal(base)}, {other or -1}}}"
+
+
+def vocabulary(tables: typing.Sequence[Table]) -> list[str]:
+    """What all tables use."""
+    switches = sorted({switch for table in tables for switch in table.switches()})
     lines = [
-        "// Generated by xla_ext/schema/generate.py.",
-        "#pragma once\n",
-        "#include <array>\n#include <cstddef>\n#include <cstdint>\n#include <string_view>\n#include <vector>\n",
-        "namespace snnjax::lif_network {\n",
-        f'inline constexpr std::string_view kDigest = "{table.digest}";',
-        f"inline constexpr std::int64_t kWidestVector = {table.widest};\n",
-        enumeration("Numbers", table.numbers),
-        enumeration("Axis", table.axes),
+        "\nnamespace snnjax::schema {\n",
+        f'inline constexpr std::string_view kDigest = "{_schema.digest()}";',
+        f"inline constexpr std::size_t kMaxRank = {MAX_RANK};\n",
+        enumeration("Numbers", _schema.NUMBERS),
+        enumeration("Axis", _schema.AXES),
         enumeration("Given", ("always", "optional", "with", "without")),
         enumeration("Gradient", ("none", "wanted", "always")),
-        enumeration("Switch", ("none", *table.switches())),
+        enumeration("Switch", ("none", *switches)),
+        "\n// The length of an axis is that of another one, or this.",
+        "struct AxisForm {",
+        "  Axis base;",
+        "  std::int64_t other;  // -1: none",
+        "};",
+        f"inline constexpr std::array<AxisForm, {len(_schema.AXES)}> kAxes{{{{",
+        f"    {', '.join(map(axis_form, _schema.AXES))},",
+        "}};",
+        "constexpr AxisForm formOf(Axis axis) { return kAxes[static_cast<std::size_t>(axis)]; }",
         "\nstruct Leaf {",
         "  std::string_view name;",
         "  bool is_layered;  // one for each layer",
         "  Numbers numbers;",
-        "  std::array<Axis, 3> axes;",
+        "  std::array<Axis, kMaxRank> axes;",
         "  std::size_t rank;",
         "  Given given;",
         "  Switch by;",
@@ -222,16 +246,48 @@ def header(table: Table) -> str:
         "  std::size_t others;  // leaves behind it that stand for it together",
         "};",
     ]
-    for form, others in table.forms.items():
+    for form, others in _schema.FORMS.items():
         names = ", ".join(("array", *others))
         lines += ["", "template <typename Item>", f"struct {form.capitalize()} {{", f"  Item {names};", "};"]
+    return [*lines, "\n}  // namespace snnjax::schema"]
+
+
+def namespace(table: Table) -> list[str]:
+    """The records of an op."""
+    lines = [f"\nnamespace snnjax::{table.op} {{\n"]
+    if table.widest is not None:
+        lines.append(f"inline constexpr std::int64_t kWidestVector = {table.widest};")
     for record in table.records():
         lines += structure(table, record)
     for record in table.static:
-        lines += numbers_of(table, record)
-    return "\n".join([*lines, "\n}  // namespace snnjax::lif_network\n"])
+        lines += numbers_of(record)
+    return [*lines, f"\n}}  // namespace snnjax::{table.op}"]
+
+
+def header() -> str:
+    """The text of the header."""
+    tables = [Table(op) for op in _schema.TABLES]
+    lines = [
+        "// Generated by xla_ext/schema/generate.py.",
+        "#pragma once\n",
+        "#include <array>\n#include <cstddef>\n#include <cstdint>\n#include <string_view>\n#include <vector>",
+        *vocabulary(tables),
+    ]
+    for table in tables:
+        lines += namespace(table)
+    return "\n".join([*lines, ""])
+
+
+def codelet() -> str:
+    """The text of a vertex class that is named after the digest: a graph that knows it has codelets of these tables."""
+    name = f"Tables_{_schema.digest()}"
+    return (
+        "// Generated by xla_ext/schema/generate.py.\n#include <poplar/Vertex.hpp>\n\nnamespace snnjax {\n"
+        f"class {name} : public poplar::Vertex {{\n public:\n  bool compute() {{ return true; }}\n}};\n"
+        "}  // namespace snnjax\n"
+    )
 
 
 if __name__ == "__main__":
-    source, target = sys.argv[1:]
-    Path(target).write_text(header(Table(source)))
+    Path(sys.argv[2]).write_text(header())
+    Path(sys.argv[3]).write_text(codelet())

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import numpy as np
 from jax import Array
 
-from snnjax import _targets
 from snnjax._dispatch import Kernel, Target
 from snnjax._types import RESET_TIMES, RESETS
 from snnjax.ops._glif_step import LIFConvention
-from snnjax.ops._kernel_operands import surrogate_attributes
+from snnjax.ops._kernel_operands import call_by_records, surrogate_numbers
 from snnjax.ops._lif_network.kernel import call_backward
+from snnjax.ops._tables.lif_step import BackwardOperands, Operands, Results, StepNumbers
 from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
@@ -56,7 +55,7 @@ def _of_surrogate(surrogate: Surrogate) -> str | None:
 
 
 def _of_selection(target: str, shapes: Any, static: Any) -> str | None:
-    thresholds = shapes[1:2] if target.endswith("_backward") else shapes[1:3]
+    thresholds = [shapes.threshold] + ([] if target.endswith("_backward") else [shapes.second_threshold])
     if any(threshold.ndim == 3 for threshold in thresholds):
         return "a threshold of each row and neuron"
     return _of_sizes(shapes) or _of_surrogate(static.surrogate)
@@ -112,27 +111,26 @@ _OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
 }
 
 
-def _step_attributes(convention: LIFConvention) -> dict[str, Any]:
+def _step_numbers(convention: LIFConvention) -> list[StepNumbers]:
     """The switches in the form of the device (see poplar_kernels/conventions.hpp)."""
-    return {
-        **surrogate_attributes(convention.surrogate),
-        "reset": np.int64(RESETS.index(convention.reset)),
-        "detach_reset": convention.detach_reset,
-        "reset_time": np.int64(RESET_TIMES.index(convention.reset_time)),
-        "takes_old_spikes": convention.spike_from == "old",
-        "inclusive": convention.inclusive,
-    }
+    numbers = StepNumbers(
+        **surrogate_numbers(convention.surrogate),
+        reset=RESETS.index(convention.reset),
+        detach_reset=convention.detach_reset,
+        reset_time=RESET_TIMES.index(convention.reset_time),
+        takes_old_spikes=convention.spike_from == "old",
+        inclusive=convention.inclusive,
+    )
+    return [numbers]
 
 
-def _call_step(operands: tuple[Array, ...], convention: LIFConvention, results: Any) -> list[Array]:
-    return _targets.call("snnjax_lif_step", operands, results, **_step_attributes(convention))
+def _call_step(operands: Operands, convention: LIFConvention, results: Any) -> list[Array]:
+    return call_by_records("snnjax_lif_step", operands, Results(*results), _step_numbers(convention))
 
 
-def _call_step_backward(
-    operands: tuple[tuple[Array, ...], tuple[Array, Array]], convention: LIFConvention, results: Any
-) -> list[Array]:
-    leaves = (*operands[0], *operands[1])
-    return _targets.call("snnjax_lif_step_backward", leaves, results, **_step_attributes(convention))
+def _call_step_backward(operands: BackwardOperands, convention: LIFConvention, results: Any) -> list[Array]:
+    shapes = Operands(*results)
+    return call_by_records("snnjax_lif_step_backward", operands, shapes, _step_numbers(convention))
 
 
 # On the CPU the step is plain jax.numpy, and the backward pass of a network writes over its record.

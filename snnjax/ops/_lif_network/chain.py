@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, wide
+from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, upcast
 from snnjax.ops._connection import Connection
 from snnjax.ops._glif_step import align
 from snnjax.ops._lif_network.layer import (
@@ -36,13 +36,14 @@ from snnjax.ops._lif_network.records import (
     Results,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
+from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Scans
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
-class _Ran(NamedTuple):
+class _LayerOverTime(NamedTuple):
     """A layer and what happened in it."""
 
     neurons: Neurons
@@ -59,7 +60,7 @@ def forward(operands: Operands, switches: Switches, scans: Scans = PLAIN) -> For
     counts, dropped, spikes = [], [], []
     for neurons, _, run, sent, _ in layers:
         true_spikes = neurons.true_spikes(run, valid, dtype)
-        counts.append(jnp.sum(wide(true_spikes), axis=0))
+        counts.append(jnp.sum(upcast(true_spikes), axis=0))
         dropped.append(_dropped(true_spikes, neurons.switches.capacity))
         spikes.append(
             _as_result(neurons, sent, true_spikes, run) if neurons.switches.records_spikes else None
@@ -81,10 +82,11 @@ def _valid(operands: Operands) -> Array | None:
 
 def _run_layers(
     operands: Operands, switches: Switches, scans: Scans, runs: list[LayerRun] | None = None
-) -> list[_Ran]:
+) -> list[_LayerOverTime]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
-    x, valid, ran = _dense_inputs(operands, switches), _valid(operands), []
-    each = zip(operands.linears, _neurons(operands, switches, scans), operands.first, strict=True)
+    x, valid, layers = _dense_inputs(operands, switches), _valid(operands), []
+    made = _neurons(operands, switches, scans, replays=runs is not None)
+    each = zip(operands.linears, made, operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = _delayed(operands, linear, x, first, connection)
@@ -94,15 +96,16 @@ def _run_layers(
             run, x, last = layer_forward(*given, operands.dtype)
         else:
             run, x, last = layer_again(*given, runs[index])
-        ran.append(_Ran(neurons, current, run, x, last._replace(pending=left)))
-    return ran
+        layers.append(_LayerOverTime(neurons, current, run, x, last._replace(pending=left)))
+    return layers
 
 
-def _neurons(operands: Operands, switches: Switches, scans: Scans) -> list[Neurons]:
-    return [Neurons(*own, scans) for own in zip(operands.constants, switches.layers, strict=True)]
+def _neurons(operands: Operands, switches: Switches, scans: Scans, replays: bool = False) -> list[Neurons]:
+    each = zip(operands.constants, switches.layers, strict=True)
+    return [Neurons(*layer, scans, replays) for layer in each]
 
 
-def _record(operands: Operands, layers: list[_Ran]) -> Record:
+def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
     """The record for the backward pass."""
     x, bits = operands.inputs, (None, None)
     if not isinstance(x, SparseSpikes):
@@ -112,8 +115,8 @@ def _record(operands: Operands, layers: list[_Ran]) -> Record:
     return Record(*bits, tuple(_record_of_layer(layer, first) for layer, first in each))
 
 
-def _record_of_layer(layer: _Ran, first: LayerState) -> LayerRecord:
-    (constants, switches, _), current, run, sent, _ = layer
+def _record_of_layer(layer: _LayerOverTime, first: LayerState) -> LayerRecord:
+    (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
@@ -139,7 +142,7 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
     if are_lists:
         ids, values = x.ids, x.values
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
-        x = _as_dense(ids, wide(values.astype(operands.dtype)), width)
+        x = _as_dense(ids, upcast(values.astype(operands.dtype)), width)
     return _inside(x if are_lists else x.astype(operands.dtype), _valid(operands))
 
 
@@ -159,9 +162,9 @@ def _delayed(
     """The part of `x` that arrives at a layer, in the accumulation dtype, and the spikes then in transit to it."""
     if connection.max_delay is None:
         return x, None
-    given = (x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
-    arrived, left = arrivals(given, connection.max_delay)
-    return arrived, left.astype(first.pending.dtype)
+    given = DelayOperands(x, first.pending.astype(x.dtype), linear.delays, _ends(operands, x.shape[0]))
+    results = arrivals(given, connection.max_delay)
+    return results.delayed, results.left.astype(first.pending.dtype)
 
 
 def _ends(operands: Operands, num_steps: int) -> Array | None:
@@ -173,7 +176,7 @@ def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     multiply = product if again else Connection.current
     rows: Any = multiply(connection, rows_of(x), linear.weights)
-    rows = rows if linear.bias is None else rows + wide(linear.bias)[None, :]
+    rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
 
@@ -185,27 +188,27 @@ def _dropped(true_spikes: Array, capacity: int | None) -> Array:
     return jnp.sum(jnp.maximum(count - capacity, 0), axis=0, dtype=jnp.int32)
 
 
-def _as_result(neurons: Neurons, x: Array, true_spikes: Array, ran: LayerRun) -> Array | SparseSpikes:
+def _as_result(neurons: Neurons, x: Array, true_spikes: Array, run: LayerRun) -> Array | SparseSpikes:
     """The spikes of a layer in the form returned to the user."""
     capacity = neurons.switches.capacity
     if capacity is None:
         return x
-    v, listed = rows_of(ran.v), rows_of(ran.listed)
-    threshold = rows_of(jnp.broadcast_to(neurons.threshold(ran).astype(v.dtype), ran.v.shape))
+    v, listed = rows_of(run.v), rows_of(run.listed)
+    threshold = rows_of(jnp.broadcast_to(neurons.threshold(run).astype(v.dtype), run.v.shape))
     above = v > threshold
     ids = list_ids(listed & above, capacity, then=listed & ~above).astype(id_dtype(x.shape[-1]))
     return SparseSpikes(
         ids.reshape(*x.shape[:-1], capacity),
         gather(rows_of(x), ids).reshape(*x.shape[:-1], capacity),
         jnp.sum(true_spikes > 0, axis=-1, dtype=jnp.int32),
-        jnp.sum(ran.listed, axis=-1, dtype=jnp.int32),
+        jnp.sum(run.listed, axis=-1, dtype=jnp.int32),
         x.shape[-1],
     )
 
 
 def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known: Known) -> Array:
     """A step of the leaky read-out, ``v = decay * v + gain * current``."""
-    decay, gain = (align(wide(constant), v) for constant in constants)
+    decay, gain = (align(upcast(constant), v) for constant in constants)
     new = decay * v + gain * current
     new = new if known.inside is None else jnp.where(known.inside[..., None], new, v)
     return new if known.record is None else recorded(new, known.record)
@@ -233,7 +236,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], scans
     """
     operands, results, record, g = arguments
     g = g._replace(output=_known(g.output, record), counts=g.counts if static[1].counts else ())
-    g = g._replace(last=tuple(_all_rows(own, of) for own, of in zip(g.last, static[0].layers, strict=True)))
+    g = g._replace(last=tuple(_all_rows(*layer) for layer in zip(g.last, static[0].layers, strict=True)))
 
     each = zip(record.layers, _neurons(operands, static[0], scans), operands.first, strict=True)
     runs = [_run_of(*layer, _valid(operands)) for layer in each]
@@ -243,7 +246,7 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], scans
         return _results_again(full, results, runs, *static, scans)
 
     found, pull_back = jax.vjp(again, differentiable(operands, operands))
-    return pull_back(jax.tree.map(lambda own, like: own.astype(like.dtype), g, found))[0]
+    return pull_back(jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), g, found))[0]
 
 
 def _is_none(leaf: Any) -> bool:
@@ -262,7 +265,7 @@ def _results_again(
         readout = operands.readout
         current = _apply(readout.linear, output, switches.readout, again=True)
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
-        states = wide(results.output)
+        states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
         replay: Any = replayed(_leaky_step, scans.apart, *given)
         output, last_readout = replay

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import (
@@ -16,18 +15,19 @@ from snnjax._check import (
     fail,
     plural,
     short_repr,
-    type_words,
 )
+from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import RESETS, sum_dtype
+from snnjax._types import RESETS
 from snnjax.ops._connection import Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
+from snnjax.surrogates import Surrogate, as_surrogate
 
 _OP = "lif_network"
 _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"
 
 
-def check_network(inputs: Any, layers: tuple[Any, ...], readout: Any, chunk: int | None) -> int:
+def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int | None) -> int:
     """Check that inputs, layers and read-out match, and return the batch size."""
     if len(layers) == 0:
         fail(f"{_OP}: `layers` must hold at least one layer, got none. Pass [LIFLayer(weights, decay)].")
@@ -112,7 +112,7 @@ def _check_inputs(inputs: Any) -> tuple[int, int]:
     return shape[-1], shape[1]
 
 
-def one_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
+def one_per_layer(op: str, argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
     """A scalar for all layers, or one value per layer in a sequence or in an array ``[layers]``."""
     if not isinstance(value, Sequence) and np.ndim(value) == 0:
         return (value,) * num_layers
@@ -121,91 +121,52 @@ def one_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]
             f"hold {plural(num_layers, 'value')}, one per layer",
             "Pass a scalar to use it everywhere",
         )
-        fail(f"{_OP}: `{argument}` must {expected}, got {len(value)}. {hint}.")
+        fail(f"{op}: `{argument}` must {expected}, got {len(value)}. {hint}.")
     return tuple(value)
 
 
-def check_capacity(capacity: Any, num_layers: int) -> tuple[int | None, ...]:
-    """One capacity per layer, each None or an integer."""
-    each = (None,) * num_layers if capacity is None else one_per_layer("capacity", capacity, num_layers)
+def check_capacity(capacity: Any, num_layers: int, lists_last: bool) -> tuple[int | None, ...]:
+    """One capacity per layer, each None or an integer; None for the last layer unless it `lists_last`.
+
+    Without a read-out its spikes are the output, and a silent class could not learn.
+    """
+    each = one_per_layer(_OP, "capacity", capacity, num_layers)
     for value in each:
         if value is not None:
             check_integer(_OP, "capacity", value, 0)
-    return tuple(None if value is None else int(value) for value in each)
+    slots = tuple(None if value is None else int(value) for value in each)
+    return slots if lists_last else (*slots[:-1], None)
 
 
 def switch_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, ...]:
     """One switch for all layers, or one per layer in a list or tuple."""
     return (
-        one_per_layer(argument, value, num_layers)
+        one_per_layer(_OP, argument, value, num_layers)
         if isinstance(value, list | tuple)
         else (value,) * num_layers
     )
 
 
+def check_surrogates(surrogate: Any, num_layers: int) -> tuple[Surrogate, ...]:
+    """One surrogate per layer."""
+    each = switch_per_layer("surrogate", surrogate, num_layers)
+    return tuple(as_surrogate(_OP, given) for given in each)
+
+
 def check_resets(reset: Any, num_layers: int) -> tuple[str, ...]:
     """One reset per layer, each one of the op's."""
     each = switch_per_layer("reset", reset, num_layers)
-    for own in each:
-        check_choice(_OP, "reset", own, RESETS)
+    for name in each:
+        check_choice(_OP, "reset", name, RESETS)
     return each
 
 
 def check_record_dtypes(record_dtype: Any, num_layers: int) -> tuple[bool, ...]:
     """Whether each layer rounds its recorded membranes."""
     each = switch_per_layer("record_dtype", record_dtype, num_layers)
-    return tuple(check_rounding(_OP, "record_dtype", own) for own in each)
+    return tuple(check_rounding(_OP, "record_dtype", dtype) for dtype in each)
 
 
-def check_state(state: Any, batch: int, layers: tuple[Any, ...], readout: Any) -> None:
-    """Check that `state` belongs to this network and batch size."""
-    _check_given("state.v", state.v, [True] * len(layers))
-    _check_given("state.w", state.w, [layer.second_state is not None for layer in layers])
-    _check_given("state.spikes", state.spikes, [layer.recurrent is not None for layer in layers])
-    _check_pending(state.pending, batch, layers)
-    for layer, v, w, spikes in zip(layers, state.v, state.w, state.spikes, strict=True):
-        shape, dtype = (batch, layer.connection.num_outputs(layer.weights.shape)), layer.weights.dtype
-        _check_state_array("state.v", v, shape, "batch, neurons", sum_dtype(dtype))
-        if w is not None:
-            _check_state_array("state.w", w, shape, "batch, neurons", sum_dtype(dtype))
-        if spikes is not None:
-            _check_state_array("state.spikes", spikes, shape, "batch, neurons", dtype)
-    has_readout = state.readout is not None
-    if has_readout != (readout is not None):
-        expected = "be None without a read-out" if has_readout else "be given with a read-out"
-        fail(f"{_OP}: `state.readout` must {expected}, got {short_repr(state.readout)}. {_OWN_STATE}.")
-    if has_readout:
-        shape = (batch, readout.weights.shape[1])
-        dtype = sum_dtype(readout.weights.dtype)
-        _check_state_array("state.readout", state.readout, shape, "batch, outputs", dtype)
-
-
-def _check_given(argument: str, values: Sequence[Any], wanted: Sequence[bool]) -> None:
-    """Check that a part of the state has one entry per layer, None for layers without such a state."""
-    if len(values) != len(wanted):
-        expected = f"hold {plural(len(wanted), 'value')}, one per layer"
-        fail(f"{_OP}: `{argument}` must {expected}, got {len(values)}. {_OWN_STATE}.")
-    for index, (value, is_wanted) in enumerate(zip(values, wanted, strict=True)):
-        if (value is not None) != is_wanted:
-            expected = "an array" if is_wanted else "None"
-            actual = type_words(value)
-            fail(f"{_OP}: `{argument}[{index}]` must be {expected}, got {actual}. {_OWN_STATE}.")
-
-
-def _check_pending(pending: Any, batch: int, layers: tuple[Any, ...]) -> None:
-    """Check that the spikes in transit belong to this network; there may be no rows."""
-    pending = (None,) * len(layers) if pending is None else pending
-    _check_given("state.pending", pending, [layer.connection.max_delay is not None for layer in layers])
-    for layer, rows in zip(layers, pending, strict=True):
-        if rows is None:
-            continue
-        count = 0 if rows.shape[0] == 0 else layer.connection.max_delay + 1
-        shape = count, batch, layer.connection.num_inputs(layer.weights.shape)
-        _check_state_array("state.pending", rows, shape, "rows, batch, inputs", layer.weights.dtype)
-
-
-def _check_state_array(argument: str, array: Any, shape: tuple[int, ...], axes: str, dtype: Any) -> None:
-    check_shape(_OP, argument, array, shape, axes, _OWN_STATE)
-    if array.dtype != dtype:
-        name = jnp.dtype(dtype).name
-        fail(f"{_OP}: `{argument}` must have dtype {name}, got {array.dtype.name}. {_OWN_STATE}.")
+def check_state(state: Any, like: Any) -> None:
+    """Check that `state` has the structure, shapes and dtypes of `like`, those of this network and batch size."""
+    check_like(_OP, "state", state, like, same_array, _OWN_STATE)

@@ -6,21 +6,25 @@ Every array has a leading groups axis here.
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
-from snnjax import _targets
 from snnjax._dispatch import Kernel
 from snnjax._quantised import Quantised
-from snnjax._types import RESETS, SURROGATES
+from snnjax._types import RESETS
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
-from snnjax.ops._kernel_operands import as_kernel_ids, dtype_obstacle, reach_of
+from snnjax.ops._kernel_operands import (
+    as_kernel_ids,
+    call_kernel,
+    dtype_obstacle,
+    named,
+    surrogate_numbers,
+)
 from snnjax.ops._lif_network.records import (
     WIDEST_VECTOR,
     BackwardArguments,
@@ -43,7 +47,7 @@ def _obstacle(operands: Operands, switches: Switches) -> str | None:
     if unknown := next((part for part in parts if not isinstance(part, Pooling | Convolution)), None):
         return unknown.words
     each = zip(switches.layers, operands.constants, strict=True)
-    if any(layer.connection.convolution and own.recurrent is not None for layer, own in each):
+    if any(layer.connection.convolution and constants.recurrent is not None for layer, constants in each):
         return "recurrent layers after a convolution"
     if switches.readout.convolution is not None:
         return "a read-out after a convolution"
@@ -51,25 +55,11 @@ def _obstacle(operands: Operands, switches: Switches) -> str | None:
     return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
 
 
-def named(record: Any) -> dict[str, Any]:
-    """The arrays of a record by their names on the wire: ``linears.weights[0]``."""
-    paths, _ = jax.tree.flatten_with_path(record)
-    return {_name(path): leaf for path, leaf in paths}
-
-
-def _name(path: Sequence[Any]) -> str:
-    fields = [key.name for key in path if isinstance(key, jax.tree_util.GetAttrKey)]
-    layers = [f"[{key.idx}]" for key in path if isinstance(key, jax.tree_util.SequenceKey)]
-    return ".".join(fields) + "".join(layers)
-
-
 def _numbers_of_layer(layer: LayerSwitches) -> LayerNumbers:
     return LayerNumbers(
         reset=RESETS.index(layer.reset),
         detach_reset=layer.detach_reset,
-        surrogate=SURROGATES.index(layer.surrogate.name),
-        slope=layer.surrogate.slope,
-        reach=float(reach_of(layer.surrogate)),
+        **surrogate_numbers(layer.surrogate),
         capacity=-1 if layer.capacity is None else layer.capacity,
         needs_w=layer.needs_w,
         rounds_cotangents=layer.connection.rounds_cotangents,
@@ -99,46 +89,10 @@ def _numbers_of_connection(connection: Connection) -> ConnectionNumbers:
     )
 
 
-def _attributes(switches: Switches) -> dict[str, Any]:
-    """The static values: of each name an array with a value for each layer, left out where it is always 0."""
-    layers = [_numbers_of_layer(layer) for layer in switches.layers]
+def _static(switches: Switches) -> tuple[list[LayerNumbers], list[ConnectionNumbers]]:
+    """The static values."""
     connections = [*(layer.connection for layer in switches.layers), switches.readout]
-    columns = _columns(layers) | {
-        name: column
-        for name, column in _columns([_numbers_of_connection(each) for each in connections]).items()
-        if column.any()
-    }
-    return {"schema": _targets.schema(), "layers": np.int64(len(layers)), **columns}
-
-
-def _columns(rows: Sequence[LayerNumbers] | Sequence[ConnectionNumbers]) -> dict[str, np.ndarray]:
-    """Records of static values by field."""
-    kinds = type(rows[0]).__annotations__
-    return {
-        name: np.array([getattr(row, name) for row in rows], np.float32 if kind is float else np.int64)
-        for name, kind in kinds.items()
-    }
-
-
-def _call(
-    target: str,
-    operands: Any,
-    results: Mapping[str, Any],
-    switches: Switches,
-    aliases: Mapping[str, str],
-) -> dict[str, Array]:
-    """The results of a handler by name; `aliases` gives by operand the result that may be written over it."""
-    arrays, places = named(operands), {name: place for place, name in enumerate(results)}
-    called = _targets.call(
-        target,
-        list(arrays.values()),
-        list(results.values()),
-        {place: places[aliases[name]] for place, name in enumerate(arrays) if name in aliases},
-        operand_names=" ".join(arrays),
-        result_names=" ".join(results),
-        **_attributes(switches),
-    )
-    return dict(zip(results, called, strict=True))
+    return list(map(_numbers_of_layer, switches.layers)), list(map(_numbers_of_connection, connections))
 
 
 def _as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
@@ -166,7 +120,9 @@ def call(operands: Operands, switches: Switches, results: Sequence[jax.ShapeDtyp
     """The forward pass."""
     of_one_group = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), operands)
     shapes = dict(zip(named(result_shapes(of_one_group, switches)), results, strict=True))
-    called = _call("snnjax_lif_network", _as_kernel_reads(operands, switches), shapes, switches, {})
+    called = call_kernel(
+        "snnjax_lif_network", _as_kernel_reads(operands, switches), shapes, *_static(switches)
+    )
     return list(called.values())
 
 
@@ -188,17 +144,19 @@ def call_backward(
     asked = named(needed._replace(first=first, first_readout=first_readout))
     spent = [_is_overwritten(arguments, layer, groups) for layer in range(len(switches.layers))]
     g_v = tuple(
-        jax.ShapeDtypeStruct(own.v.shape, own.v.dtype) if overwrites and is_spent else None
-        for own, is_spent in zip(arguments.record.layers, spent, strict=True)
+        jax.ShapeDtypeStruct(layer.v.shape, layer.v.dtype) if overwrites and is_spent else None
+        for layer, is_spent in zip(arguments.record.layers, spent, strict=True)
     )
     shapes = named(BackwardResults(differentiable(_cotangents(operands, groups), operands), g_v))
     kept = {f"operands.{name}": is_asked for name, is_asked in asked.items()}
-    called = _call(
+    called = call_kernel(
         "snnjax_lif_network_backward",
         _backward_operands(arguments, switches, needs),
         {name: shape for name, shape in shapes.items() if kept.get(name, True)},
-        switches,
-        {f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None},
+        *_static(switches),
+        aliases={
+            f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None
+        },
     )
     return [
         _like(called[f"operands.{name}"], result) if is_asked else jnp.zeros(result.shape, result.dtype)
@@ -209,10 +167,10 @@ def call_backward(
 def _backward_operands(arguments: BackwardArguments, switches: Switches, needs: Needs) -> BackwardArguments:
     """The arguments with only what the kernel reads of the results."""
     spikes = tuple(
-        dataclasses.replace(own, values=None, num_spikes=None, num_listed=None)
-        if isinstance(own, SparseSpikes)
+        dataclasses.replace(lists, values=None, num_spikes=None, num_listed=None)
+        if isinstance(lists, SparseSpikes)
         else None
-        for own in arguments.results.spikes
+        for lists in arguments.results.spikes
     )
     output = None if arguments.operands.readout is None else arguments.results.output
     return arguments._replace(
@@ -237,7 +195,7 @@ def _is_overwritten(arguments: BackwardArguments, layer: int, groups: int) -> bo
 def _cotangents(operands: Operands, groups: int) -> Operands:
     """The shapes of the kernel's cotangents; those of constants are one float32 per neuron."""
 
-    def own(tree: Any, dtype: Any = None) -> Any:
+    def shapes_of(tree: Any, dtype: Any = None) -> Any:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
 
     def per_neuron(tree: Any, like: Array) -> Any:
@@ -247,19 +205,20 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
     readout = operands.readout
     if readout is not None:
         decay, gain = per_neuron((readout.decay, readout.gain), operands.first_readout)
-        readout = Readout(own(readout.linear), decay, gain)
+        readout = Readout(shapes_of(readout.linear), decay, gain)
     return operands._replace(
-        inputs=own(operands.inputs, operands.dtype),
+        inputs=shapes_of(operands.inputs, operands.dtype),
         linears=tuple(
-            own(linear._replace(weights=jax.eval_shape(_flat, linear.weights))) for linear in operands.linears
+            shapes_of(linear._replace(weights=jax.eval_shape(_flat, linear.weights)))
+            for linear in operands.linears
         ),
         constants=tuple(
-            per_neuron(constants, first.v)._replace(recurrent=own(constants.recurrent))
+            per_neuron(constants, first.v)._replace(recurrent=shapes_of(constants.recurrent))
             for constants, first in layers
         ),
         readout=readout,
-        first=own(operands.first),
-        first_readout=own(operands.first_readout),
+        first=shapes_of(operands.first),
+        first_readout=shapes_of(operands.first_readout),
         lengths=None,
     )
 

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import wide
+from snnjax._types import upcast
 from snnjax.ops._connection import DENSE, Connection
-from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step, raised
+from snnjax.ops._glif_step import LIFConvention, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._time_scan import PLAIN, Scan, Scans
@@ -40,6 +40,7 @@ class Neurons(NamedTuple):
     constants: LayerConstants
     switches: LayerSwitches
     scans: Scans = PLAIN
+    replays: bool = False  # whether the states are recorded ones, for reverse mode alone
 
     @property
     def scan(self) -> Scan:
@@ -61,16 +62,18 @@ class Neurons(NamedTuple):
 
     def advance(self, state: Any, current: Array) -> tuple[Array, Any]:
         """The membrane and the second state after a step with the current `current`."""
-        own = self.constants
-        constants = GLIFConstants(own.decay, own.threshold, own.gain, own.second_state)
-        return glif_step(constants, self.convention, state.v, state.w, current)[:2]
+        return glif_step(self.constants, self.convention, state.v, state.w, current)[:2]
 
     def fire(self, state: Any, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
         distance = state.v - self.threshold(state)
-        if where is None:
-            return _fire(self.convention, distance)
-        return jnp.where(where, _fire(self.convention, distance), 0)
+        spikes: Any = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
+        return spikes if where is None else jnp.where(where, spikes, 0)
+
+    def _fire(self, distance: Array) -> Array:
+        """Spikes with derivatives in both modes; a neuron whose membrane is not a number has none."""
+        known = ~jnp.isnan(distance)
+        return jnp.where(known, self.convention.fire(jnp.where(known, distance, 0)), 0)
 
     def listed(self, state: Any, valid: Array | None) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
@@ -88,32 +91,34 @@ class Neurons(NamedTuple):
         spikes, near = cap(rows, spikes, near, capacity)
         return (spikes | near).reshape(v.shape)
 
-    def listed_spikes(self, ran: LayerRun, valid: Array | None, dtype: Any) -> Array:
+    def listed_spikes(self, run: LayerRun, valid: Array | None, dtype: Any) -> Array:
         """The listed spikes, which reach other neurons, as a dense array."""
-        if ran.listed is None and valid is not None:
-            return self.fire(ran, valid[..., None]).astype(dtype)
-        return self.fire(ran, ran.listed).astype(dtype)
+        if run.listed is None and valid is not None:
+            return self.fire(run, valid[..., None]).astype(dtype)
+        return self.fire(run, run.listed).astype(dtype)
 
-    def true_spikes(self, ran: LayerRun, valid: Array | None, dtype: Any) -> Array:
+    def true_spikes(self, run: LayerRun, valid: Array | None, dtype: Any) -> Array:
         """The spikes before the cap, with a gradient only above the second threshold."""
-        near = ran.v > self.second_threshold(ran)
+        near = run.v > self.second_threshold(run)
         if valid is not None:
             near = near & valid[..., None]
-        spikes = self.listed_spikes(ran._replace(listed=None), valid, dtype)
-        return jnp.where(near, self.fire(ran, near).astype(dtype), jax.lax.stop_gradient(spikes))
+        spikes = self.listed_spikes(run._replace(listed=None), valid, dtype)
+        return jnp.where(near, self.fire(run, near).astype(dtype), jax.lax.stop_gradient(spikes))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _fire(convention: LIFConvention, distance: Array) -> Array:
+def _replayed_fire(convention: LIFConvention, distance: Array) -> Array:
     """The spikes, which pass nothing back where nothing arrives: the slope of a NaN is one, and times 0 too."""
     return convention.fire(distance)
 
 
-def _fire_backward(convention: LIFConvention, distance: Array, g: Array) -> tuple[Array]:
+def _replayed_fire_backward(convention: LIFConvention, distance: Array, g: Array) -> tuple[Array]:
     return (jnp.where(g == 0, 0, jax.vjp(convention.fire, distance)[1](g)[0]),)
 
 
-_fire.defvjp(lambda convention, distance: (convention.fire(distance), distance), _fire_backward)
+_replayed_fire.defvjp(
+    lambda convention, distance: (convention.fire(distance), distance), _replayed_fire_backward
+)
 
 
 def rows_of(array: Array) -> Array:
@@ -159,7 +164,8 @@ def layer_step(
 
     States are carried in the accumulation dtype: in bfloat16 a small current would be rounded away.
     """
-    neurons, (inside, record), recurrent = Neurons(constants, switches), known, constants.recurrent
+    (inside, record), recurrent = known, constants.recurrent
+    neurons = Neurons(constants, switches, replays=record is not None)
     if recurrent is not None:
         if record is None:
             current = current + dense_product(state.spikes, recurrent)
@@ -168,15 +174,15 @@ def layer_step(
             current = current + sent.reshape(current.shape)
     v, w = _choose(inside, neurons.advance(state, current), (state.v, state.w))
     if record is None:
-        ran = LayerRun(v, w, None)
+        run = LayerRun(v, w, None)
     else:
-        ran = record._replace(v=recorded(v, record.v), w=None if w is None else recorded(w, record.w))
+        run = record._replace(v=recorded(v, record.v), w=None if w is None else recorded(w, record.w))
     if recurrent is None:
-        return LayerState(ran.v, ran.w, None), ran
+        return LayerState(run.v, run.w, None), run
     if record is None:
-        ran = ran._replace(listed=neurons.listed(ran, inside))
-    spikes = neurons.listed_spikes(ran, None, state.spikes.dtype)
-    return LayerState(ran.v, ran.w, _choose(inside, spikes, state.spikes)), ran
+        run = run._replace(listed=neurons.listed(run, inside))
+    spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
+    return LayerState(run.v, run.w, _choose(inside, spikes, state.spikes)), run
 
 
 class Known(NamedTuple):
@@ -209,7 +215,7 @@ def layer_again(
     spikes, dtype, known = None, first.v.dtype, Known(valid, run._replace(listed=None))
     if neurons.constants.recurrent is not None:
         known = Known(valid, run)
-        first = first._replace(spikes=wide(first.spikes))
+        first = first._replace(spikes=upcast(first.spikes))
         spikes = neurons.listed_spikes(run, valid, dtype)
     step = functools.partial(_state_after, neurons.switches)
     states = LayerState(run.v, run.w, spikes)

@@ -66,7 +66,7 @@ def _axes(operands: Operands) -> Operands:
 def _state_axes(states: Any) -> Any:
     """The batch axes of the states of layers."""
     axes: Any = jax.tree.map(lambda _: 0, states)
-    return tuple(own._replace(pending=None if own.pending is None else 1) for own in axes)
+    return tuple(state._replace(pending=None if state.pending is None else 1) for state in axes)
 
 
 def _result_axes(shapes: ForwardResults) -> ForwardResults:
@@ -100,10 +100,13 @@ def _droppable(shapes: ForwardResults, switches: Switches) -> Any:
     """
     flags: Any = jax.tree.map(lambda _: False, shapes)
     results, record = flags.results, flags.record
-    last = [own._replace(pending=jax.tree.map(lambda _: True, own.pending)) for own in results.last]
+    last = [state._replace(pending=jax.tree.map(lambda _: True, state.pending)) for state in results.last]
     if record is not None:
         twice = zip(record.layers, switches.layers, strict=True)
-        layers = [own._replace(v=True, listed_v=True) if by.records_listed else own for own, by in twice]
+        layers = [
+            layer._replace(v=True, listed_v=True) if switch.records_listed else layer
+            for layer, switch in twice
+        ]
         record = record._replace(layers=tuple(layers))
     return ForwardResults(results._replace(last=tuple(last)), record)
 
@@ -139,7 +142,7 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
     needs = Needs(needs.operands, any(not _is_zero(count) for count in g.counts))
     _, record_axes = as_read(switches, record_axes, needs.counts)
     switches, record = as_read(switches, record, needs.counts)
-    last = tuple(own._replace(pending=_rows_of_cotangents(own.pending)) for own in g.last)
+    last = tuple(state._replace(pending=_rows_of_cotangents(state.pending)) for state in g.last)
     g = jax.tree.map(_filled, Cotangents(g.output, g.counts, values, last, g.last_readout))
     g_axes = Cotangents(
         result_axes.output,

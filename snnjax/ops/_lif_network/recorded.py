@@ -5,13 +5,13 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import sum_dtype, wide
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._lif_network.records import LayerConstants
 
 
 def recorded_dtype(constants: LayerConstants, dtype: Any, rounds: bool = False) -> Any:
     """The dtype of the membranes recorded for the backward pass of a network of `dtype` (`recorded_membranes`)."""
-    sums = sum_dtype(dtype)
+    sums = accumulation_dtype(dtype)
     rounded = dtype == jnp.bfloat16 or (rounds and sums == jnp.float32)
     return jnp.dtype(jnp.bfloat16) if rounded and constants.second_state is None else sums
 
@@ -30,7 +30,7 @@ def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any, rounds: 
 
 def membranes_of(record: Array, threshold: Array) -> Array:
     """The membranes from their record; they are above the threshold if and only if the original ones were."""
-    return wide(record) + _origin(threshold, record) if record.dtype == jnp.bfloat16 else record
+    return upcast(record) + _origin(threshold, record) if record.dtype == jnp.bfloat16 else record
 
 
 def _origin(threshold: Array, like: Array) -> Array:

@@ -1,90 +1,24 @@
 """The records of `lif_network`: its arrays and numbers on their way to the kernels, in the one table of them.
 
-A field of a record states the name of an array, its numbers and shape, when it is there, and whether it has a
-cotangent. From this table come the names under which arrays travel (`kernel.py`) and, when the libraries are built, the
-C++ that binds and checks them by these names (``xla_ext/schema/generate.py``). So this file imports nothing but the
-standard library.
+It is read as `snnjax._schema` says, when the libraries are built too, and imports nothing else. Cotangents of constants
+have one value per neuron.
 
 Records are pytrees. A tree of the same structure may hold shapes, batch axes, cotangents, or flags for what is needed,
 instead of arrays.
 """
 
-import typing
 from typing import Annotated, Any, NamedTuple
 
-# The numbers of an array, of which each target knows some types.
-NUMBERS = (
-    "floats",  # of the dtype of the op: of weights, spikes and output
-    "sums",  # in the accumulation dtype
-    "membranes",  # recorded: in the accumulation dtype, or their distances to the threshold in bfloat16
-    "inputs",  # floats, or spikes as uint8 or bool
-    "values",  # of given lists, floats
-    "given_ids",  # uint16 or int32
-    "ids",  # of lists of a layer, in the smaller of these dtypes that holds them
-    "counts",  # int32
-    "bits",  # uint8, one bit per neuron
-    "flags",  # bool
-    "int8",
-)
-
-# The length of an axis; in that of the read-out, neurons are outputs.
-AXES = (
-    "steps",
-    "batch",
-    "width",  # of the array of inputs: their number, or the slots of their lists
-    "sent",  # inputs of a layer, before delays and pooling
-    "weight_rows",  # of dense weights the inputs after pooling, of a convolution its taps
-    "weight_columns",
-    "neurons",
-    "neurons_or_1",  # one value per neuron, or one for all; cotangents have one per neuron
-    "capacity",  # of the lists of a layer
-    "slots",  # the same, or neurons if it fires no lists
-    "input_bytes",  # with one bit for each
-    "neuron_bytes",
-    "pending_or_0",  # the steps of the longest delay and 1, or no rows
-    "steps_or_0",  # no rows if nobody reads them
-)
-
-# What may come in two forms, as one array or as others together: by their names behind that of the field, with their
-# axes where these are others ("last" is the last one).
-FORMS = {
-    "weights": {"values": ("int8", None), "scale": ("floats", ("last",))},  # `Quantised`
-    "events": {
-        "ids": ("given_ids", None),
-        "values": ("values", None),
-    },  # given `SparseSpikes`, without counts
-    "spikes": {
-        "ids": ("ids", ("steps", "batch", "capacity")),
-        "values": ("floats", ("steps", "batch", "capacity")),
-        "num_spikes": ("counts", ("steps", "batch")),
-        "num_listed": ("counts", ("steps", "batch")),
-    },
-}
+from snnjax._schema import arrays
 
 # Rows of cotangents that kernels may write over recorded membranes consist of whole vectors of so many numbers.
 WIDEST_VECTOR = 16
 
 
-class Arrays(NamedTuple):
-    """An array of a record. It is there always, or as the rest says."""
-
-    numbers: str
-    axes: tuple[str, ...]
-    # "optional", or there "with" or "without" another array or record, which is named from the operands on
-    given: str = "always"
-    gradient: str = "none"  # "wanted" if it is asked for, "always" if the array is there, or "none"
-    form: str = "array"  # or one of FORMS
-
-
-def _of(numbers: str, *axes: str, **options: str) -> Arrays:
-    assert numbers in NUMBERS and set(axes) <= set(AXES)
-    return Arrays(numbers, axes, **options)
-
-
-_CONSTANT = _of("sums", "neurons_or_1", gradient="wanted")
+_CONSTANT = arrays("sums", "neurons_or_1", gradient="wanted")
 _COUPLING = _CONSTANT._replace(given="optional")
-_TIMED_SUMS = _of("sums", "steps", "batch", "neurons", given="optional")
-_COUNTS = _of("counts", "batch")
+_TIMED_SUMS = arrays("sums", "steps", "batch", "neurons", given="optional")
+_COUNTS = arrays("counts", "batch")
 
 
 class SecondState(NamedTuple):
@@ -107,10 +41,12 @@ class Linear(NamedTuple):
     """What turns the incoming spikes of a layer into its current."""
 
     # An array or `Quantised`, or the weights of a convolution
-    weights: Annotated[Any, _of("floats", "weight_rows", "weight_columns", gradient="wanted", form="weights")]
-    bias: Annotated[Any, _of("floats", "neurons", given="optional", gradient="wanted")]
+    weights: Annotated[
+        Any, arrays("floats", "weight_rows", "weight_columns", gradient="wanted", form="weights")
+    ]
+    bias: Annotated[Any, arrays("floats", "neurons", given="optional", gradient="wanted")]
     # In steps, in the accumulation dtype; None without a `max_delay`
-    delays: Annotated[Any, _of("sums", "sent", given="optional", gradient="wanted")] = None
+    delays: Annotated[Any, arrays("sums", "sent", given="optional", gradient="wanted")] = None
 
 
 class LayerConstants(NamedTuple):
@@ -118,7 +54,7 @@ class LayerConstants(NamedTuple):
 
     # An array, `Quantised` or None
     recurrent: Annotated[
-        Any, _of("floats", "neurons", "neurons", given="optional", gradient="wanted", form="weights")
+        Any, arrays("floats", "neurons", "neurons", given="optional", gradient="wanted", form="weights")
     ]
     decay: Annotated[Any, _CONSTANT]
     threshold: Annotated[Any, _CONSTANT]
@@ -138,16 +74,18 @@ class Readout(NamedTuple):
 class LayerState(NamedTuple):
     """The state that a layer carries from step to step."""
 
-    v: Annotated[Any, _of("sums", "batch", "neurons", gradient="always")]
-    w: Annotated[Any, _of("sums", "batch", "neurons", given="with constants.second_state", gradient="always")]
+    v: Annotated[Any, arrays("sums", "batch", "neurons", gradient="always")]
+    w: Annotated[
+        Any, arrays("sums", "batch", "neurons", given="with constants.second_state", gradient="always")
+    ]
     # The listed spikes of recurrent layers, else None
     spikes: Annotated[
-        Any, _of("floats", "batch", "neurons", given="with constants.recurrent", gradient="always")
+        Any, arrays("floats", "batch", "neurons", given="with constants.recurrent", gradient="always")
     ]
     # For layers with delays, else None: the undelayed inputs of the last max_delay + 1 steps, oldest first. No rows
     # stand for rows of zeros.
     pending: Annotated[
-        Any, _of("floats", "pending_or_0", "batch", "sent", given="with linears.delays", gradient="always")
+        Any, arrays("floats", "pending_or_0", "batch", "sent", given="with linears.delays", gradient="always")
     ] = None
 
 
@@ -155,14 +93,14 @@ class Operands(NamedTuple):
     """The operands of the target."""
 
     inputs: Annotated[
-        Any, _of("inputs", "steps", "batch", "width", gradient="wanted", form="events")
+        Any, arrays("inputs", "steps", "batch", "width", gradient="wanted", form="events")
     ]  # an array or `SparseSpikes`
     linears: tuple[Linear, ...]  # one per layer
     constants: tuple[LayerConstants, ...]
     readout: Readout | None
     first: tuple[LayerState, ...]
-    first_readout: Annotated[Any, _of("sums", "batch", "neurons", given="with readout", gradient="always")]
-    lengths: Annotated[Any, _of("counts", "batch", given="optional")]
+    first_readout: Annotated[Any, arrays("sums", "batch", "neurons", given="with readout", gradient="always")]
+    lengths: Annotated[Any, arrays("counts", "batch", given="optional")]
 
     @property
     def dtype(self) -> Any:
@@ -173,36 +111,36 @@ class Operands(NamedTuple):
 class Results(NamedTuple):
     """The results of the target."""
 
-    output: Annotated[Any, _of("floats", "steps", "batch", "neurons")]
-    counts: tuple[Annotated[Any, _of("sums", "batch", "neurons")], ...]  # of true spikes
+    output: Annotated[Any, arrays("floats", "steps", "batch", "neurons")]
+    counts: tuple[Annotated[Any, arrays("sums", "batch", "neurons")], ...]  # of true spikes
     dropped: tuple[Annotated[Any, _COUNTS], ...]
     # An array or `SparseSpikes` of each layer; None unless recorded
     spikes: tuple[
-        Annotated[Any, _of("floats", "steps", "batch", "slots", given="optional", form="spikes")], ...
+        Annotated[Any, arrays("floats", "steps", "batch", "slots", given="optional", form="spikes")], ...
     ]
     last: tuple[LayerState, ...]
-    last_readout: Annotated[Any, _of("sums", "batch", "neurons", given="with readout")]
+    last_readout: Annotated[Any, arrays("sums", "batch", "neurons", given="with readout")]
 
 
 class LayerRecord(NamedTuple):
     """What the backward pass needs from the forward pass of a layer; masks have one bit per neuron (`packed`)."""
 
     # The membranes after each step (`recorded_membranes`); None where `listed_v` replaces them
-    v: Annotated[Any, _of("membranes", "steps_or_0", "batch", "neurons", given="optional")]
+    v: Annotated[Any, arrays("membranes", "steps_or_0", "batch", "neurons", given="optional")]
     # Those of the listed neurons, ascending by id and then 0, if `with_records` requires them
-    listed_v: Annotated[Any, _of("membranes", "steps_or_0", "batch", "capacity", given="optional")]
+    listed_v: Annotated[Any, arrays("membranes", "steps_or_0", "batch", "capacity", given="optional")]
     current: Annotated[Any, _TIMED_SUMS]  # if `with_records` requires it
-    spikes: Annotated[Any, _of("bits", "steps", "batch", "neuron_bytes")]  # the listed spikes
+    spikes: Annotated[Any, arrays("bits", "steps", "batch", "neuron_bytes")]  # the listed spikes
     # The same for all listed neurons; None without capacity
-    listed: Annotated[Any, _of("bits", "steps", "batch", "neuron_bytes", given="with capacity")]
+    listed: Annotated[Any, arrays("bits", "steps", "batch", "neuron_bytes", given="with capacity")]
 
 
 class Record(NamedTuple):
     """What the backward pass needs from the forward pass; dense inputs are recorded as bits, read by a kernel."""
 
     # The inputs that are not 0, and whether all are 0 or 1; None for lists
-    input_bits: Annotated[Any, _of("bits", "steps", "batch", "input_bytes", given="without inputs.ids")]
-    input_is_binary: Annotated[Any, _of("flags", "steps", "batch", given="without inputs.ids")]
+    input_bits: Annotated[Any, arrays("bits", "steps", "batch", "input_bytes", given="without inputs.ids")]
+    input_is_binary: Annotated[Any, arrays("flags", "steps", "batch", given="without inputs.ids")]
     layers: tuple[LayerRecord, ...]
 
 
@@ -216,18 +154,20 @@ class ForwardResults(NamedTuple):
 class Kept(NamedTuple):
     """The results that the backward pass needs."""
 
-    output: Annotated[Any, _of("floats", "steps", "batch", "neurons", given="with readout")]
-    spikes: tuple[Annotated[Any, _of("ids", "steps", "batch", "capacity", given="optional", form="ids")], ...]
+    output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="with readout")]
+    spikes: tuple[
+        Annotated[Any, arrays("ids", "steps", "batch", "capacity", given="optional", form="ids")], ...
+    ]
 
 
 class Cotangents(NamedTuple):
     """The cotangents of the results; of `SparseSpikes` those of their values."""
 
-    output: Annotated[Any, _of("floats", "steps", "batch", "neurons")]
-    counts: tuple[Annotated[Any, _of("sums", "batch", "neurons", given="optional")], ...]
-    spikes: tuple[Annotated[Any, _of("floats", "steps", "batch", "slots", given="optional")], ...]
+    output: Annotated[Any, arrays("floats", "steps", "batch", "neurons")]
+    counts: tuple[Annotated[Any, arrays("sums", "batch", "neurons", given="optional")], ...]
+    spikes: tuple[Annotated[Any, arrays("floats", "steps", "batch", "slots", given="optional")], ...]
     last: tuple[LayerState, ...]
-    last_readout: Annotated[Any, _of("sums", "batch", "neurons", given="with readout")]
+    last_readout: Annotated[Any, arrays("sums", "batch", "neurons", given="with readout")]
 
 
 class BackwardArguments(NamedTuple):
@@ -289,8 +229,3 @@ class ConnectionNumbers(NamedTuple):
 # The roots of the tables: what the two targets take and yield.
 ROOTS = (Operands, ForwardResults, BackwardArguments, BackwardResults)
 STATIC = (LayerNumbers, ConnectionNumbers)
-
-
-def fields(record: type) -> dict[str, Any]:
-    """The annotations of a record by field."""
-    return typing.get_type_hints(record, include_extras=True)

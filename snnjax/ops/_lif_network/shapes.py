@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from snnjax._types import id_dtype, sum_dtype
+from snnjax._types import accumulation_dtype, id_dtype
 from snnjax.ops._lif_network.recorded import recorded_dtype
 from snnjax.ops._lif_network.records import (
     ForwardResults,
@@ -32,31 +32,31 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     def marks(width: int) -> Any:
         return timed(-(-width // 8), dtype=jnp.uint8)
 
-    def spikes(width: int, capacity: int | None) -> Any:
-        if capacity is None:
+    def spikes(width: int, layer: LayerSwitches) -> Any:
+        if layer.capacity is None:
             return timed(width)
-        slots, count = timed(capacity), timed(dtype=jnp.int32)
-        return SparseSpikes(timed(capacity, dtype=id_dtype(width)), slots, count, count, width)
+        slots, count = timed(layer.capacity), timed(dtype=jnp.int32)
+        return SparseSpikes(timed(layer.capacity, dtype=id_dtype(width)), slots, count, count, width)
 
     def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
         return LayerRecord(
             v=timed(width, dtype=kept),
             listed_v=timed(layer.capacity or 0, dtype=kept) if layer.records_listed else None,
-            current=timed(width, dtype=wide) if layer.records_current else None,
+            current=timed(width, dtype=sums) if layer.records_current else None,
             spikes=marks(width),
             listed=None if layer.capacity is None else marks(width),
         )
 
-    wide, widths = sum_dtype(operands.dtype), [state.v.shape[-1] for state in operands.first]
+    sums, widths = accumulation_dtype(operands.dtype), [state.v.shape[-1] for state in operands.first]
     each = list(zip(widths, operands.constants, switches.layers, strict=True))
     last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
-    last = tuple(_left(own, layer) for own, layer in zip(last, switches.layers, strict=True))
+    last = tuple(_left(*layer) for layer in zip(last, switches.layers, strict=True))
     results = Results(
         output=timed(widths[-1] if readout is None else readout.shape[-1]),
-        counts=tuple(per_sequence(width, dtype=wide) for width in widths),
+        counts=tuple(per_sequence(width, dtype=sums) for width in widths),
         dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
-        spikes=tuple(spikes(n, own.capacity) if own.records_spikes else None for n, _, own in each),
+        spikes=tuple(spikes(n, layer) if layer.records_spikes else None for n, _, layer in each),
         last=last,
         last_readout=readout,
     )
@@ -65,7 +65,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     of_inputs: tuple[Any, Any] = (None, None)
     if not isinstance(operands.inputs, SparseSpikes):
         of_inputs = marks(operands.inputs.shape[-1]), timed(dtype=jnp.bool_)
-    return ForwardResults(results, Record(*of_inputs, tuple(record(*own) for own in each)))
+    return ForwardResults(results, Record(*of_inputs, tuple(record(*layer) for layer in each)))
 
 
 def _left(state: Any, layer: LayerSwitches) -> Any:

@@ -58,7 +58,7 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
         inputs = dataclasses.replace(inputs, ids=None, num_spikes=None, num_listed=None)
     elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
         inputs = None
-    constants = tuple(own._replace(second_threshold=None) for own in tree.constants)
+    constants = tuple(layer._replace(second_threshold=None) for layer in tree.constants)
     return tree._replace(inputs=inputs, constants=constants, lengths=None)
 
 
@@ -73,7 +73,7 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     neurons are recorded apart where they may be all that the backward pass reads (`_needs_listed_only`).
     """
 
-    def with_own(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
+    def with_needs(layer: LayerSwitches, constants: LayerConstants, need: LayerConstants) -> LayerSwitches:
         second, need_second = constants.second_state, need.second_state
         if second is None or need_second is None:
             # Neurons with different gains may share the weights of a convolution.
@@ -88,7 +88,7 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     each = zip(switches.layers, operands.constants, needed.constants, operands.first, strict=True)
     for layer, constants, need, first in each:
         lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
-        layers.append(with_own(layer, constants, need)._replace(records_listed=lists))
+        layers.append(with_needs(layer, constants, need)._replace(records_listed=lists))
     return switches._replace(layers=tuple(layers), keeps_record=True)
 
 
@@ -110,11 +110,11 @@ def _needs_listed_only(
 def as_read(switches: Switches, record: Record, needs_counts: bool) -> tuple[Switches, Record]:
     """The switches and the record of a backward pass: each layer's membranes once."""
     layers, records = [], []
-    for layer, own in zip(switches.layers, record.layers, strict=True):
+    for layer, layer_record in zip(switches.layers, record.layers, strict=True):
         if layer.records_listed and needs_counts:
             layers.append(layer._replace(records_listed=False))
-            records.append(own._replace(listed_v=None))
+            records.append(layer_record._replace(listed_v=None))
         else:
             layers.append(layer)
-            records.append(own._replace(v=None) if layer.records_listed else own)
+            records.append(layer_record._replace(v=None) if layer.records_listed else layer_record)
     return switches._replace(layers=tuple(layers)), record._replace(layers=tuple(records))

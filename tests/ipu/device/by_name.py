@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Surrogate
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate
+from snnjax.ops import LIFNetworkState
 from tests.ipu.device import placing
 
 Arrays = dict[str, Any]
@@ -141,9 +142,11 @@ def _network_results(given: Arrays, options: Any) -> Arrays:
 def _state(given: Arrays, layers: Any, readout: Any) -> LIFNetworkState:
     batch = given["inputs" if "inputs" in given else "ids"].shape[1]
     state = snnjax.lif_network_state(batch, layers, readout)
-    membranes = tuple(given[f"v{layer}"] for layer in range(len(layers)))
-    spikes = tuple(given.get(f"spikes{layer}", zeros) for layer, zeros in enumerate(state.spikes))
-    return LIFNetworkState(membranes, state.w, spikes, given.get("readout_v"))
+    states = (
+        zeros._replace(v=given[f"v{layer}"], spikes=given.get(f"spikes{layer}", zeros.spikes))
+        for layer, zeros in enumerate(state.layers)
+    )
+    return LIFNetworkState(tuple(states), given.get("readout_v"))
 
 
 def _inputs(given: Arrays) -> Any:
@@ -158,12 +161,12 @@ def _inputs(given: Arrays) -> Any:
 
 def _named(out: Any, last: Any) -> Arrays:
     results = {"output": out.output}
-    for layer, activity in enumerate(out.activity):
+    for layer, (activity, state) in enumerate(zip(out.activity, last.layers, strict=True)):
         results[f"activity{layer}"] = activity
         results[f"dropped{layer}"] = out.dropped[layer]
-        results[f"last_v{layer}"] = last.v[layer]
-        if last.spikes[layer] is not None:
-            results[f"last_spikes{layer}"] = last.spikes[layer]
+        results[f"last_v{layer}"] = state.v
+        if state.spikes is not None:
+            results[f"last_spikes{layer}"] = state.spikes
         spikes = None if out.spikes is None else out.spikes[layer]
         if isinstance(spikes, SparseSpikes):
             parts = ("ids", "values", "num_spikes", "num_listed")

@@ -121,10 +121,3 @@ def test_shards(ipus):
 def test_what_is_not_there_for_complex_numbers_is_refused(ipus):
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"UNIMPLEMENTED: .* of c64\[3,3\].*complex numbers"):
         jax.jit(lax.linalg.schur)(jax.device_put(np.ones((3, 3), np.complex64), ipus[0]))
-
-
-def test_sorts_by_real_and_then_imaginary_parts(ipus):
-    x = complex_numbers((5, 33), 3)
-    check(
-        ipus[0], lambda x: (jnp.sort(x), jnp.argsort(x), jnp.sort(x, 0, descending=True)), x, rtol=0, atol=0
-    )

@@ -85,12 +85,12 @@ def test_own_ops_trust_no_number_of_arrays_and_no_shape(fuzz):
 NUMBERS = ("-1", "99", "99999999999999999999")
 # What these may be.
 ANY_NUMBER = {"slope": NUMBERS, "capacity": NUMBERS[:2]}
-NAMES = frozenset(("reset", "reset_time", "surrogate", "slope", "layers", "capacity", "schema"))
+NAMES = frozenset(("reset", "reset_time", "surrogate", "slope", "capacity", "schema"))
 
 
 @pytest.mark.parametrize("value", ["", "x", *NUMBERS, "1.5e999", "1;2"])
 def test_own_ops_trust_no_attribute(fuzz, value):
-    """Numbers of enumerations, of layers, and lists of them."""
+    """Numbers of enumerations, and lists of them."""
     tried = set()
     for plan, own in own_calls(fuzz):
         for place, text in enumerate(own.texts):
@@ -101,7 +101,7 @@ def test_own_ops_trust_no_attribute(fuzz, value):
             with pytest.raises(fuzz.errors.InvalidArgument, match=r"^compile: `.*` .*must "):
                 fuzz.read(changed(plan, own, texts=texts))
             tried.add(name)
-    assert tried >= {"surrogate", "layers", "reset", "schema"}
+    assert tried >= {"surrogate", "reset", "schema"}
 
 
 def test_a_version_of_no_chip_is_refused(fuzz):

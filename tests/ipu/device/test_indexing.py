@@ -124,25 +124,6 @@ def test_gradient_of_a_gather_adds_what_repeats(ipus):
     check(ipus[0], jax.grad(loss), numbers((9, 5), "float32", 1), jnp.arange(12, dtype=jnp.int32) % 4)
 
 
-@st.composite
-def windows(draw):
-    shape = draw(shapes())
-    sizes = tuple(draw(st.integers(1, size)) for size in shape)
-    return shape, sizes, [draw(st.integers(-3, 12) | st.sampled_from(HOSTILE)) for _ in shape]
-
-
-@examples(12)
-@hypothesis.given(dtype=st.sampled_from(ANY), window=windows(), seed=seeds)
-def test_windows_that_are_known_at_run_time(ipus, dtype, window, seed):
-    shape, sizes, starts = window
-
-    def move(x, update, starts):
-        return lax.dynamic_slice(x, starts, sizes), lax.dynamic_update_slice(x, update, starts)
-
-    starts = [jnp.int32(start) for start in starts]
-    check(ipus[0], move, numbers(shape, dtype, seed), numbers(sizes, dtype, seed + 1), starts)
-
-
 def test_unsigned_starts_beyond_the_end_are_moved_to_it(ipus):
     x, far = numbers((9, 3), "float32", 1), jnp.uint32(2**32 - 1)
     check(ipus[0], lambda x, far: lax.dynamic_slice(x, (far, far), (2, 2)), x, far)
@@ -166,28 +147,6 @@ def test_what_is_cut_along_time_is_reduced_over_any_dimension(ipus, shape):
         return total, [jnp.sum(jnp.sin(x), axis) for axis in axes], jnp.any(x > 1.5, 0), jnp.any(x > 1.5, 1)
 
     check(ipus[0], f, numbers(shape, "float32", 4))
-
-
-@examples(12)
-@hypothesis.given(
-    dtype=st.sampled_from(ANY), shape=shapes(max_rank=3, max_side=5), seed=seeds, data=st.data()
-)
-def test_padding(ipus, dtype, shape, seed, data):
-    edge = st.integers(-2, 3)
-    config = [(data.draw(edge), data.draw(edge), data.draw(st.integers(0, 2))) for _ in shape]
-    hypothesis.assume(all(low + high + size > 0 for (low, high, _), size in zip(config, shape, strict=True)))
-    value = jnp.ones((), dtype)
-    check(ipus[0], lambda x, value: lax.pad(x, value, config), numbers(shape, dtype, seed), value)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8"])
-def test_consecutive_numbers(ipus, dtype):
-    def iotas(x):
-        return [x + lax.broadcasted_iota(dtype, x.shape, axis) for axis in range(x.ndim)], jnp.arange(
-            50, dtype=dtype
-        )
-
-    check(ipus[0], iotas, numbers((3, 1, 60), dtype, 1))
 
 
 def test_windows_at_the_beginning_need_no_index(ipus):

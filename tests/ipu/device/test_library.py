@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from snnjax import _targets
 from snnjax.ipu.device import library
 from tests.architecture import ROOT
 
@@ -46,6 +47,31 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere there is nothing 
         needed = [line.split()[-1] for line in lines if "NEEDED" in line]
         assert needed
         assert [name for name in needed if name.startswith(("libstdc", "libgcc", "libpython"))] == []
+
+    def test_codelets_of_other_tables_are_refused(tmp_path: Path) -> None:
+        """Such as a `snnjax.gp` that was built before an array was added to a table."""
+        digest, other = _targets.schema().encode(), b"0123456789abcdef"
+        contents = CODELETS.read_bytes()
+        assert b"Tables_" + digest in contents
+        (tmp_path / "snnjax.gp").write_bytes(contents.replace(digest, other))
+        program = """
+import sys, jax, jax.numpy as jnp, snnjax
+try:
+    jax.jit(jnp.tanh)(jax.device_put(jnp.ones(3), jax.devices("ipu")[0]))
+except jax.errors.JaxRuntimeError as error:
+    sys.stdout.write(str(error).splitlines()[0])
+"""
+        settings = {
+            "JAX_PLATFORMS": "cpu,ipu",
+            "SNNJAX_IPU_TILES": "4",
+            "SNNJAX_IPU_CODELETS": str(tmp_path / "snnjax.gp"),
+        }
+        command, environment = (sys.executable, "-c", program), {**os.environ, **settings}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == (
+            f"INVALID_ARGUMENT: compile: `snnjax.gp` must be built with the tables of arrays {digest.decode()}, "
+            "as this library is, got others. Build both with `make kernels`."
+        )
 
 
 def test_missing_library_is_said_in_one_sentence(other_library: Path) -> None:

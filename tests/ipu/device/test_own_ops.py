@@ -29,7 +29,6 @@ OF_CODELETS = {
 }  # the others run on their references
 # Of sums of some dozen products: a few units in the last place of float32, of float16 where weights are.
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
-HALF = {"rtol": 4e-3, "atol": 4e-3}
 
 
 def on_device(device: jax.Device, function: Any, *arguments: Any) -> Any:
@@ -119,57 +118,6 @@ def events(rng: np.random.Generator, steps: int = 4, batch: int = 3) -> SparseSp
 def outputs(inputs: Any, layers: Any, readout: Any, **options: Any) -> Any:
     out, state = snnjax.lif_network(inputs, layers, readout, **options)
     return out.output, out.activity, tuple(state)
-
-
-VARIANTS = {
-    "everything listed": {},
-    "capacity": {"capacity": (2, 3)},
-    "second threshold": {"capacity": 4, "second_threshold": 0.25},
-    "reset to zero": {"capacity": 4, "reset": "zero"},
-    "attached reset": {"capacity": 4, "detach_reset": False},
-    "more slots than neurons": {"capacity": 12},
-}
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_networks_on_events_and_their_gradients(ipus, variant):
-    rng = np.random.default_rng(5)
-    arguments = (events(rng).values, events(rng), *network(rng))
-
-    def run(values: Any, lists: Any, layers: Any, readout: Any) -> Any:
-        return outputs(
-            SparseSpikes(**{**vars(lists), "values": values}), layers, readout, **VARIANTS[variant]
-        )
-
-    chex.assert_trees_all_equal(on_device(ipus[0], run, *arguments), reference(run, *arguments), strict=True)
-    gradient = jax.grad(lambda *a: wavy_sum(run(*a)), argnums=(0, 2, 3))
-    chex.assert_trees_all_close(
-        on_device(ipus[0], gradient, *arguments), reference(gradient, *arguments), **CLOSE, strict=True
-    )
-
-
-def test_spiking_output_and_recorded_spikes(ipus):
-    rng = np.random.default_rng(6)
-    lists, (layers, _) = events(rng), network(rng)
-
-    def run(lists: Any, layers: Any) -> Any:
-        out, state = snnjax.lif_network(lists, layers, None, capacity=(12, 2), record_spikes=True)
-        return out.output, out.activity, out.dropped, out.spikes, tuple(state)
-
-    chex.assert_trees_all_equal(
-        on_device(ipus[0], run, lists, layers), reference(run, lists, layers), strict=True
-    )
-
-
-@pytest.mark.parametrize("capacity", [None, 3])
-def test_networks_in_float16(ipus, capacity):
-    rng = np.random.default_rng(7)
-    layers, readout = network(rng, jnp.float16)
-    function = functools.partial(outputs, capacity=capacity)
-    arguments = (events(rng), layers, readout)
-    chex.assert_trees_all_close(
-        on_device(ipus[0], function, *arguments), reference(function, *arguments), **HALF, strict=True
-    )
 
 
 def test_gradient_of_each_example(ipus):

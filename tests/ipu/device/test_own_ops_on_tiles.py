@@ -92,7 +92,7 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"capacity": 4, "inputs_gradient": True, "surrogate": "arctan"},
     ),
     "one-step": ({"recurrent": (0,), "steps": 1, "first_spikes": True}, {"capacity": 4}),
-    "three-layers": ({"widths": (7, 6, 10), "lengths": True}, {"capacity": 4, "surrogate": "triangle"}),
+    "three-layers": ({"widths": (7, 6, 10), "lengths": True}, {"capacity": (12, 4, 4), "surrogate": "triangle"}),
 }  # fmt: skip
 # Each on a tile and on a few; those that differ most on a whole chip and on two as well, and with their lists recorded.
 ON_ALL_DEVICES = ("capped", "recurrent-below")

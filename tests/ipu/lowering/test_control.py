@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from tests.ipu.lowering.arrays import numbers
-from tests.ipu.lowering.checks import check, interpreted, plan_of
+from tests.ipu.lowering.checks import check, on_ipu, plan_of
 
 X = numbers(np.float32, (4, 3))
 
@@ -67,7 +67,7 @@ def test_counter_that_wraps_around_goes_on(start, limit, step, dtype):
     counter, rounds = np.array(start, dtype), 0
     while more((counter,)):
         counter, rounds = np.add(counter, np.array(step, dtype)), rounds + 1
-    assert interpreted(loop, np.int32(0)) == [counter, rounds]
+    assert on_ipu(loop, np.int32(0)) == [counter, rounds]
 
 
 def test_scans_equal_cpu():

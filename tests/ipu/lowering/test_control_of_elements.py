@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 
-from tests.ipu.lowering.checks import equal, interpreted, plan_of
+from tests.ipu.lowering.checks import equal, on_ipu, plan_of
 
 INTEGERS = np.random.default_rng(0).integers(1, 100, (6, 5)).astype(np.int32)
 
@@ -52,14 +52,14 @@ FUNCTIONS = [(0, greatest_divisor), (-1, last_even), (1, product), (0, saturated
 def test_reductions_equal_the_function_of_one_row_after_the_other(pair, rows, columns, seed):
     start, function = pair
     x = np.random.default_rng(seed).integers(1, 60, (rows, columns)).astype(np.int32)
-    results = interpreted(lambda x: lax.reduce(x, np.int32(start), function, (0,)), x)
+    results = on_ipu(lambda x: lax.reduce(x, np.int32(start), function, (0,)), x)
     expected = functools.reduce(jax.jit(jax.vmap(function)), x, jnp.full(columns, start))
     equal(results, [expected])
 
 
 def test_windows_equal_the_function_of_one_element_after_the_other():
     for start, function in FUNCTIONS:
-        results = interpreted(
+        results = on_ipu(
             lambda x: lax.reduce_window(x, np.int32(start), function, (3, 1), (2, 1), "VALID"),  # noqa: B023
             INTEGERS,
         )
@@ -75,9 +75,7 @@ def test_reductions_of_several_arrays():
     def shorter(x, y):
         return lax.cond(x[0] % 7 <= y[0] % 7, lambda: x, lambda: y)
 
-    results = interpreted(
-        lambda x: lax.reduce((x, places), (np.int32(13), np.int32(-1)), shorter, (0,)), INTEGERS
-    )
+    results = on_ipu(lambda x: lax.reduce((x, places), (np.int32(13), np.int32(-1)), shorter, (0,)), INTEGERS)
     first, columns = np.argmin(INTEGERS % 7, 0), np.arange(5)
     assert ((INTEGERS % 7)[first, columns] < 6).all()
     equal(results, (INTEGERS[first, columns], places[first, columns]))
@@ -85,9 +83,7 @@ def test_reductions_of_several_arrays():
     def divided(x, y):
         return greatest_divisor(x[0], y[0]), x[1] + y[1]
 
-    results = interpreted(
-        lambda x: lax.reduce((x, places), (np.int32(0), np.int32(0)), divided, (1,)), INTEGERS
-    )
+    results = on_ipu(lambda x: lax.reduce((x, places), (np.int32(0), np.int32(0)), divided, (1,)), INTEGERS)
     equal(results, (np.gcd.reduce(INTEGERS, axis=1), places.sum(1, dtype=np.int32)))
 
 
@@ -108,9 +104,9 @@ def test_scatters_apply_the_function_for_each_index():
 
     x, at = INTEGERS.astype(np.float32), np.array([1, 3, 1, -1], np.int32)
     functions = (halved, rooted)
-    results = interpreted(lambda x, at: [x.at[at].apply(f) for f in functions], x, at)
+    results = on_ipu(lambda x, at: [x.at[at].apply(f) for f in functions], x, at)
     equal(results, [applied(x, at, f) for f in functions])
-    results = interpreted(lambda x: [x.at[1:3].apply(f) for f in functions], x)
+    results = on_ipu(lambda x: [x.at[1:3].apply(f) for f in functions], x)
     equal(results, [applied(x, (1, 2), f) for f in functions])
 
 
@@ -133,7 +129,7 @@ def test_complex_numbers_go_their_own_ways():
     z = x + np.complex64(1j) * y
     largest = np.take_along_axis(z, np.argmax(np.abs(z), 0)[None], 0)[0]
     expected = (largest, applied(z, (1,), turned))
-    equal(interpreted(ways, x, y), [f(each) for each in expected for f in (np.real, np.imag)])
+    equal(on_ipu(ways, x, y), [f(each) for each in expected for f in (np.real, np.imag)])
 
 
 def test_loops_of_elements_that_do_not_take_their_branch_do_not_run():
@@ -152,7 +148,7 @@ def test_loops_of_elements_that_do_not_take_their_branch_do_not_run():
         return lax.switch(x, [lambda x: x, lambda x: -x, grown], x)
 
     x = np.array([0, 1, 2, 4, 32], np.int32)
-    results = interpreted(lambda x: [x.at[:].apply(f) for f in (in_branch, in_last_branch, counted)], x)
+    results = on_ipu(lambda x: [x.at[:].apply(f) for f in (in_branch, in_last_branch, counted)], x)
     grown_up = [0, 1, 1024, 1024, 1024]
     equal(results[:2], [np.int32(grown_up), np.int32([0, -1, *grown_up[2:]])])
     np.testing.assert_array_equal(results[2], [0, 1, 0, 0, 0])
@@ -175,9 +171,9 @@ def test_a_branch_that_is_known_is_the_only_one():
 
 def test_loops_that_run_never_or_for_some_elements_only():
     x = INTEGERS.astype(np.float32)
-    results = interpreted(
+    results = on_ipu(
         lambda x: x.at[1:].apply(lambda x: lax.while_loop(lambda x: x > 9, lambda x: x - 9, x)), x
     )
     equal(results, np.concatenate([x[:1], np.where(x[1:] > 9, (x[1:] - 1) % 9 + 1, x[1:])]))
     none = lambda x: lax.fori_loop(0, 0, lambda _, x: x + 1, x)  # noqa: E731
-    equal(interpreted(lambda x: x.at[1].apply(none), x), x)
+    equal(on_ipu(lambda x: x.at[1].apply(none), x), x)

@@ -11,7 +11,7 @@ from jax import lax
 from snnjax.ipu.lowering import folding
 from snnjax.ipu.lowering.builder import MAX_CONSTANT
 from tests.ipu.lowering.arrays import DTYPES, FLOATS, INTEGERS, SIGNED, edges, numbers, pairs, seeds, shapes
-from tests.ipu.lowering.checks import check, equal, interpreted
+from tests.ipu.lowering.checks import check, equal, on_ipu
 
 REAL = {
     "abs": lax.abs, "cbrt": lax.cbrt, "ceil": lax.ceil, "cos": lax.cos, "exp": lax.exp, "expm1": lax.expm1,
@@ -48,12 +48,12 @@ COMPARISONS = {"eq": lax.eq, "ne": lax.ne, "lt": lax.lt, "le": lax.le, "gt": lax
 def check_both(function, *arguments, **tolerances):
     """With the arguments as parameters of the program, and as constants that are known when it is compiled."""
     expected = jax.jit(function)(*arguments)
-    equal(interpreted(function, *arguments), expected, **tolerances)
+    equal(on_ipu(function, *arguments), expected, **tolerances)
     for first in range(0, len(arguments[0]), MAX_CONSTANT):  # as many as are folded at once
         own = slice(first, first + MAX_CONSTANT)
         constants = [jnp.asarray(argument[own]) for argument in arguments]
         part = jax.tree.map(lambda x, own=own: x[own], expected)
-        equal(interpreted(lambda constants=constants: function(*constants)), part, **tolerances)
+        equal(on_ipu(lambda constants=constants: function(*constants)), part, **tolerances)
 
 
 def all_of(functions):
@@ -79,6 +79,11 @@ def test_functions_of_integers_equal_cpu(dtype):
 @of_reals
 def test_functions_of_two_reals_equal_cpu(dtype):
     check_both(all_of(OF_TWO_REALS), *pairs(dtype), rtol=1e-5)
+
+
+def test_functions_that_jax_makes_of_others_equal_cpu():
+    functions = (jnp.hypot, jnp.nextafter, jnp.fmod, jnp.remainder, lambda x, _: (jnp.trunc(x), jnp.isnan(x)))
+    check(lambda x, y: [f(x, y) for f in functions], *pairs(np.float32), rtol=1e-5)
 
 
 @of_integers
@@ -173,9 +178,9 @@ def test_broadcasts_in_chains_equal_cpu(rows, columns, seed):
 
 
 def test_minus_zero_is_kept():
-    (result,) = interpreted(lambda x: (x - 0.0) * 1.0, np.array([-0.0, 0.0], np.float32))
+    (result,) = on_ipu(lambda x: (x - 0.0) * 1.0, np.array([-0.0, 0.0], np.float32))
     assert np.signbit(result).tolist() == [True, False]
-    (result,) = interpreted(lambda x: x + 0.0, np.array([-0.0, 0.0], np.float32))
+    (result,) = on_ipu(lambda x: x + 0.0, np.array([-0.0, 0.0], np.float32))
     assert np.signbit(result).tolist() == [False, False]
 
 
@@ -240,5 +245,5 @@ def test_zeros_of_both_signs_are_not_one_number():
     """Narrowed from more elements than a constant may have, unless all are alike."""
     with jax.enable_x64(True):
         wide = np.where(np.arange(100) % 2 == 0, -0.0, 0.0)
-        (result,) = interpreted(lambda: lax.convert_element_type(jnp.asarray(wide), np.float32))
+        (result,) = on_ipu(lambda: lax.convert_element_type(jnp.asarray(wide), np.float32))
     np.testing.assert_array_equal(np.signbit(result), np.signbit(wide))

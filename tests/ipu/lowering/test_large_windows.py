@@ -10,7 +10,7 @@ from jax import lax
 
 from snnjax.ipu.lowering.rules.windows import SMALL_WINDOW
 from tests.ipu.lowering.arrays import numbers
-from tests.ipu.lowering.checks import check, equal, interpreted, plan_of
+from tests.ipu.lowering.checks import check, equal, on_ipu, plan_of
 from tests.ipu.lowering.test_by_function import after, last_largest
 from tests.ipu.lowering.test_control_of_elements import greatest_divisor
 
@@ -70,8 +70,8 @@ def test_sums_of_halves_are_rounded_once(dtype):
             for strides in ((7, 1), (90, 1))
         ]
 
-    wide = interpreted(pooled, x.astype(np.float32))
-    equal(interpreted(pooled, x), [each.astype(dtype) for each in wide], rtol=0, atol=0)
+    wide = on_ipu(pooled, x.astype(np.float32))
+    equal(on_ipu(pooled, x), [each.astype(dtype) for each in wide], rtol=0, atol=0)
 
 
 def test_functions_keep_the_order():
@@ -91,9 +91,7 @@ def test_functions_keep_the_order():
 
 def test_functions_with_loops():
     x = 6 * np.random.default_rng(0).integers(1, 100, 200).astype(np.int32)
-    results = interpreted(
-        lambda x: lax.reduce_window(x, np.int32(0), greatest_divisor, (70,), (9,), "VALID"), x
-    )
+    results = on_ipu(lambda x: lax.reduce_window(x, np.int32(0), greatest_divisor, (70,), (9,), "VALID"), x)
     equal(results, np.gcd.reduce(np.lib.stride_tricks.sliding_window_view(x, 70)[::9], axis=1))
 
 

@@ -3,7 +3,6 @@
 import concurrent.futures
 import gc
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,8 +13,7 @@ from snnjax.ipu.lowering import lower
 from snnjax.ipu.lowering.rules import callbacks
 from tests.ipu.lowering.arrays import numbers
 from tests.ipu.lowering.artifacts import artifact, options
-from tests.ipu.lowering.checks import plan_of
-from tests.ipu.lowering.interpreter import Interpreter, run
+from tests.ipu.lowering.checks import on_ipu, plan_of
 from tests.ipu.lowering.reader import describe, read
 
 X = numbers(np.float32, (4, 3))
@@ -29,7 +27,7 @@ def test_plan_says_what_it_is_of():
     assert (plan.name, plan.num_partitions, plan.devices) == ("jit_step", 1, [0])
     assert plan.options == [("half_partials", "true"), ("tiles", "64")]
     (instruction,) = plan.main.instructions
-    assert instruction.where == "test_plan.py:26 (test_plan_says_what_it_is_of.<locals>.step)"
+    assert instruction.where == "test_plan.py:24 (test_plan_says_what_it_is_of.<locals>.step)"
     assert "elementwise" in describe(plan)
 
 
@@ -50,10 +48,11 @@ def test_donated_parameters_give_their_memory_to_results_of_their_type():
 
 
 def test_results_may_be_parameters_constants_and_the_same_twice():
-    plan = plan_of(lambda x: (x, x, jnp.ones(3), 2, x + 1.0, x + 1.0), X)
-    results = run(plan, X)
-    assert len(plan.main.instructions) == 1
-    for result, expected in zip(results, (X, X, np.ones(3), 2, X + 1, X + 1), strict=True):
+    def function(x):
+        return x, x, jnp.ones(3), 2, x + 1.0, x + 1.0
+
+    assert len(plan_of(function, X).main.instructions) == 1
+    for result, expected in zip(on_ipu(function, X), (X, X, np.ones(3), 2, X + 1, X + 1), strict=True):
         np.testing.assert_array_equal(result, expected)
 
 
@@ -88,34 +87,6 @@ def test_composites_are_known_or_decomposed():
     assert {instruction.op for instruction in plan.main.instructions} == {"top_k", "elementwise"}
     texts = [text for i in plan.main.instructions for text in i.texts]
     assert "erf.f32" in texts
-
-
-def test_prints_call_back():
-    def function(x):
-        jax.debug.print("sum {}", x.sum())
-        jax.debug.callback(lambda y: seen.append(np.asarray(y)), x[0])
-        return lax.fori_loop(
-            0, 3, lambda i, x: [jax.debug.callback(lambda i: seen.append(int(i)), i), x * 2][1], x
-        )
-
-    seen = []
-    plan = plan_of(function, X)
-    interpreter = Interpreter(plan)
-    interpreter.run([[X]])
-    assert len(interpreter.calls) == 5
-    for number, arrays in interpreter.calls[1:]:
-        lowering.call_back(number, arrays)
-    np.testing.assert_array_equal(seen[0], X[0])
-    assert seen[1:] == [0, 1, 2]
-
-
-def test_print_writes_what_it_is_given(capfd):
-    plan = plan_of(lambda x: jax.debug.print("the sum is {}", x.sum()), X)
-    interpreter = Interpreter(plan)
-    interpreter.run([[X]])
-    lowering.call_back(*interpreter.calls[0])
-    jax.effects_barrier()
-    assert capfd.readouterr().out == f"the sum is {X.sum()}\n"
 
 
 def test_unknown_callback_is_an_error():

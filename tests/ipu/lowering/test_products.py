@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 
-from tests.ipu.lowering.arrays import DTYPES, numbers, seeds
+from tests.ipu.lowering.arrays import DTYPES, FLOATS, numbers, seeds
 from tests.ipu.lowering.checks import check, plan_of
 
-lengths = st.lists(st.integers(0, 3), max_size=2)
+lengths = st.lists(st.integers(0, 7), max_size=2)
 
 
-@given(lengths, lengths, lengths, lengths, st.randoms(), seeds)
-def test_product_of_any_arrangement_equals_cpu(batch, contracted, own_a, own_b, random, seed):
+@given(lengths, lengths, lengths, lengths, st.sampled_from(FLOATS), st.randoms(), seeds)
+def test_product_of_any_arrangement_equals_cpu(batch, contracted, own_a, own_b, dtype, random, seed):
     def arranged(own):
         dims = [("batch", k) for k in range(len(batch))] + [("sum", k) for k in range(len(contracted))]
         dims += [("own", k) for k in range(len(own))]
@@ -24,7 +24,7 @@ def test_product_of_any_arrangement_equals_cpu(batch, contracted, own_a, own_b, 
         places = {
             name: [dims.index((name, k)) for k in range(len(lengths[name]))] for name in ("batch", "sum")
         }
-        return numbers(np.float32, tuple(lengths[name][k] for name, k in dims), seed), places
+        return numbers(dtype, tuple(lengths[name][k] for name, k in dims), seed), places
 
     (a, in_a), (b, in_b) = arranged(own_a), arranged(own_b)
     numbers_ = ((in_a["sum"], in_b["sum"]), (in_a["batch"], in_b["batch"]))

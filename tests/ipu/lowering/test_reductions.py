@@ -20,12 +20,15 @@ def test_reductions_equal_cpu(shape, dtype, data):
 
     def all_kinds(x):
         axis = tuple(axes)
-        bools = {"any": jnp.any(x, axis), "all": jnp.all(x, axis)}
+        results = {"any": jnp.any(x, axis), "all": jnp.all(x, axis)}
+        if np.dtype(dtype).kind in "iub":
+            bits = {"and": lax.reduce_and, "or": lax.reduce_or, "xor": lax.reduce_xor}
+            results |= {name: f(x, axis) for name, f in bits.items()}
         if dtype == np.bool_:
-            return bools
+            return results
         extremes = {"max": lax.reduce_max(x, axis), "min": lax.reduce_min(x, axis)}
         return (
-            bools
+            results
             | extremes
             | {"sum": lax.reduce_sum(x, axis), "prod": lax.reduce_prod(x[:2] if shape else x, axis)}
         )
@@ -73,20 +76,11 @@ def test_places_in_long_rows_equal_cpu():
     check(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), lax.argmin(x, 1, jnp.int16)), x)
 
 
-@dtypes
-def test_cumulative_reductions_equal_cpu(dtype):
-    if dtype == np.bool_:
-        return
-    x = numbers(dtype, (5, 3))
-    check(
-        lambda x: {
-            "sum": [lax.cumsum(x, 0), lax.cumsum(x, 1, reverse=True)],
-            "prod": lax.cumprod(x[:3], 0),
-            "max": lax.cummax(x, 0, reverse=True),
-            "min": lax.cummin(x, 1),
-        },
-        x,
-    )
+@given(shapes.filter(len), st.sampled_from(DTYPES[:-1]), st.booleans(), st.data())
+def test_cumulative_reductions_equal_cpu(shape, dtype, reverse, data):
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    functions = (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin)
+    check(lambda x: [function(x, axis, reverse) for function in functions], numbers(dtype, shape))
 
 
 def test_cumulative_functions_equal_cpu():

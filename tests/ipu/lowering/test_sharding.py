@@ -1,5 +1,7 @@
 """`shard_map` over four devices: one plan for all, with what they exchange."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -14,16 +16,40 @@ from jaxlib import xla_client
 
 from snnjax.ipu.lowering import Unsupported, lower
 from tests.ipu.lowering.arrays import numbers
-from tests.ipu.lowering.checks import equal
-from tests.ipu.lowering.interpreter import Interpreter
+from tests.ipu.lowering.checks import equal, ipus
 from tests.ipu.lowering.reader import read
 
 COUNT = 4
 
 
-@pytest.fixture
-def mesh():
-    return Mesh(np.array(jax.devices("cpu")[:COUNT]), ("d",))
+def line(devices: list[jax.Device]) -> Mesh:
+    return Mesh(np.array(devices), ("d",))
+
+
+def square(devices: list[jax.Device]) -> Mesh:
+    return Mesh(np.array(devices).reshape(2, 2), ("a", "b"))
+
+
+def explicit(devices: list[jax.Device]) -> Mesh:
+    return jax.make_mesh((2, 2), ("a", "b"), (jax.sharding.AxisType.Explicit,) * 2, devices=devices)
+
+
+@contextlib.contextmanager
+def mesh_of_cpus(mesh: Callable[..., Mesh] = line) -> Iterator[Mesh]:
+    """Within, functions are for this mesh."""
+    with jax.set_mesh(mesh(jax.devices("cpu")[:COUNT])) as made:
+        yield made
+
+
+def put(arguments: Any, specs: Any) -> list[jax.Array]:
+    """On the mesh that functions are for."""
+    mesh = jax.sharding.get_mesh()
+    return [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(arguments, specs, strict=True)]
+
+
+def on_ipus(function: Any, mesh: Callable[..., Mesh], specs: Any, *arguments: Any) -> Any:
+    with jax.set_mesh(mesh(ipus(COUNT))):
+        return jax.jit(function)(*put(arguments, specs))
 
 
 def options(count: int = COUNT) -> bytes:
@@ -49,23 +75,25 @@ def parts(tree: Any) -> list[list[np.ndarray]]:
     return [[np.asarray(each[device].data) for each in shards] for device in range(COUNT)]
 
 
-def check(function, mesh, specs, *arguments, rtol=1e-5):
-    placed = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(arguments, specs, strict=True)]
-    plan = plan_of(function, *placed)
-    results = Interpreter(plan).run(parts(placed))
-    expected = jax.jit(function)(*placed)
-    for device, each in enumerate(parts(expected)):
-        equal(results[device], each, rtol)
+def check(function, specs, *arguments, mesh=line, rtol=1e-5):
+    """Each IPU holds what each CPU of the same mesh does."""
+    with mesh_of_cpus(mesh):
+        placed = put(arguments, specs)
+        plan, expected = plan_of(function, *placed), jax.jit(function)(*placed)
+    results = on_ipus(function, mesh, specs, *arguments)
+    for actual, each in zip(parts(results), parts(expected), strict=True):
+        equal(actual, each, rtol)
+    for actual, leaf in zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True):
+        sharding = NamedSharding(mesh(ipus(COUNT)), leaf.sharding.spec)
+        assert actual.sharding.is_equivalent_to(sharding, leaf.ndim)
     assert plan.num_partitions == COUNT
     assert plan.devices == [0, 1, 2, 3]
-    for serialised, leaf in zip(plan.result_shardings, jax.tree.leaves(expected), strict=True):
-        proto = leaf.sharding._to_xla_hlo_sharding(leaf.ndim).to_proto().SerializeToString()
-        assert serialised == proto
     return plan
 
 
-def mapped(body, mesh, in_specs, out_specs):
-    return jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+def mapped(body, in_specs, out_specs, **options):
+    """On the mesh that functions are for when it is called."""
+    return lambda *args: jax.shard_map(body, in_specs=in_specs, out_specs=out_specs, **options)(*args)
 
 
 WHOLE = ("psum", "pmax", "mean", "half", "any")
@@ -90,9 +118,9 @@ def collectives(x):
     }
 
 
-def test_collectives_equal_cpu(mesh):
+def test_collectives_equal_cpu():
     out = dict.fromkeys(WHOLE, P()) | dict.fromkeys(SPREAD, P("d"))
-    plan = check(mapped(collectives, mesh, P("d"), out), mesh, [P("d")], numbers(np.float32, (8, 3)))
+    plan = check(mapped(collectives, P("d"), out), [P("d")], numbers(np.float32, (8, 3)))
     ops = {instruction.op for instruction in plan.main.instructions}
     assert {
         "all_reduce",
@@ -104,7 +132,7 @@ def test_collectives_equal_cpu(mesh):
     } <= ops
 
 
-def test_training_step_equals_cpu(mesh):
+def test_training_step_equals_cpu():
     w, x, y = numbers(np.float32, (5, 3)), numbers(np.float32, (8, 5), 1), np.arange(8) % 3
 
     def step(w, x, y):
@@ -119,67 +147,51 @@ def test_training_step_equals_cpu(mesh):
         value, gradient = jax.value_and_grad(loss)(w)
         return w - 0.1 * gradient, value
 
-    sharded = mapped(step, mesh, (P(), P("d"), P("d")), (P(), P()))
-    check(sharded, mesh, [P(), P("d"), P("d")], w, x, y.astype(np.int32), rtol=1e-4)
+    sharded = mapped(step, (P(), P("d"), P("d")), (P(), P()))
+    check(sharded, [P(), P("d"), P("d")], w, x, y.astype(np.int32), rtol=1e-4)
 
 
 def test_meshes_of_two_axes_equal_cpu():
-    mesh = Mesh(np.array(jax.devices("cpu")[:COUNT]).reshape(2, 2), ("a", "b"))
-
     def body(x, y):
         return lax.psum(x, "a"), lax.all_gather(y, "b", tiled=True), lax.axis_index(("a", "b"))[None]
 
-    function = mapped(body, mesh, (P("a", "b"), P("b")), (P(None, "b"), P(None), P(("a", "b"))))
-    function = jax.shard_map(
-        body, mesh=mesh, in_specs=(P("a", "b"), P("b")), out_specs=(P(None, "b"), P(None), P(("a", "b"))),
+    function = mapped(
+        body, (P("a", "b"), P("b")), (P(None, "b"), P(None), P(("a", "b"))),
         check_vma=False,
     )  # fmt: skip
-    check(function, mesh, [P("a", "b"), P("b")], numbers(np.float32, (4, 6)), numbers(np.float32, (4,)))
+    x, y = numbers(np.float32, (4, 6)), numbers(np.float32, (4,))
+    check(function, [P("a", "b"), P("b")], x, y, mesh=square)
 
 
-def test_whole_arrays_are_cut_where_they_enter(mesh):
+def test_whole_arrays_are_cut_where_they_enter():
     def function(x, key):
         keys = jax.random.split(key, COUNT)
-        body = mapped(lambda x, keys: x * jax.random.uniform(keys[0]), mesh, (P("d"), P("d")), P("d"))
+        body = mapped(lambda x, keys: x * jax.random.uniform(keys[0]), (P("d"), P("d")), P("d"))
         return body(x + 1.0, keys)
 
-    x, key = numbers(np.float32, (8, 3)), jax.random.key(0)
-    placed = jax.device_put(x, NamedSharding(mesh, P())), jax.device_put(key, NamedSharding(mesh, P()))
-    plan = plan_of(function, *placed)
-    arguments = [[x, np.asarray(jax.random.key_data(key))] for _ in range(COUNT)]
-    results = Interpreter(plan).run(arguments)
-    expected = jax.jit(function)(*placed)
-    for device, each in enumerate(parts(expected)):
-        equal(results[device], each)
+    check(function, [P(), P()], numbers(np.float32, (8, 3)), jax.random.key(0))
 
 
-def test_results_that_stay_whole_are_whole(mesh):
-    function = mapped(lambda x: (x * 2, jnp.ones(3)), mesh, (P("d"),), (P("d"), P()))
-    check(function, mesh, [P("d")], numbers(np.float32, (8, 3)))
-    check(
-        lambda x: (mapped(lambda x: x * 2, mesh, (P("d"),), P("d"))(x), jnp.ones(3)),
-        mesh,
-        [P("d")],
-        numbers(np.float32, (8,)),
-    )
+def test_results_that_stay_whole_are_whole():
+    function = mapped(lambda x: (x * 2, jnp.ones(3)), (P("d"),), (P("d"), P()))
+    check(function, [P("d")], numbers(np.float32, (8, 3)))
+    double = mapped(lambda x: x * 2, (P("d"),), P("d"))
+    check(lambda x: (double(x), jnp.ones(3)), [P("d")], numbers(np.float32, (8,)))
 
 
-def test_operands_move_to_where_shard_map_wants_them(mesh):
+def test_operands_move_to_where_shard_map_wants_them():
     x = numbers(np.float32, (8, 4))
-    check(mapped(lambda x: x * 2, mesh, (P(None, "d"),), P(None, "d")), mesh, [P("d")], x)
+    check(mapped(lambda x: x * 2, (P(None, "d"),), P(None, "d")), [P("d")], x)
 
 
-def test_groups_of_different_sizes_are_refused(mesh):
+def test_groups_of_different_sizes_are_refused():
     def body(x):
         return lax.psum(x, "d", axis_index_groups=[[0], [1, 2, 3]])
 
-    function = jax.shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P("d"), check_vma=False)
-    x = jax.device_put(numbers(np.float32, (4,)), NamedSharding(mesh, P("d")))
-    with pytest.raises(
-        Unsupported,
-        match=r"all_reduce of f32\[1\]: its groups of IPUs differ in size\. Pass axis_index_groups of",
-    ):
-        plan_of(function, x)
+    function = mapped(body, P("d"), P("d"), check_vma=False)
+    message = r"all_reduce of f32\[1\]: its groups of IPUs differ in size\. Pass axis_index_groups of"
+    with mesh_of_cpus(), pytest.raises(Unsupported, match=message):
+        plan_of(function, *put([numbers(np.float32, (4,))], [P("d")]))
 
 
 OUTSIDE = {
@@ -194,59 +206,42 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_loops_and_branches_around_shard_map(mesh, name):
-    f = mapped(lambda x: x * 2, mesh, P("d"), P("d"))
-    placed = [jax.device_put(np.int32(1), NamedSharding(mesh, P()))]
-    placed.append(jax.device_put(numbers(np.float32, (8,)), NamedSharding(mesh, P("d"))))
+def test_loops_and_branches_around_shard_map(name):
+    f = mapped(lambda x: x * 2, P("d"), P("d"))
 
     def function(i, x):
-        return lax.with_sharding_constraint(OUTSIDE[name](f, i, x), NamedSharding(mesh, P("d"))), i
+        return lax.with_sharding_constraint(OUTSIDE[name](f, i, x), P("d")), i
 
-    results = Interpreter(plan_of(function, *placed)).run(parts(placed))
-    for result, each in zip(results, parts(jax.jit(function)(*placed)), strict=True):
-        equal(result, each)
+    check(function, [P(), P("d")], np.int32(1), numbers(np.float32, (8,)))
 
 
-def test_loops_and_branches_inside_of_shard_map(mesh):
+def test_loops_and_branches_inside_of_shard_map():
     def body(i, x, w):
         branches = [lambda x: x, lambda x: x * w, lambda x: x + lax.psum(x, "d")]
         return lax.fori_loop(0, i[0], lambda k, x: lax.switch(k, branches, x), x)
 
-    function = jax.shard_map(
-        body, mesh=mesh, in_specs=(P("d"), P("d"), P()), out_specs=P("d"), check_vma=False
-    )
+    function = mapped(body, (P("d"), P("d"), P()), P("d"), check_vma=False)
     i, x = np.full(4, 3, np.int32), numbers(np.float32, (8,))
-    check(function, mesh, [P("d"), P("d"), P()], i, x, np.float32(3))
+    check(function, [P("d"), P("d"), P()], i, x, np.float32(3))
 
 
-@pytest.fixture
-def explicit():
-    mesh = jax.make_mesh(
-        (2, 2), ("a", "b"), (jax.sharding.AxisType.Explicit,) * 2, devices=jax.devices("cpu")[:4]
-    )
-    with jax.set_mesh(mesh):
-        yield mesh
-
-
-def test_sums_that_are_still_to_be_taken_pass_between_shard_maps(explicit):
+def test_sums_that_are_still_to_be_taken_pass_between_shard_maps():
     spread = P("a", unreduced={"b"})
 
     def own_sum(x):
         return lax.pcast(jnp.sum(x, axis=1), "b", to="unreduced")
 
-    begin = jax.shard_map(own_sum, in_specs=P("a", "b"), out_specs=spread)
-    end = jax.shard_map(lambda x: lax.psum(x, "b"), in_specs=spread, out_specs=P("a"))
+    begin = mapped(own_sum, P("a", "b"), spread)
+    end = mapped(lambda x: lax.psum(x, "b"), spread, P("a"))
     x = numbers(np.float32, (4, 6))
-    check(begin, explicit, [P("a", "b")], x)
-    check(lambda x: end(begin(x)), explicit, [P("a", "b")], x)
+    check(begin, [P("a", "b")], x, mesh=explicit)
+    check(lambda x: end(begin(x)), [P("a", "b")], x, mesh=explicit)
 
 
-def test_sums_of_what_is_whole_are_refused(explicit):
-    x = jax.device_put(numbers(np.float32, (4,)), NamedSharding(explicit, P()))
-    with pytest.raises(
-        Unsupported, match=r"a sum over IPUs would have to be undone\. Compute it with lax.psum"
-    ):
-        plan_of(lambda x: jax.reshard(x, P(unreduced={"a"})), x)
+def test_sums_of_what_is_whole_are_refused():
+    message = r"a sum over IPUs would have to be undone\. Compute it with lax.psum"
+    with mesh_of_cpus(explicit), pytest.raises(Unsupported, match=message):
+        plan_of(lambda x: jax.reshard(x, P(unreduced={"a"})), *put([numbers(np.float32, (4,))], [P()]))
 
 
 def test_replicas_are_refused():
@@ -267,39 +262,27 @@ def test_replicas_are_refused():
 
 def test_axes_that_shard_map_leaves_out_stay_sharded():
     """In it arrays are sharded over the axes that it leaves out; sums over those are taken where they are needed."""
-    mesh = Mesh(np.array(jax.devices("cpu")[:COUNT]).reshape(2, 2), ("a", "b"))
 
     def body(x, w):
         return x @ w, lax.psum(jnp.sum(x, 1), "a"), lax.axis_index("a")[None]
 
-    function = jax.shard_map(
-        body, mesh=mesh, in_specs=(P("a"), P()), out_specs=(P("a"), P(), P("a")), axis_names={"a"}
-    )
+    function = mapped(body, (P("a"), P()), (P("a"), P(), P("a")), axis_names={"a"})
     x, w = numbers(np.float32, (8, 4)), numbers(np.float32, (4, 6), 1)
-    placed = [
-        jax.device_put(x, NamedSharding(mesh, P("a", "b"))),
-        jax.device_put(w, NamedSharding(mesh, P(None, "b"))),
-    ]
-    results = Interpreter(plan_of(function, *placed)).run(parts(placed))
-    for device, (product, sums, place) in enumerate(results):
-        a, b = divmod(device, 2)
-        columns = slice(None) if product.shape[1] == 6 else slice(3 * b, 3 * b + 3)
-        np.testing.assert_allclose(product, (x @ w)[4 * a : 4 * a + 4, columns], 1e-5)
-        np.testing.assert_allclose(sums, x.sum(1).reshape(2, 4).sum(0), 1e-5)
-        assert place == a
+    product, sums, place = on_ipus(function, square, [P("a", "b"), P(None, "b")], x, w)
+    np.testing.assert_allclose(product, x @ w, 1e-5)
+    np.testing.assert_allclose(sums, x.sum(1).reshape(2, 4).sum(0), 1e-5)
+    np.testing.assert_array_equal(place, [0, 1])
 
 
 def test_one_device_of_a_mesh_is_no_exchange():
-    mesh = Mesh(np.array(jax.devices("cpu")[:1]), ("d",))
-    function = mapped(
-        lambda x: (lax.psum(x, "d"), lax.all_gather(x, "d", tiled=True), lax.axis_index("d")[None]),
-        mesh,
-        P("d"),
-        (P(), P("d"), P("d")),
-    )
+    def function(x):
+        return lax.psum(x, "d"), lax.all_gather(x, "d", tiled=True), lax.axis_index("d")[None]
+
     x = numbers(np.float32, (4,))
-    module = jax.jit(function).trace(x).lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")
+    with jax.set_mesh(line(ipus(1))):
+        mapped_ = jax.jit(mapped(function, P("d"), (P(), P("d"), P("d"))))
+        module = mapped_.trace(x).lower(lowering_platforms=("ipu",)).compiler_ir("stablehlo")
+        equal(list(map(np.asarray, mapped_(*put([x], [P("d")])))), (x, x, np.zeros(1, np.int32)))
     plan = read(lower(mlir.module_to_bytecode(module), options(1)))
     assert plan.main.instructions == []
     assert plan.parameter_shardings == []
-    equal(Interpreter(plan).run([[x]])[0], (x, x, np.zeros(1, np.int32)))

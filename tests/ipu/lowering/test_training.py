@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import snnjax
-from snnjax import _targets, losses
+from snnjax import losses
 from snnjax.ipu.lowering import lower
 from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.checks import check, plan_of
@@ -109,11 +109,6 @@ def count(block, found=None):
     return found
 
 
-needs_kernels = pytest.mark.skipif(
-    _targets.missing() is not None, reason="the CPU's handlers interpret the own ops"
-)
-
-
 @pytest.mark.parametrize("capacity", [None, 4])
 def test_own_training_step_calls_each_pass_once(capacity):
     """That it trains as the CPU does is tested on the device."""
@@ -122,7 +117,6 @@ def test_own_training_step_calls_each_pass_once(capacity):
     assert (found["snnjax_lif_network"], found["snnjax_lif_network_backward"]) == (1, 1)
 
 
-@needs_kernels
 def test_own_ops_in_a_scan_equal_cpu():
     w1, w2 = (jax.random.normal(jax.random.key(k), (WIDTH, WIDTH)) for k in range(2))
 
@@ -143,7 +137,6 @@ def test_own_ops_in_a_scan_equal_cpu():
     assert found["snnjax_spike_matmul_weights_backward"] == 1
 
 
-@needs_kernels
 def test_groups_of_an_own_op_are_taken_in_turn():
     v, w = (
         jax.random.normal(jax.random.key(0), (3, BATCH, WIDTH)),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "../network_plan.hpp"
@@ -39,21 +40,49 @@ struct Network {
   bool isListed(std::size_t l) const { return l + 1 < count() || isRecurrent(l); }
 };
 
+// A network whose weights are multiples of 1/8: sums of few of them are exact, in any order.
+inline Network randomNetwork(const NetworkOptions& options, unsigned seed) {
+  std::mt19937 random(seed);
+  Network network;
+  network.options = options;
+  const std::size_t count = options.layers.size() + (options.outputs > 0 ? 1 : 0);
+  for (std::size_t l = 0; l < count; ++l) {
+    network.weights.emplace_back();
+    network.bias.emplace_back();
+    const unsigned neurons = l < options.layers.size() ? options.layers[l].neurons : options.outputs;
+    const unsigned inputs = l == 0 ? options.num_inputs : options.layers[l - 1].neurons;
+    const auto eighths = [&](int low, int high) {
+      return static_cast<float>(std::uniform_int_distribution<int>(low, high)(random)) / 8.0F;
+    };
+    for (unsigned i = 0; i < inputs * neurons; ++i) network.weights.back().push_back(eighths(-4, 8));
+    for (unsigned j = 0; j < neurons; ++j) network.bias.back().push_back(eighths(-1, 1));
+    network.recurrent.emplace_back();
+    if (l == options.layers.size() || !options.layers[l].recurrent) continue;
+    for (unsigned i = 0; i < neurons * neurons; ++i) network.recurrent.back().push_back(eighths(-4, 4));
+  }
+  std::uniform_int_distribution<std::int32_t> id(-1, static_cast<std::int32_t>(options.num_inputs) + 1);
+  const std::size_t slots = std::size_t{options.num_steps} * options.batch * options.event_capacity;
+  const bool dense = options.inputs == Inputs::Dense;
+  for (std::size_t i = 0; !dense && i < slots; ++i) network.ids.push_back(id(random));
+  std::uniform_int_distribution<int> eighths(-4, 12);
+  const std::size_t values = dense ? std::size_t{options.num_steps} * options.batch * options.num_inputs : slots;
+  for (std::size_t i = 0; i < values; ++i) {
+    network.values.push_back(i % 2 == 0 ? 0.0F : static_cast<float>(eighths(random)) / 8.0F);
+  }
+  std::uniform_int_distribution<std::uint32_t> length(options.num_steps / 2, options.num_steps);
+  for (unsigned b = 0; b < options.batch; ++b) network.lengths.push_back(length(random));
+  return network;
+}
+
 // Arrays [num_steps, batch, neurons] of each layer.
 struct Ran {
   std::vector<Row> v, listed, fired;  // membranes, 1 where listed, 1 where a listed neuron spikes
 };
 
-inline std::uint32_t hashOf(std::uint32_t x) {
-  x = (x ^ (x >> 16)) * 0x85EBCA6BU;
-  x = (x ^ (x >> 13)) * 0xC2B2AE35U;
-  return x ^ (x >> 16);
-}
-
 // The candidates of one kind that stay: the largest membranes, ties by hash.
 inline void keepLargest(const float* v, std::vector<unsigned> ids, std::size_t slots, float* listed) {
   std::sort(ids.begin(), ids.end(),
-            [&](unsigned a, unsigned b) { return v[a] != v[b] ? v[a] > v[b] : hashOf(a) < hashOf(b); });
+            [&](unsigned a, unsigned b) { return v[a] != v[b] ? v[a] > v[b] : snnjax::hashOf(a) < snnjax::hashOf(b); });
   for (std::size_t k = 0; k < std::min(slots, ids.size()); ++k) listed[ids[k]] = 1.0F;
 }
 
@@ -177,7 +206,6 @@ inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l
 
 struct Gradients {
   std::vector<Row> weights, recurrent, bias;  // of each layer
-  Row inputs;                                 // dense, [num_steps, batch, num_inputs]
 };
 
 // x^T g, summed over rows, into `sum` [inputs, neurons].
@@ -214,7 +242,6 @@ inline Gradients runBackward(const Network& network, const Ran& ran, Row g) {
     }
     g = std::move(g_below);
   }
-  gradients.inputs = std::move(g);
   return gradients;
 }
 

@@ -5,11 +5,14 @@
 #include <ipu_model/profile.hpp>
 
 #include "../../ipu_model/tests/check.hpp"
-#include "network_on_tiles.hpp"
+#include "../../ipu_model/tests/on_model.hpp"
+#include "../host_layout.hpp"
+#include "network_reference.hpp"
 
 namespace network_test {
 namespace {
 
+using namespace snnjax::builders;
 using snnjax::Pooling;
 
 constexpr float kRate = 0.01F;
@@ -300,6 +303,22 @@ void testInputsAndRecurrence() {
   checkTraining(options, Pooling::MeanOverTime, 7);
 }
 
+// Lists made and led in trees of any shape, and columns that are not balanced.
+void testTrees() {
+  for (const bool recurrent : {false, true}) {
+    NetworkOptions options = smallNetwork();
+    options.layers.front().recurrent = recurrent;
+    for (options.homes = 1; options.homes <= 3; ++options.homes) {
+      for (const unsigned group_tiles : {1U, 3U, 12U}) {
+        options.group_tiles = group_tiles;
+        checkTraining(options, Pooling::MeanOverTime, 64);
+      }
+    }
+    options.equal_columns = true;
+    checkTraining(options, Pooling::MeanOverTime, 32);
+  }
+}
+
 // Weights round to 11 bits in the update; losses, gradients, moments and membranes stay float.
 void testHalvesRoundOnce() {
   const Network network = randomNetwork(smallNetwork(), 4);
@@ -350,6 +369,7 @@ int main() {
   using namespace network_test;
   testPoolings();
   testInputsAndRecurrence();
+  testTrees();
   testHalvesRoundOnce();
   testThreadsOfTheHostChangeNoBit();
   testErrors();

@@ -96,7 +96,7 @@ class Results {
   }
 
   void giveSpikes(std::size_t l) {
-    const lif_network::Spikes<Value>& to = results_.spikes[l];
+    const schema::Spikes<Value>& to = results_.spikes[l];
     if (to.array) give(to.array, trueSpikes(l));
     if (!to.ids) return;
     const ListPlan& list = plan_.lists[l + 1];
@@ -158,7 +158,7 @@ void giveRecord(Lowering& lowering, const ForwardCall& call, const NetworkOnTile
     return is_float ? one.reinterpret(type) : one;
   };
   for (std::size_t leaf = 0; leaf < call.results.kLeaves.size(); ++leaf) {
-    if (call.results.kLeaves[leaf].within != lif_network::Switch::kRecord) continue;
+    if (call.results.kLeaves[leaf].within != schema::Switch::kRecord) continue;
     for (std::size_t l = 0; l < (call.results.kLeaves[leaf].is_layered ? call.layers.size() : 1); ++l) {
       const Value& result = call.results.at(leaf, l);
       if (!result) continue;

@@ -12,41 +12,20 @@
 namespace snnjax::executor::targets {
 namespace {
 
-// Static values from the texts of an instruction; where there is none, they are 0.
-struct TextNumbers {
-  const Instruction& instruction;
-
-  template <typename Record, typename T>
-  void read(const char* name, std::vector<Record>& all, T Record::* field) const {
-    if (!hasAttribute(instruction, name)) return;
-    const auto fill = [&](const auto& numbers) {
-      if (numbers.size() != all.size()) {
-        refuseNumbers(name, "hold one number a layer, " + std::to_string(all.size()), std::to_string(numbers.size()));
-      }
-      for (std::size_t i = 0; i < all.size(); ++i) all[i].*field = static_cast<T>(numbers[i]);
-    };
-    if constexpr (std::is_same_v<T, float>) {
-      fill(realNumbers(instruction, name));
-    } else {
-      fill(wholeNumbers(instruction, name));
-    }
-  }
-
-  [[noreturn]] void refuseNumbers(const std::string& name, const std::string& expected,
-                                  const std::string& actual) const {
-    throw Error(ErrorCode::kInvalidArgument, "compile: `" + name + "` of " + instruction.texts[0] + " must " +
-                                                 expected + ", got " + actual + ". Compile the function again.");
-  }
-};
-
-// Throws unless a number of an enumeration, or of slots, is from 0 on and below a limit.
-unsigned known(const char* name, std::int64_t number, std::int64_t limit) {
-  if (number < 0 || number >= limit) refuseCall(name, "hold numbers that it knows", std::to_string(number));
-  return static_cast<unsigned>(number);
+// The static values of the layers of a call.
+std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction) {
+  const Attributes attributes(instruction);
+  const std::size_t layers = attributes.count("capacity");
+  if (layers == 0) refuseCall(instruction, "capacity", "have a number for each layer", "none");
+  return lif_network::LayerNumbers::read(attributes, layers);
 }
 
-LayerFields fieldsOf(const lif_network::LayerNumbers& numbers, const lif_network::LayerConstants<Value>& constants,
-                     bool records_current) {
+// Throws where a number of an enumeration, or of slots, is not known.
+LayerFields fieldsOf(const Instruction& instruction, const lif_network::LayerNumbers& numbers,
+                     const lif_network::LayerConstants<Value>& constants, bool records_current) {
+  const auto known = [&](const char* name, std::int64_t number, std::int64_t limit) {
+    return knownNumber(instruction, name, number, limit);
+  };
   LayerFields fields{
       .is_recurrent = constants.recurrent.array.has_value(),
       .reset = known("reset", numbers.reset, Reset::None + 1),
@@ -80,7 +59,7 @@ LayerOperands layerOf(const lif_network::Operands<Value>& from, std::size_t l) {
 }
 
 // The arrays of a call, which are there as the table says.
-NetworkOperands networkOf(const std::vector<lif_network::LayerNumbers>& numbers,
+NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_network::LayerNumbers>& numbers,
                           const lif_network::Operands<Value>& from, const lif_network::Record<Value>& record) {
   NetworkOperands network;
   network.has_lists = from.inputs.ids.has_value();
@@ -94,10 +73,11 @@ NetworkOperands networkOf(const std::vector<lif_network::LayerNumbers>& numbers,
     const lif_network::Linear<Value>& linear = from.linears[l];
     is_known = is_known && !linear.weights.values && !linear.delays && !from.constants[l].recurrent.values;
     if (!is_known) break;
-    network.fields.push_back(fieldsOf(numbers[l], from.constants[l], record.layers[l].current.has_value()));
+    network.fields.push_back(
+        fieldsOf(instruction, numbers[l], from.constants[l], record.layers[l].current.has_value()));
     network.layers.push_back(layerOf(from, l));
   }
-  if (!is_known) refuseCall("operands", "be without delays and int8 weights", "some");
+  if (!is_known) refuseCall(instruction, "operands", "be without delays and int8 weights", "some");
   if (!network.has_readout) return network;
   LayerOperands& readout = network.layers.emplace_back();
   readout.weights = last.weights.array.value();
@@ -110,13 +90,13 @@ NetworkOperands networkOf(const std::vector<lif_network::LayerNumbers>& numbers,
 
 // Throws unless the arrays of a root are there that the table asks for.
 template <typename Root>
-void checkGiven(const Root& root, const lif_network::Operands<Value>& operands,
+void checkGiven(const Instruction& instruction, const Root& root, const lif_network::Operands<Value>& operands,
                 const std::vector<lif_network::LayerNumbers>& layers) {
-  const auto has = [&](lif_network::Switch by, std::size_t layer) {
-    if (by == lif_network::Switch::kCapacity) return layers[layer].capacity >= 0;
+  const auto has = [&](schema::Switch by, std::size_t layer) {
+    if (by == schema::Switch::kCapacity) return layers[layer].capacity >= 0;
     return operands.has(by, layer) || root.has(by, layer);
   };
-  schema::check(root, layers.size(), has, [](const auto&, std::size_t, const Value&) {}, refuseCall);
+  schema::check(root, layers.size(), has, [](const auto&, std::size_t, const Value&) {}, refusal(instruction));
 }
 
 bool isZero(const Lowering& lowering, ValueId value) {
@@ -287,27 +267,6 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
 
 }  // namespace
 
-void refuseCall(const std::string& name, const std::string& expected, const std::string& actual) {
-  throw Error(ErrorCode::kInvalidArgument, "compile: `" + name + "` of lif_network must " + expected + ", got " +
-                                               actual +
-                                               ". Compile the function again, with libraries of its version (`make "
-                                               "kernels` builds them).");
-}
-
-std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction) {
-  const std::string digest = hasAttribute(instruction, "schema") ? attribute(instruction, "schema") : "none";
-  if (digest != lif_network::kDigest) {
-    refuseCall("schema", "be " + std::string(lif_network::kDigest) + ", that of the IPU Model", digest);
-  }
-  const TextNumbers texts{instruction};
-  const std::size_t layers = wholeNumbers(instruction, "capacity").size();
-  if (layers == 0 || layers != number(instruction, "layers")) {
-    const std::string actual = attribute(instruction, "layers");
-    texts.refuseNumbers("layers", "be as many as `capacity` has numbers, and one at least", actual);
-  }
-  return lif_network::LayerNumbers::read(texts, layers);
-}
-
 std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second) {
   std::array<Value, kSecondConstants> all;
   all[WDecay] = second.w_decay;
@@ -319,33 +278,35 @@ std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Valu
   return all;
 }
 
-ForwardCall::ForwardCall(const Instruction& instruction)
-    : layers(layersOf(instruction)),
+ForwardCall::ForwardCall(const Instruction& instruction_)
+    : instruction(instruction_),
+      layers(layersOf(instruction)),
       operands(bound<lif_network::Operands<Value>>(instruction, instruction.inputs, "operand_names", layers.size())),
       results(
           bound<lif_network::ForwardResults<Value>>(instruction, instruction.outputs, "result_names", layers.size())) {}
 
 bool ForwardCall::keepsRecord() const {
-  if (results.has(lif_network::Switch::kRecord, 0)) return true;
+  if (results.has(schema::Switch::kRecord, 0)) return true;
   return std::ranges::any_of(results.results.spikes, [](const auto& own) { return own.array || own.ids; });
 }
 
 NetworkOperands ForwardCall::network() const {
-  checkGiven(operands, operands, layers);
-  checkGiven(results, operands, layers);
-  return networkOf(layers, operands, results.record);
+  checkGiven(instruction, operands, operands, layers);
+  checkGiven(instruction, results, operands, layers);
+  return networkOf(instruction, layers, operands, results.record);
 }
 
-BackwardCall::BackwardCall(const Instruction& instruction)
-    : layers(layersOf(instruction)),
+BackwardCall::BackwardCall(const Instruction& instruction_)
+    : instruction(instruction_),
+      layers(layersOf(instruction)),
       arguments(bound<lif_network::BackwardArguments<Value>>(instruction, instruction.inputs, "operand_names",
                                                              layers.size())),
       results(bound<lif_network::BackwardResults<Value>>(instruction, instruction.outputs, "result_names",
                                                          layers.size())) {}
 
 NetworkOperands BackwardCall::network() const {
-  checkGiven(arguments, arguments.operands, layers);
-  return networkOf(layers, arguments.operands, arguments.record);
+  checkGiven(instruction, arguments, arguments.operands, layers);
+  return networkOf(instruction, layers, arguments.operands, arguments.record);
 }
 
 builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record) {

@@ -4,33 +4,11 @@
 
 #include <array>
 #include <builders/lif_network.hpp>
-#include <optional>
-#include <vector>
 
 #include "executor/operations.hpp"
-#include "schema/bind.hpp"
-#include "schema/lif_network.hpp"
+#include "executor/targets/call.hpp"
 
 namespace snnjax::executor::targets {
-
-// An array of a call, which may be absent.
-using Value = std::optional<ValueId>;
-
-// Throws an error about a call of `lif_network`.
-[[noreturn]] void refuseCall(const std::string& name, const std::string& expected, const std::string& actual);
-
-// The static values of the layers of a call. Throws unless they are of the table that this library was built with.
-std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction);
-
-// The operands or results of a call as its attribute names them.
-template <typename Root>
-Root bound(const Instruction& instruction, const std::vector<ValueId>& values, const char* names, std::size_t layers) {
-  Root root;
-  schema::bind(
-      attribute(instruction, names), values.size(), layers, root, [&](std::size_t i) { return Value(values[i]); },
-      refuseCall);
-  return root;
-}
 
 // The static part of a layer.
 struct LayerFields {
@@ -67,6 +45,7 @@ struct NetworkOperands {
 struct ForwardCall {
   explicit ForwardCall(const Instruction& instruction);
 
+  const Instruction& instruction;
   std::vector<lif_network::LayerNumbers> layers;
   lif_network::Operands<Value> operands;
   lif_network::ForwardResults<Value> results;
@@ -80,6 +59,7 @@ struct ForwardCall {
 struct BackwardCall {
   explicit BackwardCall(const Instruction& instruction);
 
+  const Instruction& instruction;
   std::vector<lif_network::LayerNumbers> layers;
   lif_network::BackwardArguments<Value> arguments;
   lif_network::BackwardResults<Value> results;

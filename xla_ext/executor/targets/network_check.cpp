@@ -1,31 +1,14 @@
 #include "executor/targets/network_check.hpp"
 
 namespace snnjax::executor::targets {
-namespace {
-
-using lif_network::Axis;
-
-Numbers kindOf(lif_network::Numbers numbers) {
-  using enum lif_network::Numbers;
-  switch (numbers) {
-    case kFloats:
-    case kSums:
-    case kValues: return Numbers::kFloats;
-    case kGivenIds:
-    case kIds: return Numbers::kIds;
-    case kCounts: return Numbers::kCounts;
-    default: return Numbers::kAny;  // inputs, and the record, which stays on the tiles
-  }
-}
-
-}  // namespace
+using schema::Axis;
 
 NetworkCheck::NetworkCheck(const OperationCheck& op, const NetworkOperands& operands)
     : check_(op), operands_(operands), inputs_(check_.sizes(op.type(operands.inputs), 3)) {
   op.need(!isAnyEmpty({inputs_[0], inputs_[1], inputs_[2]}), "have inputs");
   const Dtype dtype = op.type(operands_.inputs).dtype;
   const bool is_counted = !operands_.has_lists && (dtype == Dtype::kUint8 || dtype == Dtype::kBool);
-  check_.need(op.type(operands_.inputs), is_counted ? Numbers::kAny : Numbers::kFloats, inputs_);
+  check_.need(op.type(operands_.inputs), is_counted ? schema::Numbers::kInputs : schema::Numbers::kFloats, inputs_);
   for (const LayerOperands& layer : operands_.layers) {
     const Shape weights = check_.sizes(op.type(layer.weights), 2);
     if (widths_.empty()) widths_ = {weights[0]};
@@ -40,43 +23,41 @@ std::size_t NetworkCheck::lengthOf(Axis axis, std::size_t l) const {
   const auto capacity = [&] { return std::size_t{operands_.fields[l].capacity.value_or(0)}; };
   const auto bytes = [](std::size_t bits) { return (bits + 7) / 8; };
   switch (axis) {
-    case Axis::kSteps:
-    case Axis::kStepsOr0: return inputs_[0];
+    case Axis::kSteps: return inputs_[0];
     case Axis::kBatch: return inputs_[1];
     case Axis::kWidth: return inputs_[2];
     case Axis::kInputBytes: return bytes(widths_[0]);
     case Axis::kSent:
     case Axis::kWeightRows: return widths_[l];
     case Axis::kWeightColumns:
-    case Axis::kNeurons:
-    case Axis::kNeuronsOr1: return neurons(l);
+    case Axis::kNeurons: return neurons(l);
     case Axis::kNeuronBytes: return bytes(neurons(l));
     case Axis::kCapacity: return capacity();
     case Axis::kSlots: return operands_.fields[l].capacity ? capacity() : neurons(l);
-    case Axis::kPendingOr0: break;
+    default: return 0;  // of delays
   }
-  return 0;
 }
 
-void NetworkCheck::need(const lif_network::Leaf& leaf, std::size_t l, ValueId value) const {
+void NetworkCheck::need(const schema::Leaf& leaf, std::size_t l, ValueId value) const {
   const ArrayType& type = check_.op().type(value);
   const Shape own = check_.sizes(type, leaf.rank);
   Shape sizes;
   for (std::size_t i = 0; i < leaf.rank; ++i) {
-    const Axis axis = leaf.axes[i];
-    const bool may_be_own = (axis == Axis::kNeuronsOr1 && own[i] == 1) || (axis == Axis::kStepsOr0 && own[i] == 0);
-    sizes.push_back(may_be_own ? own[i] : lengthOf(axis, l));
+    const schema::AxisForm axis = schema::formOf(leaf.axes[i]);
+    const bool may_be_own = axis.other >= 0 && own[i] == static_cast<std::size_t>(axis.other);
+    sizes.push_back(may_be_own ? own[i] : lengthOf(axis.base, l));
   }
-  check_.need(type, kindOf(leaf.numbers), sizes);
+  check_.need(type, leaf.numbers, sizes);
 }
 
 void NetworkCheck::needCotangents(const BackwardCall& call) const {
-  const auto visit = [&](const lif_network::Leaf& leaf, std::size_t l, const Value* operand, const Value& g) {
+  const auto visit = [&](const schema::Leaf& leaf, std::size_t l, const Value* operand, const Value& g) {
     Shape sizes;
-    for (std::size_t i = 0; i < leaf.rank; ++i) sizes.push_back(lengthOf(leaf.axes[i], l));
-    if (operand != nullptr) check_.need(check_.op().type(*g), Numbers::kFloats, sizes);
+    for (std::size_t i = 0; i < leaf.rank; ++i) sizes.push_back(lengthOf(schema::formOf(leaf.axes[i]).base, l));
+    if (operand != nullptr) check_.need(check_.op().type(*g), schema::Numbers::kFloats, sizes);
   };
-  schema::checkCotangents(call.arguments.operands, call.results, operands_.fields.size(), visit, refuseCall);
+  schema::checkCotangents(call.arguments.operands, call.results, operands_.fields.size(), visit,
+                          refusal(call.instruction));
 }
 
 }  // namespace snnjax::executor::targets

@@ -17,7 +17,7 @@ class NetworkCheck {
   template <typename Root>
   void needAll(const Root& root) const {
     for (std::size_t number = 0; number < Root::kLeaves.size(); ++number) {
-      const lif_network::Leaf& leaf = Root::kLeaves[number];
+      const schema::Leaf& leaf = Root::kLeaves[number];
       for (std::size_t l = 0; l < (leaf.is_layered ? operands_.fields.size() : 1); ++l) {
         const Value& value = root.at(number, l);
         if (value) need(leaf, leaf.is_layered ? l : operands_.fields.size(), *value);
@@ -28,8 +28,8 @@ class NetworkCheck {
   void needCotangents(const BackwardCall& call) const;
 
  private:
-  void need(const lif_network::Leaf& leaf, std::size_t l, ValueId value) const;
-  std::size_t lengthOf(lif_network::Axis axis, std::size_t l) const;
+  void need(const schema::Leaf& leaf, std::size_t l, ValueId value) const;
+  std::size_t lengthOf(schema::Axis axis, std::size_t l) const;
 
   TargetCheck check_;
   const NetworkOperands& operands_;

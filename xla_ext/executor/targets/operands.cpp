@@ -1,7 +1,5 @@
 #include "executor/targets/operands.hpp"
 
-#include <charconv>
-#include <limits>
 #include <popops/Cast.hpp>
 
 namespace snnjax::executor::targets {
@@ -14,33 +12,6 @@ poplar::Tensor inBlocks(const poplar::Tensor& blocks, const builders::TileRange&
 
 void setZero(poplar::Graph& graph, const poplar::Tensor& tensor) {
   if (tensor.numElements() > 0) graph.setInitialValue(tensor, 0.0F);
-}
-
-[[noreturn]] void refuseAttribute(const Instruction& instruction, const std::string& name, const std::string& expected,
-                                  const std::string& actual) {
-  throw Error(ErrorCode::kInvalidArgument, "compile: `" + name + "` of " + instruction.texts[0] + " must " + expected +
-                                               ", got \"" + actual + "\". Compile the function again.");
-}
-
-template <class Number>
-Number parsed(const Instruction& instruction, const char* name, std::string_view text, const char* expected) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number;
-  refuseAttribute(instruction, name, expected, std::string(text));
-}
-
-// "1,2,3"
-template <class Number>
-std::vector<Number> parts(const Instruction& instruction, const char* name, const char* expected) {
-  const std::string text = attribute(instruction, name);
-  std::vector<Number> numbers;
-  for (std::size_t first = 0; first < text.size();) {
-    const std::size_t comma = std::min(text.find(',', first), text.size());
-    numbers.push_back(parsed<Number>(instruction, name, std::string_view(text).substr(first, comma - first), expected));
-    first = comma + 1;
-  }
-  return numbers;
 }
 
 }  // namespace
@@ -85,11 +56,11 @@ poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& ti
   return weightsInPlace(lowering, tiles, rows, neurons, result);
 }
 
-std::size_t dimension(const Plan& plan, ValueId value, std::size_t axis) { return plan.types[value].shape[axis]; }
-
-poplar::Tensor operand(Lowering& lowering, const Instruction& instruction, std::size_t index) {
-  return lowering.get(instruction.inputs[index])[0];
+std::size_t dimension(const Plan& plan, const Value& value, std::size_t axis) {
+  return plan.types[value.value()].shape[axis];
 }
+
+poplar::Tensor operand(Lowering& lowering, const Value& value) { return lowering.get(value.value())[0]; }
 
 void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& to) {
   poplar::Tensor source = from;
@@ -110,13 +81,9 @@ void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor&
   lowering.program().add(poplar::program::Copy(source.flatten(), to.flatten(), false, lowering.debug("operand")));
 }
 
-void yield(Lowering& lowering, ValueId result, const poplar::Tensor& tensor) {
-  const poplar::Tensor to = lowering.make(result);
+void yield(Lowering& lowering, const Value& result, const poplar::Tensor& tensor) {
+  const poplar::Tensor to = lowering.make(result.value());
   bring(lowering, tensor, to);
-}
-
-void yield(Lowering& lowering, const Instruction& instruction, std::size_t index, const poplar::Tensor& tensor) {
-  yield(lowering, instruction.outputs[index], tensor);
 }
 
 void yieldZeros(Lowering& lowering, const Instruction& instruction) {
@@ -133,43 +100,8 @@ bool isAnyEmpty(std::initializer_list<std::size_t> sizes) {
   return std::ranges::any_of(sizes, [](std::size_t size) { return size == 0; });
 }
 
-bool isHalf(const Plan& plan, const Instruction& instruction, std::size_t index) {
-  return plan.types[instruction.inputs[index]].dtype == Dtype::kFloat16;
-}
+bool isHalf(const Plan& plan, const Value& value) { return plan.types[value.value()].dtype == Dtype::kFloat16; }
 
-bool isLong(const Plan& plan, const Instruction& instruction, std::size_t index) {
-  return plan.types[instruction.inputs[index]].dtype == Dtype::kInt32;
-}
-
-unsigned number(const Instruction& instruction, const char* name) {
-  return parsed<unsigned>(instruction, name, attribute(instruction, name), "be a number from 0 on");
-}
-
-bool flag(const Instruction& instruction, const char* name) {
-  const std::string value = attribute(instruction, name);
-  const bool is_true = value == "true" || value == "1";
-  if (!is_true && value != "false" && value != "0") refuseAttribute(instruction, name, "be true or false", value);
-  return is_true;
-}
-
-float real(const Instruction& instruction, const char* name) {
-  return static_cast<float>(parsed<double>(instruction, name, attribute(instruction, name), "be a number"));
-}
-
-bool hasAttribute(const Instruction& instruction, const char* name) {
-  const std::string start = std::string(name) + ':';
-  return std::ranges::any_of(instruction.texts, [&](const std::string& text) { return text.starts_with(start); });
-}
-
-std::vector<long> wholeNumbers(const Instruction& instruction, const char* name) {
-  return parts<long>(instruction, name, "hold whole numbers");
-}
-
-std::vector<float> realNumbers(const Instruction& instruction, const char* name) {
-  const std::vector<double> numbers = parts<double>(instruction, name, "hold numbers");
-  std::vector<float> narrow;
-  for (const double each : numbers) narrow.push_back(static_cast<float>(each));
-  return narrow;
-}
+bool isLong(const Plan& plan, const Value& value) { return plan.types[value.value()].dtype == Dtype::kInt32; }
 
 }  // namespace snnjax::executor::targets

@@ -4,9 +4,8 @@
 
 #include <builders/tiles_of_layers.hpp>
 #include <initializer_list>
-#include <optional>
 
-#include "executor/lowering.hpp"
+#include "executor/targets/call.hpp"
 
 namespace snnjax::executor::targets {
 
@@ -29,9 +28,9 @@ poplar::Tensor gradientInPlace(Lowering& lowering, const builders::TileRange& ti
                                std::size_t neurons, ValueId result);
 
 // An operand without its groups axis, which has length 1.
-poplar::Tensor operand(Lowering& lowering, const Instruction& instruction, std::size_t index);
-std::size_t dimension(const Plan& plan, ValueId value, std::size_t axis);
-inline std::size_t dimension(const Lowering& lowering, ValueId value, std::size_t axis) {
+poplar::Tensor operand(Lowering& lowering, const Value& value);
+std::size_t dimension(const Plan& plan, const Value& value, std::size_t axis);
+inline std::size_t dimension(const Lowering& lowering, const Value& value, std::size_t axis) {
   return dimension(lowering.plan(), value, axis);
 }
 
@@ -39,25 +38,16 @@ inline std::size_t dimension(const Lowering& lowering, ValueId value, std::size_
 void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& to);
 
 // A result, without its groups axis, in its own type.
-void yield(Lowering& lowering, ValueId result, const poplar::Tensor& tensor);
-void yield(Lowering& lowering, const Instruction& instruction, std::size_t index, const poplar::Tensor& tensor);
+void yield(Lowering& lowering, const Value& result, const poplar::Tensor& tensor);
 
 // Zeros in all results, for operands without elements.
 void yieldZeros(Lowering& lowering, const Instruction& instruction);
 // Whether one of the sizes is 0. Their product would wrap around.
 bool isAnyEmpty(std::initializer_list<std::size_t> sizes);
 
-// Whether floating operands are half; else they are float.
-bool isHalf(const Plan& plan, const Instruction& instruction, std::size_t index);
+// Whether a floating operand is half; else it is float.
+bool isHalf(const Plan& plan, const Value& value);
 // Whether ids are int32; else they are uint16.
-bool isLong(const Plan& plan, const Instruction& instruction, std::size_t index);
-
-// Attributes; each throws unless its text is such numbers.
-unsigned number(const Instruction& instruction, const char* attribute);
-bool flag(const Instruction& instruction, const char* attribute);
-float real(const Instruction& instruction, const char* attribute);
-bool hasAttribute(const Instruction& instruction, const char* attribute);
-std::vector<long> wholeNumbers(const Instruction& instruction, const char* attribute);
-std::vector<float> realNumbers(const Instruction& instruction, const char* attribute);
+bool isLong(const Plan& plan, const Value& value);
 
 }  // namespace snnjax::executor::targets

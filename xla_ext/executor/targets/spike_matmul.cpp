@@ -1,4 +1,4 @@
-// The targets of `spike_matmul`: ids and values [1, rows, capacity], weights [1, inputs, outputs].
+// The targets of `spike_matmul`; arrays have a leading groups axis of length 1.
 #include <builders/loop.hpp>
 #include <builders/spike_matmul.hpp>
 
@@ -9,22 +9,34 @@
 namespace snnjax::executor::targets {
 namespace {
 
-// Positions among the operands of an instruction; the shapes of the product from them.
-struct Positions {
-  std::size_t ids, of_outputs;  // an array whose last axis are the outputs: weights or cotangents
-};
+using Product = Call<spike_matmul::Operands<Value>, spike_matmul::Results<Value>>;
+using ValuesBackward = Call<spike_matmul::ValuesBackwardOperands<Value>, spike_matmul::ValuesBackwardResults<Value>>;
+using WeightsBackward = Call<spike_matmul::WeightsBackwardOperands<Value>, spike_matmul::WeightsBackwardResults<Value>>;
 
-builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Instruction& instruction, const Positions& positions,
+// `of_outputs` is an array whose last axis are the outputs, of the dtype of the weights.
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Value& ids, const Value& of_outputs,
                                        std::size_t num_inputs) {
-  const ValueId ids = instruction.inputs[positions.ids];
   builders::SpikeMatmulOptions options;
   options.rows = static_cast<unsigned>(dimension(plan, ids, 1));
   options.capacity = static_cast<unsigned>(dimension(plan, ids, 2));
   options.num_inputs = static_cast<unsigned>(num_inputs);
-  options.outputs = static_cast<unsigned>(dimension(plan, instruction.inputs[positions.of_outputs], 2));
-  options.half_weights = isHalf(plan, instruction, positions.of_outputs);
-  options.long_ids = isLong(plan, instruction, positions.ids);
+  options.outputs = static_cast<unsigned>(dimension(plan, of_outputs, 2));
+  options.half_weights = isHalf(plan, of_outputs);
+  options.long_ids = isLong(plan, ids);
   return options;
+}
+
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Product& call) {
+  const Value& weights = call.from.weights.array;
+  return optionsOf(plan, call.from.ids, weights, dimension(plan, weights, 1));
+}
+
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const ValuesBackward& call) {
+  return optionsOf(plan, call.from.ids, call.from.g, dimension(plan, call.from.weights, 1));
+}
+
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const WeightsBackward& call) {
+  return optionsOf(plan, call.from.ids, call.from.g, dimension(plan, call.to.g_weights, 1));
 }
 
 bool isEmpty(const builders::SpikeMatmulOptions& options) {
@@ -59,108 +71,80 @@ builders::SpikeMatmulCotangents bringCotangents(Lowering& lowering, const builde
   return cotangents;
 }
 
-// (ids, values, weights) -> out
 void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
-  const ValueId weights = instruction.inputs[2];
-  const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, dimension(lowering, weights, 1));
+  const Product call(instruction);
+  const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
-  const auto tensors = addTensors(lowering, options, {}, weights);
-  bring(lowering, operand(lowering, instruction, 0), tensors.ids);
-  bring(lowering, operand(lowering, instruction, 1), tensors.values);
+  const auto tensors = addTensors(lowering, options, {}, call.from.weights.array.value());
+  bring(lowering, operand(lowering, call.from.ids), tensors.ids);
+  bring(lowering, operand(lowering, call.from.values), tensors.values);
   lowering.program().add(builders::addSpikeMatmul(lowering.graph(), options, tensors));
-  yield(lowering, instruction, 0, asRows(tensors.out, tensors.tiles, options.rows, options.outputs));
+  yield(lowering, call.to.out, asRows(tensors.out, tensors.tiles, options.rows, options.outputs));
 }
 
-// (ids, weights, g) -> d_values
 void spikeMatmulValuesBackward(Lowering& lowering, const Instruction& instruction) {
-  const ValueId weights = instruction.inputs[1];
-  const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, dimension(lowering, weights, 1));
+  const ValuesBackward call(instruction);
+  const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
   const builders::SpikeMatmulUse use = {.values = false, .out = false, .weights_gradient = false};
-  const auto tensors = addTensors(lowering, options, use, weights);
-  bring(lowering, operand(lowering, instruction, 0), tensors.ids);
-  const auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, instruction, 2), use);
+  const auto tensors = addTensors(lowering, options, use, call.from.weights.value());
+  bring(lowering, operand(lowering, call.from.ids), tensors.ids);
+  const auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, call.from.g), use);
   lowering.program().add(builders::addSpikeMatmulBackward(lowering.graph(), options, tensors, cotangents));
-  yield(lowering, instruction, 0, cotangents.d_values);
+  yield(lowering, call.to.g_values, cotangents.d_values);
 }
 
-// (ids, values, g) -> d_weights
 void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instruction) {
-  const std::size_t num_inputs = dimension(lowering, instruction.outputs[0], 1);
-  const auto options = optionsOf(lowering.plan(), instruction, {0, 2}, num_inputs);
+  const WeightsBackward call(instruction);
+  const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
+  const ValueId g_weights = call.to.g_weights.value();
   builders::SpikeMatmulUse use = {.weights = false, .out = false, .values_gradient = false};
   const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, use);
-  bring(lowering, operand(lowering, instruction, 0), tensors.ids);
-  bring(lowering, operand(lowering, instruction, 1), tensors.values);
+  bring(lowering, operand(lowering, call.from.ids), tensors.ids);
+  bring(lowering, operand(lowering, call.from.values), tensors.values);
   const poplar::Tensor in_place =
-      gradientInPlace(lowering, tensors.tiles, num_inputs, options.outputs, instruction.outputs[0]);
+      gradientInPlace(lowering, tensors.tiles, options.num_inputs, options.outputs, g_weights);
   use.weights_gradient = !in_place.valid();
-  auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, instruction, 2), use);
+  auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, call.from.g), use);
   if (in_place.valid()) cotangents.d_weights = in_place;
   lowering.program().add(builders::addSpikeMatmulBackward(lowering.graph(), options, tensors, cotangents));
   if (in_place.valid()) return;
-  yield(lowering, instruction, 0, asRows(cotangents.d_weights, tensors.tiles, options.num_inputs, options.outputs, 1));
+  yield(lowering, g_weights, asRows(cotangents.d_weights, tensors.tiles, options.num_inputs, options.outputs, 1));
 }
 
-// Weights, or their gradient, [1, inputs, outputs], on the tiles of the outputs.
-std::vector<Proposal> proposalFor(const Plan& plan, const builders::SpikeMatmulOptions& options, ValueId weights,
-                                  const poplar::Target& target) {
+// Weights, or their gradient, are best on the tiles of the outputs.
+ValueId placed(const Product& call) { return call.from.weights.array.value(); }
+ValueId placed(const ValuesBackward& call) { return call.from.weights.value(); }
+ValueId placed(const WeightsBackward& call) { return call.to.g_weights.value(); }
+
+template <typename Target>
+std::vector<Proposal> proposeWeights(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
+  const Target call(instruction);
+  const auto options = optionsOf(plan, call);
   const builders::TileRange tiles = builders::tilesOf(options, target.getNumTiles());
-  const std::optional<Blocks> blocks = blocksOf(tiles, dimension(plan, weights, 1), options.outputs);
-  return blocks && !isEmpty(options) ? std::vector<Proposal>{{weights, *blocks}} : std::vector<Proposal>{};
+  const std::optional<Blocks> blocks = blocksOf(tiles, options.num_inputs, options.outputs);
+  return blocks && !isEmpty(options) ? std::vector<Proposal>{{placed(call), *blocks}} : std::vector<Proposal>{};
 }
 
-template <std::size_t Weights>
-std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
-  const ValueId weights = instruction.inputs[Weights];
-  const auto options = optionsOf(plan, instruction, {0, 2}, dimension(plan, weights, 1));
-  return proposalFor(plan, options, weights, target);
+void needFloating(const OperationCheck& op, const Product& call) {
+  op.need(call.from.weights.array.has_value(), "have floating weights");
 }
+void needFloating(const OperationCheck&, const auto&) {}
 
-std::vector<Proposal> proposeGradient(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
-  const ValueId gradient = instruction.outputs[0];
-  const auto options = optionsOf(plan, instruction, {0, 2}, dimension(plan, gradient, 1));
-  return proposalFor(plan, options, gradient, target);
-}
-
-// ids [rows, capacity] and an array [.., outputs]; what they are multiplied with or give: values, rows, weights.
-struct Arrays {
-  const ArrayType &ids, &values, &rows, &weights;
-};
-
-void checkArrays(const TargetCheck& check, const Arrays& arrays) {
-  const Shape ids = check.sizes(arrays.ids, 2), weights = check.sizes(arrays.weights, 2);
-  check.need(arrays.ids, Numbers::kIds, ids);
-  check.need(arrays.values, Numbers::kFloats, ids);
-  check.need(arrays.weights, Numbers::kFloats, weights);
-  check.need(arrays.rows, Numbers::kFloats, {ids[0], weights[1]});
-}
-
-void checkSpikeMatmul(const OperationCheck& op) {
-  const TargetCheck check(op);
-  check.needCounts(3, 1);
-  checkArrays(check, {op.input(0), op.input(1), op.output(), op.input(2)});
-}
-
-void checkSpikeMatmulValuesBackward(const OperationCheck& op) {
-  const TargetCheck check(op);
-  check.needCounts(3, 1);
-  checkArrays(check, {op.input(0), op.output(), op.input(2), op.input(1)});
-}
-
-void checkSpikeMatmulWeightsBackward(const OperationCheck& op) {
-  const TargetCheck check(op);
-  check.needCounts(3, 1);
-  checkArrays(check, {op.input(0), op.input(1), op.input(2), op.output()});
+template <typename Target>
+void checkProduct(const OperationCheck& op) {
+  const Target call(op.instruction());
+  TargetCheck(op).need(call);
+  needFloating(op, call);
 }
 
 }  // namespace
 
-extern const Operation kSpikeMatmul = {checkSpikeMatmul, spikeMatmul, propose<2>};
-extern const Operation kSpikeMatmulValuesBackward = {checkSpikeMatmulValuesBackward, spikeMatmulValuesBackward,
-                                                     propose<1>};
-extern const Operation kSpikeMatmulWeightsBackward = {checkSpikeMatmulWeightsBackward, spikeMatmulWeightsBackward,
-                                                      proposeGradient};
+extern const Operation kSpikeMatmul = {checkProduct<Product>, spikeMatmul, proposeWeights<Product>};
+extern const Operation kSpikeMatmulValuesBackward = {checkProduct<ValuesBackward>, spikeMatmulValuesBackward,
+                                                     proposeWeights<ValuesBackward>};
+extern const Operation kSpikeMatmulWeightsBackward = {checkProduct<WeightsBackward>, spikeMatmulWeightsBackward,
+                                                      proposeWeights<WeightsBackward>};
 
 }  // namespace snnjax::executor::targets

@@ -1,7 +1,5 @@
 #include "executor/targets/target_check.hpp"
 
-#include <builders/network_plan.hpp>
-
 namespace snnjax::executor::targets {
 namespace {
 
@@ -18,24 +16,22 @@ bool isCountable(const Shape& shape) {
   return true;
 }
 
-bool holds(Numbers numbers, Dtype dtype) {
-  switch (numbers) {
-    case Numbers::kFloats: return dtype == Dtype::kFloat16 || dtype == Dtype::kFloat32;
-    case Numbers::kIds: return dtype == Dtype::kUint16 || dtype == Dtype::kInt32;
-    case Numbers::kCounts: return dtype == Dtype::kInt32;
-    case Numbers::kAny: return true;
-  }
-  return false;
-}
+struct Dtypes {
+  std::string words;
+  std::vector<Dtype> all;  // empty: any
+};
 
-std::string named(Numbers numbers) {
+Dtypes dtypesOf(schema::Numbers numbers) {
+  using enum schema::Numbers;
   switch (numbers) {
-    case Numbers::kFloats: return "float16 or float32";
-    case Numbers::kIds: return "uint16 or int32";
-    case Numbers::kCounts: return "int32";
-    case Numbers::kAny: break;
+    case kFloats:
+    case kSums:
+    case kValues: return {"float16 or float32", {Dtype::kFloat16, Dtype::kFloat32}};
+    case kGivenIds:
+    case kIds: return {"uint16 or int32", {Dtype::kUint16, Dtype::kInt32}};
+    case kCounts: return {"int32", {Dtype::kInt32}};
+    default: return {"any elements", {}};  // inputs, and the record, which stays on the tiles
   }
-  return "any elements";
 }
 
 Shape ofOneGroup(const Shape& sizes) {
@@ -60,26 +56,13 @@ Shape TargetCheck::sizes(const ArrayType& type, std::size_t rank) const {
   return {type.shape.begin() + 1, type.shape.end()};
 }
 
-void TargetCheck::need(const ArrayType& type, Numbers numbers, const Shape& sizes) const {
+void TargetCheck::need(const ArrayType& type, schema::Numbers numbers, const Shape& sizes) const {
   const Shape shape = ofOneGroup(sizes);
   const std::string text = ArrayType{type.dtype, shape}.toString();
-  op_.need(holds(numbers, type.dtype), "have " + text + " of " + named(numbers));
+  const Dtypes dtypes = dtypesOf(numbers);
+  op_.need(dtypes.all.empty() || std::ranges::find(dtypes.all, type.dtype) != dtypes.all.end(),
+           "have " + text + " of " + dtypes.words);
   op_.need(type.shape == shape, "have " + text + " for " + type.toString());
-}
-
-void TargetCheck::needConstant(const ArrayType& type, std::size_t neurons) const {
-  const bool is_one = type.shape == Shape{1, 1};
-  need(type, Numbers::kFloats, {is_one ? 1 : neurons});
-}
-
-void TargetCheck::needNumber(const char* attribute, unsigned limit) const {
-  op_.need(number(op_.instruction(), attribute) < limit,
-           "have the attribute `" + std::string(attribute) + "` below " + std::to_string(limit));
-}
-
-void TargetCheck::needSurrogate() const {
-  needNumber("surrogate", Surrogate::StraightThrough + 1);
-  real(op_.instruction(), "slope");
 }
 
 }  // namespace snnjax::executor::targets

@@ -18,67 +18,6 @@ std::vector<float> counting(std::size_t count, float first = 0) {
   return values;
 }
 
-void addsAndViews() {
-  Builder builder;
-  Block& main = builder.plan.main;
-  const ValueId x = builder.parameter(kFloat, {3, 40}), y = builder.parameter(kFloat, {40, 3});
-  const ValueId transposed = builder.add(main, "transpose", {y}, {kFloat, {3, 40}}, {{1, 0}});
-  const ValueId sum = builder.binary(main, "add", x, transposed);
-  const ValueId half = builder.constant<float>(kFloat, {3, 40}, {0.5f});
-  const ValueId product = builder.binary(main, "multiply", sum, half);
-  const ValueId part = builder.add(main, "slice", {product}, {kFloat, {2, 10}}, {{1, 0}, {3, 40}, {1, 4}});
-  const ValueId back = builder.add(main, "reverse", {part}, {kFloat, {2, 10}}, {{1}});
-  const ValueId row = builder.add(main, "reshape", {back}, {kFloat, {20}});
-  const ValueId table = builder.constant<float>(kFloat, {5}, {1, 2, 3, 4, 5});
-  const ValueId all = builder.add(main, "concatenate", {row, table}, {kFloat, {25}}, {{0}});
-  const ValueId wide = builder.add(main, "broadcast_in_dim", {all}, {kFloat, {2, 25}}, {{1}});
-  main.results = {product, wide};
-  const auto system = plans::system();
-  const auto executable = builder.build(system);
-  const auto results = executable->run(
-      {{array(system, kFloat, {3, 40}, counting(120)), array(system, kFloat, {40, 3}, counting(120, 1))}}, {});
-  const auto expected = [](std::size_t i, std::size_t j) {
-    return 0.5f * (static_cast<float>(i * 40 + j) + static_cast<float>(j * 3 + i + 1));
-  };
-  const std::vector<float> values = valuesOf(*results[0][0]), repeated = valuesOf(*results[0][1]);
-  for (std::size_t i = 0; i < 3; ++i) {
-    for (std::size_t j = 0; j < 40; ++j) CHECK_EQUAL(values[i * 40 + j], expected(i, j));
-  }
-  for (std::size_t copy = 0; copy < 2; ++copy) {
-    for (std::size_t k = 0; k < 20; ++k) {
-      CHECK_EQUAL(repeated[copy * 25 + k], expected(1 + k / 10, 36 - 4 * (k % 10)));
-    }
-    for (std::size_t k = 0; k < 5; ++k) CHECK_EQUAL(repeated[copy * 25 + 20 + k], static_cast<float>(k + 1));
-  }
-}
-
-// Types of 1 and 2 bytes, and a bool.
-void narrowTypes() {
-  Builder builder;
-  Block& main = builder.plan.main;
-  const ValueId bytes = builder.parameter(Dtype::kInt8, {50}), words = builder.parameter(Dtype::kUint16, {50});
-  const ValueId less = builder.value(Dtype::kBool, {50}), sum = builder.value(Dtype::kInt16, {50});
-  main.instructions.push_back(Builder::instruction(
-      "elementwise", {bytes, words}, {less, sum}, {{0, 0}, {1, 1}, {2, 0, 1}, {0, 2}, {3, 0, 1}, {3, 3}, {1, 3}},
-      {"load.s8", "load.u16", "lt.s32", "store.bool", "add.s32", "wrap.s16", "store.s16"}));
-  main.results = {less, sum};
-  const auto system = plans::system();
-  std::vector<std::int8_t> a(50);
-  std::vector<std::uint16_t> b(50);
-  for (std::size_t i = 0; i < 50; ++i) {
-    a[i] = static_cast<std::int8_t>(5 * i);
-    b[i] = static_cast<std::uint16_t>(1400 * i);
-  }
-  const auto results =
-      builder.build(system)->run({{array(system, Dtype::kInt8, {50}, a), array(system, Dtype::kUint16, {50}, b)}}, {});
-  const auto bools = valuesOf<std::uint8_t>(*results[0][0]);
-  const auto sums = valuesOf<std::int16_t>(*results[0][1]);
-  for (std::size_t i = 0; i < 50; ++i) {
-    CHECK_EQUAL(bools[i] != 0, int{a[i]} < int{b[i]});
-    CHECK_EQUAL(sums[i], static_cast<std::int16_t>(a[i] + b[i]));
-  }
-}
-
 std::vector<ValueId> valuesLike(Builder& builder, const std::vector<ValueId>& values) {
   std::vector<ValueId> made;
   for (const ValueId v : values)
@@ -125,27 +64,6 @@ void loopsExchangeTheirValues() {
       CHECK_EQUAL(valuesOf<std::int32_t>(*results[0][2])[0], 8);
       CHECK_EQUAL(valuesOf<std::int32_t>(*results[0][3])[4], 0);
     }
-  }
-}
-
-void casesChooseABranch() {
-  Builder builder;
-  Block& main = builder.plan.main;
-  const ValueId index = builder.parameter(kInt, {}), x = builder.parameter(kFloat, {6});
-  std::vector<Block> branches(3);
-  branches[0].results = {x};
-  branches[1].results = {builder.binary(branches[1], "add", x, x)};
-  branches[2].results = {builder.constant<float>(kFloat, {6}, {7})};
-  const ValueId chosen = builder.value(kFloat, {6});
-  main.instructions.push_back(Builder::instruction("case", {index}, {chosen}, {}, {}, branches));
-  main.results = {chosen};
-  const auto system = plans::system();
-  const auto executable = builder.build(system);
-  for (const int number : {0, 1, 2, 3, -1}) {
-    const auto results = executable->run(
-        {{array(system, kInt, {}, std::vector<std::int32_t>{number}), array(system, kFloat, {6}, counting(6))}}, {});
-    const float expected = number == 0 ? 3 : number == 1 ? 6 : 7;
-    CHECK_EQUAL(valuesOf(*results[0][0])[3], expected);
   }
 }
 
@@ -544,10 +462,7 @@ void optionsChooseTheChip() {
 
 int main() {
   const std::pair<const char*, void (*)()> tests[] = {
-      {"adds and views", addsAndViews},
-      {"narrow types", narrowTypes},
       {"loops", loopsExchangeTheirValues},
-      {"cases", casesChooseABranch},
       {"indices", indicesFromOutsideReachNothing},
       {"donation", donatedArraysStay},
       {"results where donated arguments were", unreadResultsOutliveTheNextArguments},

@@ -10,7 +10,6 @@ TileSchedule::TileSchedule(const Chip& chip) : chip_(&chip) {}
 
 void TileSchedule::addVertex(std::uint64_t issue_slots) {
   used_ = true;
-  issued_slots_ += issue_slots;
   *std::min_element(free_at_, free_at_ + chip_->workers) += issue_slots * chip_->workers;
 }
 
@@ -20,7 +19,6 @@ void TileSchedule::addMultiVertex(std::span<const std::uint64_t> issue_slots,
   const std::uint64_t between = used_ ? chip_->launch_cycles + chip_->rendezvous_cycles : 0;
   joinWorkers(between + supervisor_cycles.value_or(0));
   for (std::size_t w = 0; w < issue_slots.size() && w < chip_->workers; ++w) {
-    issued_slots_ += issue_slots[w];
     free_at_[w] += issue_slots[w] * chip_->workers;
   }
 }

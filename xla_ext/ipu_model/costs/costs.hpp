@@ -31,15 +31,12 @@ class TileSchedule {
 
   // From the start of the compute set to the end of its slowest worker, with launch and rendezvous; 0 without vertices.
   [[nodiscard]] std::uint64_t cycles() const;
-  // Issue slots used, out of cycles().
-  [[nodiscard]] std::uint64_t issuedSlots() const { return issued_slots_; }
 
  private:
   void joinWorkers(std::uint64_t then);
 
   const Chip* chip_;
   std::uint64_t free_at_[kMaxWorkers] = {};  // tile cycles, of each worker
-  std::uint64_t issued_slots_ = 0;
   bool used_ = false;
 };
 

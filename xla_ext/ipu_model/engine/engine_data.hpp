@@ -46,7 +46,6 @@ class EngineData {
   const Counters& counters() const { return counters_; }
 
   void load();
-  bool isLoaded() const { return loaded_; }
   void run(unsigned program);
   void requestStop() { stop_ = true; }
 

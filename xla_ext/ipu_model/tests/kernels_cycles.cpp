@@ -8,7 +8,6 @@
 #include "../poplar_kernels/listed_currents_cycles.hpp"
 #include "../poplar_kernels/listed_gradients_cycles.hpp"
 #include "../poplar_kernels/select_spikes_cycles.hpp"
-#include "../poplar_kernels/sort_record_cycles.hpp"
 #include "../poplar_kernels/spike_matmul_cycles.hpp"
 #include "../poplar_kernels/sum_rows_cycles.hpp"
 #include "../poplar_kernels/time_steps_cycles.hpp"

@@ -9,7 +9,6 @@
 #include "../poplar_kernels/reduce_cycles.hpp"
 #include "../poplar_kernels/scatter_rows_cycles.hpp"
 #include "../poplar_kernels/sort_cycles.hpp"
-#include "../poplar_kernels/sort_record_cycles.hpp"
 #include "check.hpp"
 
 namespace {
@@ -40,7 +39,6 @@ static_assert(adam(0, 4) == 28 && adam(2, 4) == 28 + 36 && adam(2, 2) == 28 + 38
 static_assert(crossEntropySample(5, 8, 10, false) == 30 + 12 + 10 + 10 * (34 + 5 * 18 + 8 * 4));
 static_assert(crossEntropySample(5, 8, 10, true) == 30 + 12 + 10 + 10 * (34 + 5 * (18 + 10) + 8 * 4));
 
-static_assert(sortedRecord(10, 6, 2) == 40 + 10 * 12 + 6 * 5 && sortedRecord(10, 6, 4) == 40 + 10 * 9 + 6 * 2);
 static_assert(constantsGradient({snnjax::None, snnjax::SuperSpike, true}) ==
               membraneGradient({snnjax::None, snnjax::SuperSpike, true}) + 10 + 4 + 2 + 10 + 3);
 
@@ -71,7 +69,6 @@ void testElements() {
 
 void testRows() {
   checkMonotone("filled", [](unsigned n) { return snnjax::cycles::fill(n); });
-  checkMonotone("copied", [](unsigned n) { return copyElements(n); });
   checkMonotone("transposed", [](unsigned n) { return transpose(n, 2); });
   checkMonotone("consecutive", [](unsigned n) { return iota(n); });
   checkMonotone("gathered", [](unsigned n) { return gatherRows(n, 24); });
@@ -80,7 +77,6 @@ void testRows() {
   checkMonotone("ids", [](unsigned n) { return scatterRows(n, 0, 24); });
   checkMonotone("own rows", [](unsigned n) { return scatterRows(200, n, 24); });
   checkMonotone("sorted", [](unsigned n) { return sortRows(3, n, 1); });
-  checkMonotone("listed", [](unsigned n) { return sortedRecord(n, 200 - n, 2); });
   checkMonotone("numbers", [](unsigned n) { return random(n, kUniform); });
 }
 

@@ -1,0 +1,103 @@
+"""What is wrong with a call of `network.apply` is said in its name, never in that of the op which it calls."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from snnjax import SparseSpikes, layer, leaky_readout, network, neurons
+
+NET = network(4, [layer(3, capacity=2, recurrent=True)], leaky_readout(2))
+PARAMS = NET.init(jax.random.key(0))
+STATE = NET.initial_state(PARAMS, 2)
+X = jnp.zeros((5, 2, 4))
+LISTS = SparseSpikes.from_dense(X, 3)
+PARTS = ("layers[0].weights", "layers[0].bias", "layers[0].recurrent", "readout.weights", "readout.bias")
+
+
+def rounded(name: str) -> Any:
+    """The parameters, of which one array is in bfloat16."""
+    paths, form = jax.tree.flatten_with_path(PARAMS)
+    return form.unflatten(
+        leaf.astype(jnp.bfloat16) if jax.tree_util.keystr(path) == f".{name}" else leaf
+        for path, leaf in paths
+    )
+
+
+def apply(params: Any = PARAMS, state: Any = STATE, inputs: Any = X, **options: Any) -> Any:
+    return NET.apply(params, state, inputs, **options)
+
+
+def with_constants(**wrong: Any) -> Any:
+    """Neurons of one's own, of which one constant is wrong."""
+    constants = neurons.GLIFConstants(jnp.array(0.5), jnp.array(1.0), jnp.array(0.5))._replace(**wrong)
+    plain, neuron = neurons.lif(), neurons.lif()._replace(glif=neurons.GLIF(lambda params: constants))
+    params = network(4, [layer(3, plain)], leaky_readout(2)).init(jax.random.key(0))
+    return network(4, [layer(3, neuron)], leaky_readout(2)).apply(params, None, X)
+
+
+STEPS = "Pass the number of steps of each sequence."
+ERRORS = [
+    (
+        lambda: apply(lengths=jnp.zeros(3, jnp.int32)),
+        f"network.apply: `lengths` must have shape [batch] = [2], got [3]. {STEPS}",
+    ),
+    (
+        lambda: apply(lengths=jnp.ones(2)),
+        "network.apply: `lengths` must hold integers, got float32. Cast it with lengths.astype(int).",
+    ),
+    (
+        lambda: apply(lengths=jnp.array([6, 1])),
+        f"network.apply: `lengths` must be between 0 and 5, got 6. {STEPS}",
+    ),
+    (
+        lambda: apply(inputs=dataclasses.replace(LISTS, values=LISTS.values[..., :1])),
+        "network.apply: `inputs.values` must have shape [..., capacity] = [5, 2, 3], got [5, 2, 1]. "
+        "Build it with SparseSpikes.from_ids or from_dense.",
+    ),
+    (
+        lambda: apply(second_threshold=[0.5, 0.5]),
+        "network.apply: `second_threshold` must hold 1 value, one per layer, got 2. Pass a scalar to use it "
+        "everywhere.",
+    ),
+    (
+        lambda: apply(second_threshold=[jnp.zeros(2)]),
+        "network.apply: `second_threshold` must be a scalar or have shape [neurons] = [3], got [2]. "
+        "Pass one value, or one per neuron.",
+    ),
+    (
+        lambda: with_constants(decay=jnp.zeros(2)),
+        "network.apply: `decay` must be a scalar or have shape [neurons] = [3], got [2]. "
+        "Pass one value, or one per neuron.",
+    ),
+    (
+        lambda: layer(3, neurons.lif()._replace(glif=neurons.GLIF(lambda params: params, reset="add"))),
+        "layer: `neuron.glif.reset` must be 'subtract', 'zero' or 'none', got 'add'. Choose one of these.",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, text", ERRORS, ids=[text[:40] for _, text in ERRORS])
+def test_wrong_arguments_are_blamed_on_the_network(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_weights_of_two_dtypes_are_refused(name: str) -> None:
+    """By scanned networks as by fused ones."""
+    (first, *_), found = PARTS, ("float32", "bfloat16")
+    if name == first:  # all others then differ from it
+        name, found = PARTS[1], found[::-1]
+    text = (
+        f"network.apply: `params.{name}` must have the dtype of the first weights, {found[0]}, got {found[1]}. "
+        "Cast one of them."
+    )
+    for options in ({}, {"record": "membranes"}):
+        with pytest.raises(ValueError) as caught:
+            apply(rounded(first if found[0] == "bfloat16" else name), None, **options)
+        assert str(caught.value) == text

@@ -1,0 +1,198 @@
+// A call of a target: its arrays and static values by the names of the op's table (snnjax/_schema.py).
+#pragma once
+
+#include <memory>
+
+#include "ffi.hpp"
+#include "schema/bind.hpp"
+
+namespace snnjax {
+
+// The attributes of a call, by name.
+class Attributes {
+ public:
+  // Throws unless the call was made with the tables that this library was built with.
+  Attributes(const char* op, ffi::Dictionary attributes);
+
+  const char* op() const { return op_; }
+  bool has(const char* name) const { return attributes_.contains(name); }
+  // The places in a root of arrays, named by "operand_names" or "result_names".
+  template <typename Root>
+  std::vector<schema::Place> places(const char* names, std::size_t layers) const {
+    return schema::placesOf<Root>(get<std::string_view>(names), layers, refusal(op_));
+  }
+  // The number of layers that a static value is given for.
+  std::size_t count(const char* name) const { return get<ffi::Span<const std::int64_t>>(name).size(); }
+
+  // The values of `all` are those of an array; where there is none, they are 0.
+  template <typename Record, typename T>
+  void read(const char* name, std::vector<Record>& all, T Record::* field) const {
+    if (!has(name)) return;
+    const auto values = get<ffi::Span<const std::conditional_t<std::is_same_v<T, float>, float, std::int64_t>>>(name);
+    if (values.size() != all.size()) {
+      throw misfit(op_, name, "hold one value a layer, " + std::to_string(all.size()), std::to_string(values.size()));
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if constexpr (std::is_same_v<T, bool>) {
+        all[i].*field = values.begin()[i] != 0;
+      } else {
+        all[i].*field = values.begin()[i];
+      }
+    }
+  }
+
+  // What a check of the table calls to throw.
+  static auto refusal(const std::string& op) {
+    return [op](const std::string& name, const std::string& expected, const std::string& actual) {
+      throw misfit(op, name, expected, actual);
+    };
+  }
+
+ private:
+  template <typename T>
+  T get(const char* name) const {
+    const auto value = attributes_.get<T>(name);
+    if (value.has_error()) throw misfit(op_, name, "be given", "nothing");
+    return *value;
+  }
+
+  const char* op_;
+  ffi::Dictionary attributes_;
+};
+
+// What the attributes of a call say. XLA keeps it with the compiled program: names are looked up when a program is
+// compiled and not when it runs, since looking them up takes as long as the rest of a small call.
+struct Site {
+  static ffi::TypeId id;  // given by XLA
+
+  virtual ~Site() = default;
+
+  std::vector<schema::Place> from, to;
+};
+
+// Makes the type of sites known to XLA, which must be before it learns of a handler with one. It does so here, and not
+// in Python: jaxlib makes types known after handlers if both are registered before there is a device.
+void registerSite(const XLA_FFI_Api* api);
+
+// Static values of an op without layers, which fix the length of no axis.
+struct NoLayers {
+  static constexpr std::size_t layers() { return 1; }
+  void fix(schema::Lengths&) const {}
+};
+
+struct NoNumbers : NoLayers {
+  explicit NoNumbers(const Attributes&) {}
+};
+
+template <typename Numbers>
+struct SiteWith : Site {
+  explicit SiteWith(const Attributes& attributes) : numbers(attributes) {}
+
+  Numbers numbers;
+};
+
+// The types of numbers of the table, where `floats` is that of the op (INVALID: not yet known).
+Types typesOf(schema::Numbers numbers, ffi::DataType floats, Index neurons);
+
+// `Numbers` are the op's static values: made from Attributes, they say how many layers there are and, where there are
+// none, which axes have a fixed length.
+template <typename From, typename To, typename Numbers = NoNumbers>
+struct Call {
+  Operands operands;
+  Results results;
+  From from;
+  To to;
+  const Numbers& numbers;
+  Threads threads;
+
+  Index groups() const { return results.groups(); }
+
+  // Throws unless an op without layers has the arrays that its table asks for; returns the lengths of their axes.
+  schema::Lengths check() {
+    schema::Lengths lengths;
+    numbers.fix(lengths);
+    ffi::DataType floats = ffi::DataType::INVALID;
+    checkRoot(from, operands, lengths, floats);
+    checkRoot(to, results, lengths, floats);
+    needSameGroups(operands, results);
+    return lengths;
+  }
+
+ private:
+  template <typename Root, typename Item>
+  static void checkRoot(Root& root, const Arrays<Item>& arrays, schema::Lengths& lengths, ffi::DataType& floats) {
+    const auto has = [&](schema::Switch by, std::size_t layer) { return root.has(by, layer); };
+    const auto visit = [&](const schema::Leaf& leaf, std::size_t, const Item& item) {
+      std::array<Index, schema::kMaxRank> shape{};
+      for (std::size_t i = 0; i < leaf.rank; ++i) shape[i] = lengths.expected(leaf.axes[i], item.length(i));
+      arrays.need(leaf.name, item, std::span(shape).first(leaf.rank),
+                  typesOf(leaf.numbers, floats, lengths[schema::Axis::kNeurons]));
+      if (leaf.numbers == schema::Numbers::kFloats) floats = item.type();
+    };
+    schema::check(root, 1, has, visit, Attributes::refusal(arrays.op()));
+  }
+};
+
+template <typename From, typename To, typename Numbers>
+using Run = void (*)(Call<From, To, Numbers>&);
+
+template <typename From, typename To, typename Numbers>
+ffi::ErrorOr<std::unique_ptr<Site>> siteOf(const char* op, Run<From, To, Numbers>, ffi::Dictionary dictionary) {
+  std::unique_ptr<Site> site;
+  const ffi::Error error = guarded(op, [&] {
+    const Attributes attributes(op, dictionary);
+    auto own = std::make_unique<SiteWith<Numbers>>(attributes);
+    own->from = attributes.places<From>("operand_names", own->numbers.layers());
+    own->to = attributes.places<To>("result_names", own->numbers.layers());
+    site = std::move(own);
+  });
+  if (error.failure()) return ffi::Unexpected(error);
+  return site;
+}
+
+template <typename From, typename To, typename Numbers>
+ffi::Error execute(const char* op, Run<From, To, Numbers> run, const Site& site, ffi::ThreadPool pool,
+                   ffi::RemainingArgs operands, ffi::RemainingRets results) {
+  return guarded(op, [&] {
+    const Numbers& numbers = static_cast<const SiteWith<Numbers>&>(site).numbers;
+    const Operands given(op, operands);
+    const Results written(op, results);
+    const auto fill = [&]<typename Root>(const auto& arrays, const std::vector<schema::Place>& places, Root*) {
+      const auto& all = arrays.all();
+      return schema::filled<Root>(
+          places, numbers.layers(), all.size(), [&](std::size_t i) { return all[i]; }, Attributes::refusal(op));
+    };
+    Call<From, To, Numbers> call{given,
+                                 written,
+                                 fill(given, site.from, static_cast<From*>(nullptr)),
+                                 fill(written, site.to, static_cast<To*>(nullptr)),
+                                 numbers,
+                                 threadsOf(pool)};
+    run(call);
+  });
+}
+
+}  // namespace snnjax
+
+// The handlers of a target of an op: `target` runs void run(Call<...>&), `target`_instantiate reads the attributes.
+#define SNNJAX_TARGET(target, op, run)                                                                  \
+  extern "C" XLA_FFI_Error* target##_instantiate(XLA_FFI_CallFrame* frame) {                            \
+    snnjax::registerSite(frame->api);                                                                   \
+    static auto* const handler =                                                                        \
+        xla::ffi::Ffi::BindInstantiate()                                                                \
+            .Attrs()                                                                                    \
+            .To([](xla::ffi::Dictionary attributes) { return snnjax::siteOf(op, &(run), attributes); }) \
+            .release();                                                                                 \
+    return handler->Call(frame);                                                                        \
+  }                                                                                                     \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(                                                                        \
+      target,                                                                                           \
+      [](snnjax::Site* site, xla::ffi::ThreadPool pool, xla::ffi::RemainingArgs operands,               \
+         xla::ffi::RemainingRets results,                                                               \
+         xla::ffi::Dictionary) { return snnjax::execute(op, &(run), *site, pool, operands, results); }, \
+      xla::ffi::Ffi::Bind()                                                                             \
+          .Ctx<xla::ffi::State<snnjax::Site>>()                                                         \
+          .Ctx<xla::ffi::ThreadPool>()                                                                  \
+          .RemainingArgs()                                                                              \
+          .RemainingRets()                                                                              \
+          .Attrs())
