@@ -182,9 +182,12 @@ docs-links: .venv/docs  ## check every external link of the documentation (needs
 	$(BIN)/python -m sphinx --quiet -b linkcheck -D nb_execution_mode=off -c docs -d out/docs/doctrees-links . out/docs/links
 	@echo "All addresses answer. The list is out/docs/links/output.txt."
 
-.PHONY: bench bench-peers bench-compare bench-keep profile
+.PHONY: bench bench-gpu bench-peers bench-compare bench-keep profile
 bench: .venv/ready $(LIBRARY)  ## measure everything beside plain JAX (tables and pictures in out/bench; BENCH="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench $(BENCH)
+
+bench-gpu: .venv/ready  ## measure networks on the GPU beside plain JAX (some minutes; tables in out/bench-gpu)
+	$(BIN)/python -m tests.benchmarks.gpus --out out/bench-gpu
 
 bench-peers: .venv/ready $(LIBRARY)  ## the same beside the other libraries that are installed (PEERS="python ...")
 	$(BIN)/python -m tests.benchmarks --out out/bench --peers $(PEERS) $(BENCH)

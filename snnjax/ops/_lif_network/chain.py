@@ -38,6 +38,7 @@ from snnjax.ops._lif_network.records import (
 from snnjax.ops._lif_network.shapes import LEFT_OUT
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
+from snnjax.ops._time_scan import PLAIN, Scans
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
@@ -53,10 +54,10 @@ class _LayerOverTime(NamedTuple):
     last: LayerState
 
 
-def forward(operands: Operands, switches: Switches) -> ForwardResults:
+def forward(operands: Operands, switches: Switches, scans: Scans = PLAIN) -> ForwardResults:
     """Run the network over all time steps; also return the record if the switches require it."""
     valid, dtype = _valid(operands), operands.dtype
-    layers = _run_layers(operands, switches)
+    layers = _run_layers(operands, switches, scans)
     counts, dropped, spikes = [], [], []
     for neurons, _, run, sent, _ in layers:
         true_spikes = neurons.true_spikes(run, valid, dtype)
@@ -68,7 +69,7 @@ def forward(operands: Operands, switches: Switches) -> ForwardResults:
     output, last_readout = None, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(
-            _apply(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands
+            _apply(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands, scans
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
@@ -81,11 +82,12 @@ def _valid(operands: Operands) -> Array | None:
 
 
 def _run_layers(
-    operands: Operands, switches: Switches, runs: list[LayerRun] | None = None
+    operands: Operands, switches: Switches, scans: Scans, runs: list[LayerRun] | None = None
 ) -> list[_LayerOverTime]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
     x, valid, layers = _dense_inputs(operands, switches), _valid(operands), []
-    each = zip(operands.linears, _neurons(operands, switches, runs is not None), operands.first, strict=True)
+    made = _neurons(operands, switches, scans, replays=runs is not None)
+    each = zip(operands.linears, made, operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = _delayed(operands, linear, x, first, connection)
@@ -99,8 +101,9 @@ def _run_layers(
     return layers
 
 
-def _neurons(operands: Operands, switches: Switches, replays: bool = False) -> list[Neurons]:
-    return [Neurons(*layer, replays) for layer in zip(operands.constants, switches.layers, strict=True)]
+def _neurons(operands: Operands, switches: Switches, scans: Scans, replays: bool = False) -> list[Neurons]:
+    each = zip(operands.constants, switches.layers, strict=True)
+    return [Neurons(*layer, scans, replays) for layer in each]
 
 
 def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
@@ -114,7 +117,7 @@ def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
 
 
 def _record_of_layer(layer: _LayerOverTime, first: LayerState) -> LayerRecord:
-    (constants, switches, _), current, run, sent, _ = layer
+    (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
@@ -214,19 +217,22 @@ def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known:
     return new if known.record is None else recorded(new, known.record)
 
 
-def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
+def _leaky_forward(
+    current: Array, valid: Array | None, operands: Operands, scans: Scans
+) -> tuple[Array, Array]:
     """The leaky read-out over time; returns all membranes and the last."""
-    readout = cast(Readout, operands.readout)
+    readout, dtype = cast(Readout, operands.readout), operands.dtype
 
-    def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
-        v = _leaky_step((readout.decay, readout.gain), v, xs[0], Known(xs[1], None))
-        return v, v.astype(operands.dtype)
+    def step(constants: tuple[Array, Array], v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
+        v = _leaky_step(constants, v, xs[0], Known(xs[1], None))
+        return v, v.astype(dtype)
 
-    last, output = jax.lax.scan(step, operands.first_readout, (current, valid))
+    given = (readout.decay, readout.gain), operands.first_readout, (current, valid)
+    last, output = scans.apart(step, *given)
     return output, last
 
 
-def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
+def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], scans: Scans = PLAIN) -> Operands:
     """The cotangents of the operands (None for second thresholds and integers).
 
     They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
@@ -240,12 +246,12 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     g = g._replace(last=tuple(_all_rows(*layer) for layer in zip(g.last, static[0].layers, strict=True)))
 
     records = _with_currents(record, operands, static[0])
-    each = zip(records, _neurons(operands, static[0]), operands.first, strict=True)
+    each = zip(records, _neurons(operands, static[0], scans), operands.first, strict=True)
     runs = [_run_of(*layer, _valid(operands)) for layer in each]
 
     def again(given: Operands) -> Cotangents:
         full = jax.tree.map(lambda old, new: old if new is None else new, operands, given, is_leaf=_is_none)
-        return _results_again(full, results, runs, *static)
+        return _results_again(full, results, runs, *static, scans)
 
     found, pull_back = jax.vjp(again, differentiable(operands, operands))
     return pull_back(jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), g, found))[0]
@@ -265,12 +271,12 @@ def _is_none(leaf: Any) -> bool:
 
 
 def _results_again(
-    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs
+    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs, scans: Scans
 ) -> Cotangents:
     """The results that have cotangents, at the recorded states, in the accumulation dtype."""
     valid = _valid(operands)
 
-    layers = _run_layers(operands, switches, runs)
+    layers = _run_layers(operands, switches, scans, runs)
     output, last_readout = None, None
     if operands.readout is not None:
         readout = operands.readout
@@ -278,7 +284,7 @@ def _results_again(
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
-        replay: Any = replayed(_leaky_step, *given)
+        replay: Any = replayed(_leaky_step, scans.apart, *given)
         output, last_readout = replay
     counts = ()
     if needs.counts:

@@ -18,6 +18,7 @@ from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import LIFConvention, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
+from snnjax.ops._time_scan import PLAIN, Scan, Scans
 from snnjax.ops.select_spikes import candidates, cap
 from snnjax.ops.spike_matmul import dense_product
 
@@ -38,7 +39,13 @@ class Neurons(NamedTuple):
 
     constants: LayerConstants
     switches: LayerSwitches
+    scans: Scans = PLAIN
     replays: bool = False  # whether the states are recorded ones, for reverse mode alone
+
+    @property
+    def scan(self) -> Scan:
+        """That of a step of the layer: recurrent weights let neurons act on one another."""
+        return self.scans.apart if self.constants.recurrent is None else self.scans.mixed
 
     @property
     def convention(self) -> LIFConvention:
@@ -190,10 +197,12 @@ def layer_forward(
 ) -> tuple[LayerRun, Array, LayerState]:
     """Run a layer from its first state; also return the listed spikes in `dtype` and the last state."""
 
-    def step(state: LayerState, xs: tuple[Array, Array | None]) -> tuple[LayerState, LayerRun]:
-        return layer_step(neurons.switches, neurons.constants, state, xs[0], Known(xs[1], None))
+    def step(
+        constants: LayerConstants, state: LayerState, xs: tuple[Array, Array | None]
+    ) -> tuple[LayerState, LayerRun]:
+        return layer_step(neurons.switches, constants, state, xs[0], Known(xs[1], None))
 
-    last, run = jax.lax.scan(step, first, (current, valid))
+    last, run = neurons.scan(step, neurons.constants, first, (current, valid))
     if neurons.constants.recurrent is None:
         run = run._replace(listed=neurons.listed(run, valid))
     return run, neurons.listed_spikes(run, valid, dtype), last
@@ -203,13 +212,14 @@ def layer_again(
     neurons: Neurons, current: Array, valid: Array | None, first: LayerState, run: LayerRun
 ) -> tuple[LayerRun, Array, LayerState]:
     """The same as recorded, in the accumulation dtype: its vjp is that of the steps at the recorded states."""
-    spikes, dtype = None, first.v.dtype
+    spikes, dtype, known = None, first.v.dtype, Known(valid, run._replace(listed=None))
     if neurons.constants.recurrent is not None:
+        known = Known(valid, run)
         first = first._replace(spikes=upcast(first.spikes))
         spikes = neurons.listed_spikes(run, valid, dtype)
     step = functools.partial(_state_after, neurons.switches)
     states = LayerState(run.v, run.w, spikes)
-    replay: Any = replayed(step, neurons.constants, first, current, Known(valid, run), states)
+    replay: Any = replayed(step, neurons.scan, neurons.constants, first, current, known, states)
     states, last = replay
     run = run._replace(v=states.v, w=states.w)
     if spikes is None:
@@ -227,35 +237,36 @@ def _state_after(
 Step = Callable[[Any, Any, Array, Any], Any]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def replayed(
-    step: Step, constants: Any, first: Any, current: Array, known: Any, states: Any
+    step: Step, scan: Scan, constants: Any, first: Any, current: Array, known: Any, states: Any
 ) -> tuple[Any, Any]:
-    """The states after each step of a scan of `step`, which are recorded in `states`, and the last one.
+    """The states after each step of a `scan` of `step`, which are recorded in `states`, and the last one.
 
     The derivative is that of the scan at these states. Nothing runs again, so the last state is not computed either:
     the first stands for it.
     """
-    del step, constants, current, known
+    del step, scan, constants, current, known
     return states, first
 
 
-def _replayed_forward(step: Step, *given: Any) -> tuple[Any, Any]:
-    return replayed(step, *given), given
+def _replayed_forward(step: Step, scan: Scan, *given: Any) -> tuple[Any, Any]:
+    return replayed(step, scan, *given), given
 
 
-def _replayed_backward(step: Step, given: tuple[Any, ...], g: tuple[Any, Any]) -> tuple[Any, ...]:
+def _replayed_backward(step: Step, scan: Scan, given: tuple[Any, ...], g: tuple[Any, Any]) -> tuple[Any, ...]:
     """The states' cotangents step by step; then those of constants and currents, of all steps at once."""
     constants, first, current, known, states = given
     before = jax.tree.map(lambda start, after: jnp.concatenate([start[None], after])[:-1], first, states)
-    nothing = jnp.zeros(current.shape[1:], current.dtype)  # no derivative by the state depends on the current
 
-    def back(g: Any, each: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    def back(constants: Any, g: Any, each: tuple[Any, Any, Any]) -> tuple[Any, Any]:
         state, known, g_state = each
         g = jax.tree.map(jnp.add, g, g_state)
+        # No derivative by the state depends on the current.
+        nothing = jnp.zeros(jax.tree.leaves(state)[0].shape, current.dtype)
         return jax.vjp(lambda state: step(constants, state, nothing, known), state)[1](g)[0], g
 
-    g_first, g_states = jax.lax.scan(back, g[1], (before, known, g[0]), reverse=True)
+    g_first, g_states = scan(back, constants, g[1], (before, known, g[0]), reverse=True)
     of_all = jax.vjp(lambda constants, current: step(constants, before, current, known), constants, current)[
         1
     ]
@@ -270,10 +281,12 @@ def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None,
     """The second states of a run, recomputed from its membranes and, if they matter, its currents."""
     before = jnp.concatenate([first.v[None], v])[:-1]
 
-    def step(w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
+    def step(constants: LayerConstants, w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
         v, current, inside = xs
         current = jnp.zeros_like(v) if current is None else current
-        w = _choose(inside, neurons.advance(LayerState(v, w, None), current)[1], w)
+        after = neurons._replace(constants=constants).advance(LayerState(v, w, None), current)[1]
+        w = _choose(inside, after, w)
         return w, w
 
-    return jax.lax.scan(step, first.w, (before, current, valid))[1]
+    own = neurons.constants._replace(recurrent=None)
+    return neurons.scans.apart(step, own, first.w, (before, current, valid))[1]
