@@ -1,4 +1,4 @@
-"""Scans over time, as platforms run them fastest: the steps and their equations are the same."""
+"""Scans over time, in the forms that platforms run fastest: the steps and their equations are the same."""
 
 import functools
 from collections.abc import Callable
@@ -55,17 +55,18 @@ def kernel_scan(
     return _gpu_scan.scan(step, constants, first, xs, reverse=reverse, interpret=interpret)
 
 
-class Scans(NamedTuple):
-    """How a program scans over time."""
+class Loops(NamedTuple):
+    """How a platform runs the steps of a reference; results are the same."""
 
-    apart: Scan = time_scan  # steps in which neither sequences nor neurons act on one another
-    mixed: Scan = time_scan  # any steps
+    apart: Scan = time_scan  # of steps in which neither sequences nor neurons act on one another
+    mixed: Scan = time_scan  # of any steps
+    branches: bool = True  # whether a step decides by a conditional whether it can leave something out
 
 
-PLAIN = Scans()
+PLAIN = Loops()
 # A GPU waits for the launch of each of a step's few small kernels. XLA fuses steps that are in the same round of the
 # loop: with 8 a training step of four layers is 5 times as fast, and takes as long to compile; with 16 there is
-# little more to gain (`docs/how_to/gpu.md`).
+# little more to gain (`docs/how_to/gpu.md`). For a conditional even the host waits, so steps have none.
 _unrolled = functools.partial(time_scan, unroll=8)
-UNROLLED = Scans(_unrolled, _unrolled)
-KERNELS = Scans(kernel_scan, _unrolled)
+UNROLLED = Loops(_unrolled, _unrolled, branches=False)
+KERNELS = Loops(kernel_scan, _unrolled, branches=False)

@@ -124,9 +124,16 @@ def prefers_lists(ids: Array, num_neurons: int) -> bool:
 def dense_product(dense: Array, weights: Any) -> Array:
     """``dense @ weights`` as in `accumulated_product`, where an entry of 0 adds nothing whatever its weights."""
     if isinstance(weights, Quantised):
-        # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
-        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), upcast(weights.scale))
+        return finite_product(dense, weights)
     return without_zeros(accumulated_product, dense, weights)
+
+
+def finite_product(dense: Array, weights: Any) -> Array:
+    """The same if all weights are finite."""
+    if isinstance(weights, Quantised):
+        # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
+        return scaled(accumulated_product(dense, weights.values.astype(weights.dtype)), upcast(weights.scale))
+    return accumulated_product(dense, weights)
 
 
 def accumulated_product(entries: Array, matrix: Array) -> Array:

@@ -38,7 +38,7 @@ from snnjax.ops._lif_network.records import (
 from snnjax.ops._lif_network.shapes import LEFT_OUT
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
-from snnjax.ops._time_scan import PLAIN, Scans
+from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import dense_product
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
@@ -54,10 +54,10 @@ class _LayerOverTime(NamedTuple):
     last: LayerState
 
 
-def forward(operands: Operands, switches: Switches, scans: Scans = PLAIN) -> ForwardResults:
+def forward(operands: Operands, switches: Switches, loops: Loops = PLAIN) -> ForwardResults:
     """Run the network over all time steps; also return the record if the switches require it."""
     valid, dtype = _valid(operands), operands.dtype
-    layers = _run_layers(operands, switches, scans)
+    layers = _run_layers(operands, switches, loops)
     counts, dropped, spikes = [], [], []
     for neurons, _, run, sent, _ in layers:
         true_spikes = neurons.true_spikes(run, valid, dtype)
@@ -69,7 +69,7 @@ def forward(operands: Operands, switches: Switches, scans: Scans = PLAIN) -> For
     output, last_readout = None, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(
-            _apply(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands, scans
+            _apply(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands, loops
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
@@ -82,11 +82,11 @@ def _valid(operands: Operands) -> Array | None:
 
 
 def _run_layers(
-    operands: Operands, switches: Switches, scans: Scans, runs: list[LayerRun] | None = None
+    operands: Operands, switches: Switches, loops: Loops, runs: list[LayerRun] | None = None
 ) -> list[_LayerOverTime]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
     x, valid, layers = _dense_inputs(operands, switches), _valid(operands), []
-    made = _neurons(operands, switches, scans, replays=runs is not None)
+    made = _neurons(operands, switches, loops, replays=runs is not None)
     each = zip(operands.linears, made, operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
@@ -101,9 +101,9 @@ def _run_layers(
     return layers
 
 
-def _neurons(operands: Operands, switches: Switches, scans: Scans, replays: bool = False) -> list[Neurons]:
+def _neurons(operands: Operands, switches: Switches, loops: Loops, replays: bool = False) -> list[Neurons]:
     each = zip(operands.constants, switches.layers, strict=True)
-    return [Neurons(*layer, scans, replays) for layer in each]
+    return [Neurons(*layer, loops, replays) for layer in each]
 
 
 def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
@@ -218,7 +218,7 @@ def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known:
 
 
 def _leaky_forward(
-    current: Array, valid: Array | None, operands: Operands, scans: Scans
+    current: Array, valid: Array | None, operands: Operands, loops: Loops
 ) -> tuple[Array, Array]:
     """The leaky read-out over time; returns all membranes and the last."""
     readout, dtype = cast(Readout, operands.readout), operands.dtype
@@ -228,11 +228,11 @@ def _leaky_forward(
         return v, v.astype(dtype)
 
     given = (readout.decay, readout.gain), operands.first_readout, (current, valid)
-    last, output = scans.apart(step, *given)
+    last, output = loops.apart(step, *given)
     return output, last
 
 
-def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], scans: Scans = PLAIN) -> Operands:
+def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], loops: Loops = PLAIN) -> Operands:
     """The cotangents of the operands (None for second thresholds and integers).
 
     They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
@@ -246,12 +246,12 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], scans
     g = g._replace(last=tuple(_all_rows(*layer) for layer in zip(g.last, static[0].layers, strict=True)))
 
     records = _with_currents(record, operands, static[0])
-    each = zip(records, _neurons(operands, static[0], scans), operands.first, strict=True)
+    each = zip(records, _neurons(operands, static[0], loops), operands.first, strict=True)
     runs = [_run_of(*layer, _valid(operands)) for layer in each]
 
     def again(given: Operands) -> Cotangents:
         full = jax.tree.map(lambda old, new: old if new is None else new, operands, given, is_leaf=_is_none)
-        return _results_again(full, results, runs, *static, scans)
+        return _results_again(full, results, runs, *static, loops)
 
     found, pull_back = jax.vjp(again, differentiable(operands, operands))
     return pull_back(jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), g, found))[0]
@@ -271,12 +271,12 @@ def _is_none(leaf: Any) -> bool:
 
 
 def _results_again(
-    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs, scans: Scans
+    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs, loops: Loops
 ) -> Cotangents:
     """The results that have cotangents, at the recorded states, in the accumulation dtype."""
     valid = _valid(operands)
 
-    layers = _run_layers(operands, switches, scans, runs)
+    layers = _run_layers(operands, switches, loops, runs)
     output, last_readout = None, None
     if operands.readout is not None:
         readout = operands.readout
@@ -284,7 +284,7 @@ def _results_again(
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
-        replay: Any = replayed(_leaky_step, scans.apart, *given)
+        replay: Any = replayed(_leaky_step, loops.apart, *given)
         output, last_readout = replay
     counts = ()
     if needs.counts:

@@ -13,14 +13,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._batching import any_group
+from snnjax._quantised import Quantised
 from snnjax._types import upcast
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import LIFConvention, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
-from snnjax.ops._time_scan import PLAIN, Scan, Scans
-from snnjax.ops.select_spikes import candidates, cap
-from snnjax.ops.spike_matmul import dense_product
+from snnjax.ops._time_scan import PLAIN, Loops, Scan, time_scan
+from snnjax.ops.select_spikes import candidates, cap, cap_by_ranks
+from snnjax.ops.spike_matmul import dense_product, finite_product
 
 
 class LayerRun(NamedTuple):
@@ -39,13 +41,13 @@ class Neurons(NamedTuple):
 
     constants: LayerConstants
     switches: LayerSwitches
-    scans: Scans = PLAIN
+    loops: Loops = PLAIN
     replays: bool = False  # whether the states are recorded ones, for reverse mode alone
 
     @property
     def scan(self) -> Scan:
         """That of a step of the layer: recurrent weights let neurons act on one another."""
-        return self.scans.apart if self.constants.recurrent is None else self.scans.mixed
+        return self.loops.apart if self.constants.recurrent is None else self.loops.mixed
 
     @property
     def convention(self) -> LIFConvention:
@@ -75,7 +77,9 @@ class Neurons(NamedTuple):
         known = ~jnp.isnan(distance)
         return jnp.where(known, self.convention.fire(jnp.where(known, distance, 0)), 0)
 
-    def listed(self, state: Any, valid: Array | None) -> Array | None:
+    def listed(
+        self, state: Any, valid: Array | None, cap: Callable[..., tuple[Array, Array]] = cap
+    ) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
         v, capacity = state.v, self.switches.capacity
         if capacity is None:
@@ -158,17 +162,23 @@ recorded.defvjp(lambda computed, record: (record, None), lambda _, g: (g, None))
 
 
 def layer_step(
-    switches: LayerSwitches, constants: LayerConstants, state: LayerState, current: Array, known: "Known"
+    switches: LayerSwitches,
+    constants: LayerConstants,
+    state: LayerState,
+    current: Array,
+    known: "Known",
+    parts: "Parts | None" = None,
 ) -> tuple[LayerState, LayerRun]:
     """The state after a step, and what happened in it; both as recorded, if they are.
 
     States are carried in the accumulation dtype: in bfloat16 a small current would be rounded away.
     """
+    parts = parts or Parts()
     (inside, record), recurrent = known, constants.recurrent
     neurons = Neurons(constants, switches, replays=record is not None)
     if recurrent is not None:
         if record is None:
-            current = current + dense_product(state.spikes, recurrent)
+            current = current + parts.multiply(state.spikes, recurrent)
         else:
             sent: Any = product(DENSE, rows_of(state.spikes), recurrent)
             current = current + sent.reshape(current.shape)
@@ -180,7 +190,7 @@ def layer_step(
     if recurrent is None:
         return LayerState(run.v, run.w, None), run
     if record is None:
-        run = run._replace(listed=neurons.listed(run, inside))
+        run = run._replace(listed=neurons.listed(run, inside, parts.cap))
     spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
     return LayerState(run.v, run.w, _choose(inside, spikes, state.spikes)), run
 
@@ -192,18 +202,43 @@ class Known(NamedTuple):
     record: LayerRun | None  # of the step, where it ran before
 
 
+class Parts(NamedTuple):
+    """What a step of a recurrent layer calls."""
+
+    multiply: Callable[[Array, Any], Array] = dense_product
+    cap: Callable[..., tuple[Array, Array]] = cap
+
+
+_WITHOUT_BRANCHES = Parts(finite_product, cap_by_ranks)
+
+
 def layer_forward(
     neurons: Neurons, current: Array, valid: Array | None, first: LayerState, dtype: Any
 ) -> tuple[LayerRun, Array, LayerState]:
     """Run a layer from its first state; also return the listed spikes in `dtype` and the last state."""
 
-    def step(
-        constants: LayerConstants, state: LayerState, xs: tuple[Array, Array | None]
-    ) -> tuple[LayerState, LayerRun]:
-        return layer_step(neurons.switches, constants, state, xs[0], Known(xs[1], None))
+    def over_time(scan: Scan, parts: Parts) -> tuple[LayerState, LayerRun]:
+        def step(
+            constants: LayerConstants, state: LayerState, xs: tuple[Array, Array | None]
+        ) -> tuple[LayerState, LayerRun]:
+            return layer_step(neurons.switches, constants, state, xs[0], Known(xs[1], None), parts)
 
-    last, run = neurons.scan(step, neurons.constants, first, (current, valid))
-    if neurons.constants.recurrent is None:
+        return scan(step, neurons.constants, first, (current, valid))
+
+    recurrent = neurons.constants.recurrent
+    usual = functools.partial(over_time, neurons.scan)
+    if recurrent is None or neurons.loops.branches:
+        last, run = usual(Parts())
+    elif isinstance(recurrent, Quantised):
+        last, run = usual(_WITHOUT_BRANCHES)
+    else:
+        # Tested once. The other side is hardly ever of use, and compiles faster as a loop of single steps.
+        last, run = jax.lax.cond(
+            any_group(~jnp.isfinite(recurrent)),
+            lambda: over_time(time_scan, Parts()),
+            lambda: usual(_WITHOUT_BRANCHES),
+        )
+    if recurrent is None:
         run = run._replace(listed=neurons.listed(run, valid))
     return run, neurons.listed_spikes(run, valid, dtype), last
 
@@ -289,4 +324,4 @@ def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None,
         return w, w
 
     own = neurons.constants._replace(recurrent=None)
-    return neurons.scans.apart(step, own, first.w, (before, current, valid))[1]
+    return neurons.loops.apart(step, own, first.w, (before, current, valid))[1]

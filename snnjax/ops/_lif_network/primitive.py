@@ -30,11 +30,11 @@ from snnjax.sparse_spikes import SparseSpikes, beyond
 
 # Any surrogate, reset and second state: the kernels of a GPU are traced from the reference's own steps.
 GPU_KERNEL = kernel_in_jax(
-    functools.partial(forward, scans=KERNELS),
+    functools.partial(forward, loops=KERNELS),
     lambda operands, switches: dtype_obstacle("weights", operands),
 )
 GPU_BACKWARD_KERNEL = kernel_in_jax(
-    functools.partial(backward, scans=KERNELS),
+    functools.partial(backward, loops=KERNELS),
     lambda arguments, static: dtype_obstacle("weights", arguments.operands),
 )
 FORWARD = Target(
@@ -42,14 +42,14 @@ FORWARD = Target(
     "lif_network",
     forward,
     {"cpu": KERNEL, "gpu": GPU_KERNEL},
-    {"gpu": functools.partial(forward, scans=UNROLLED)},
+    {"gpu": functools.partial(forward, loops=UNROLLED)},
 )
 BACKWARD = Target(
     "snnjax_lif_network_backward",
     "lif_network",
     backward,
     {"cpu": BACKWARD_KERNEL, "gpu": GPU_BACKWARD_KERNEL},
-    {"gpu": functools.partial(backward, scans=UNROLLED)},
+    {"gpu": functools.partial(backward, loops=UNROLLED)},
 )
 
 
