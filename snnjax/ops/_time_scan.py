@@ -20,13 +20,14 @@ def time_scan(
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, Any]:
-    """`jax.lax.scan` of a step that is given all constants that it reads, with `unroll` steps in each round.
+    """`jax.lax.scan` of a step that is given all constants that it reads, with `unroll` or more steps in each round.
 
     The steps that are left over are a scan of their own: in that with the others, XLA for GPUs fails (in jaxlib 0.11.2:
     a ``RET_CHECK`` of incompatible shapes) to compile recurrent layers with capacity.
     """
     scan = functools.partial(jax.lax.scan, functools.partial(step, constants), reverse=reverse)
     (steps, *_), *_ = (leaf.shape for leaf in jax.tree.leaves(xs))
+    unroll = next((most for most in range(unroll, 2 * unroll) if steps % most == 0), unroll)
     whole = steps - steps % unroll
     if whole in (0, steps):
         return scan(first, xs, unroll=max(1, min(unroll, steps)))

@@ -26,7 +26,7 @@ from tests.ops.random_networks import ALL, RESONANCE, Form, arguments, runner
 
 INTERPRETED = Loops(functools.partial(kernel_scan, interpret=True), time_scan)
 # Rounds of 2 steps, and one that is left over, compile faster than those of 8.
-STEPS, AT_ONCE = 3, 2
+STEPS, AT_ONCE = 5, 2
 _pairs = functools.partial(time_scan, unroll=AT_ONCE)
 IN_PAIRS = UNROLLED._replace(apart=_pairs, mixed=_pairs)
 # Each reset somewhere; all second states, some, none; blocks of neurons that are full, ragged, narrow; steps left over
