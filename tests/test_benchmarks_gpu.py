@@ -55,7 +55,7 @@ ENTRY %main (w: f32[4,8], ids: u16[6]) -> f32[8] {
 for _rounds in (3, 10):
     MODULE = MODULE.replace(f"ROUNDS_{_rounds}", f'"known_trip_count":{{"n":"{_rounds}"}}')
 
-# Of 19 steps: two rounds of eight, and three single steps.
+# Of 16 steps: two rounds of eight.
 LIMITS = {"W3, full, dense": 100, "W2, batch 128, 10 %, dense": 200}
 
 

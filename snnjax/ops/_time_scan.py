@@ -61,7 +61,7 @@ class Loops(NamedTuple):
 
     apart: Scan = time_scan  # of steps in which neither sequences nor neurons act on one another
     mixed: Scan = time_scan  # of any steps
-    branches: bool = True  # whether a step decides by a conditional whether it can leave something out
+    branches: bool = True  # whether what was computed decides, by a conditional, whether more is needed
 
 
 PLAIN = Loops()

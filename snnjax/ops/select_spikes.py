@@ -29,6 +29,8 @@ from snnjax.surrogates import Surrogate, as_surrogate
 
 # The default second threshold lies below the threshold by this share of its distance from rest.
 _BAND = 0.1
+# Up to so many neurons, each of a row is compared with each: on a GPU a few microseconds by its peak, not measured.
+_MOST_RANKED = 1024
 
 
 class Selection(NamedTuple):
@@ -163,6 +165,8 @@ def _shorten(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array
 
 def cap_by_ranks(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Array]:
     """`cap` without a conditional: each neuron counts those that come before it, which is cheap for few neurons."""
+    if not capacity < v.shape[-1] <= _MOST_RANKED:
+        return cap(v, spikes, near, capacity)
     place = jnp.asarray(np.argsort(_hash_order(v.shape[-1])).astype(np.int32))
     # A key is larger or smaller than that of another neuron, and thus in the order of `top_k`, also for -0 and 0.
     keys = [spikes.astype(jnp.int32), _in_order(upcast(v)), jnp.broadcast_to(-place, v.shape)]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import optax
 
 from snnjax import _platforms
@@ -28,16 +29,27 @@ LAYERS = "plain JAX, layer by layer"
 TASKS = (TRAINING, INFERENCE)
 ADLIF = "adLIF"
 
-# (name of the alternative, its forward pass)
-Alternatives = Iterator[tuple[str, Callable[..., Any]]]
 Timers = dict[tuple[str, str], Timer]
+# Those of a network, and the `difference` of its inference.
+Measured = tuple[Timers, float]
 
 
 def has_gpu() -> bool:
     return _platforms.family(jax.default_backend()) == "gpu"
 
 
-def of_workload(workload: Workload) -> Timers:
+def difference(function: Callable[..., Any], given: tuple[Any, ...]) -> float:
+    """The largest difference of results to those of a CPU, as a share of the largest, with products of full precision.
+
+    With others it would be that of the products: a spike more or less is a large difference.
+    """
+    (cpu, *_) = jax.devices("cpu")
+    with jax.default_matmul_precision("highest"):
+        ours, theirs = (np.asarray(jax.jit(function)(*each)) for each in (given, jax.device_put(given, cpu)))
+    return float(np.max(np.abs(ours - theirs)) / np.max(np.abs(theirs)))
+
+
+def of_workload(workload: Workload) -> Measured:
     """W2 or W3, through `lif_network`."""
     alternatives: dict[str, Callable[..., Any]] = {
         **{name: plain.forward for name, plain in networks.PLAIN.items()},
@@ -51,25 +63,28 @@ def of_workload(workload: Workload) -> Timers:
         INFERENCE: (layers, forms["dense"]),
         TRAINING: networks.arguments(workload, "snnjax, dense input", TRAINING)(),
     }
-    return {
+    timers = {
         (task, name): timed(networks.task_of(forward, task, workload.readout), given[task])
         for task in TASKS
         for name, forward in alternatives.items()
     }
+    inference = networks.task_of(alternatives[DEFAULT], INFERENCE, workload.readout)
+    return timers, difference(inference, given[INFERENCE])
 
 
-def of_network(net: Any, capped: Any, plain: Any, params: Any, inputs: Any, labels: Any) -> Timers:
+def of_network(net: Any, capped: Any, plain: Any, params: Any, inputs: Any, labels: Any) -> Measured:
     """A network of another kind, through `Network.apply`."""
     alternatives = {LAYERS: plain, DEFAULT: applied(net), CAPPED: applied(capped)}
     if has_gpu():
         alternatives[KERNELS] = applied(net, implementation="gpu")
     optimiser = optax.adam(LEARNING_RATE)
     given = {INFERENCE: (params, inputs), TRAINING: (params, optimiser.init(params), inputs, labels)}
-    return {
+    timers = {
         (task, name): timed(neurons.tasks(forward, optimiser)[task], given[task])
         for task in TASKS
         for name, forward in alternatives.items()
     }
+    return timers, difference(neurons.tasks(alternatives[DEFAULT], optimiser)[INFERENCE], given[INFERENCE])
 
 
 def applied(net: Any, **options: Any) -> Callable[[Any, Any], Any]:
@@ -80,14 +95,14 @@ def timed(function: Callable[..., Any], given: tuple[Any, ...]) -> Timer:
     return timer(jax.jit(function), lambda: given)
 
 
-def of_neurons(shape: neurons.Shape) -> Timers:
+def of_neurons(shape: neurons.Shape) -> Measured:
     """Recurrent layers of adaptive neurons."""
     net, *given = neurons.made(shape, ADLIF, capped=False)
     capped, *_ = neurons.made(shape, ADLIF, capped=True)
     return of_network(net, capped, functools.partial(neurons.by_hand, net), *given)
 
 
-def of_camera(camera: cameras.Camera) -> Timers:
+def of_camera(camera: cameras.Camera) -> Measured:
     """Convolutions."""
     net = cameras.made(camera)
     params, inputs, _, labels = cameras.data(camera)
@@ -104,9 +119,10 @@ def tables(plan: Plan) -> Iterator[Table]:
         (plan.cameras[0].name, functools.partial(of_camera, plan.cameras[0])),
     ]
     for name, made in networks_of:
-        title = f"{name}, on {device.device_kind}"
-        announce(title)
-        yield table_of(title, measure(made(), plan.rounds, plan.min_seconds))
+        announce(name)
+        timers, apart = made()
+        title = f"{name}, on {device.device_kind}; with products of full precision {apart:.0e} from the CPU"
+        yield table_of(title, measure(timers, plan.rounds, plan.min_seconds))
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -77,7 +77,8 @@ def test_unrolled_scans_change_nothing(scanned: Any) -> None:
     """Also not where steps are left over, lists overflow, and weights are not finite."""
     finite, of = arguments(RECURRENT, np.random.default_rng(1)), []
     (layer,) = finite[1]
-    wild = layer._replace(recurrent=layer.recurrent.at[0, 1].set(jnp.inf).at[2, :2].set(jnp.nan))
+    recurrent = layer.recurrent.at[0, 1].set(jnp.inf).at[2, :2].set(jnp.nan)
+    wild = layer._replace(weights=layer.weights.at[1, 3].set(-jnp.inf), recurrent=recurrent)
     for loops in (IN_PAIRS, PLAIN):
         scanned(loops)
         run = jit(everything(RECURRENT, "reference"))

@@ -1,5 +1,6 @@
 """The jnp reference of `lif_network`: its layers one after another, and backwards in reverse order."""
 
+import functools
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -40,7 +41,7 @@ from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, dif
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
-from snnjax.ops.spike_matmul import dense_product
+from snnjax.ops.spike_matmul import dense_product, of_tested_weights, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
@@ -69,7 +70,7 @@ def forward(operands: Operands, switches: Switches, loops: Loops = PLAIN) -> For
     output, last_readout = None, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(
-            _apply(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands, loops
+            _apply(operands.readout.linear, layers[-1].sent, switches.readout, loops), valid, operands, loops
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
@@ -91,7 +92,7 @@ def _run_layers(
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = _delayed(operands, linear, x, first, connection)
-        current = _apply(linear, x, connection, again=runs is not None)
+        current = _apply(linear, x, connection, loops, again=runs is not None)
         given = neurons, current, valid, before
         if runs is None:
             run, x, last = layer_forward(*given, operands.dtype)
@@ -173,9 +174,12 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
     return None if operands.lengths is None else jnp.clip(operands.lengths, 0, num_steps)
 
 
-def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False) -> Array:
+def _apply(
+    linear: Linear, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
+) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
-    multiply = product if again else Connection.current
+    guard = without_zeros if loops.branches else of_tested_weights
+    multiply = product if again else functools.partial(Connection.current, guard=guard)
     has_weights = linear.weights is not None
     rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
     rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]

@@ -161,19 +161,35 @@ def recorded(computed: Array, record: Array) -> Array:
 recorded.defvjp(lambda computed, record: (record, None), lambda _, g: (g, None))
 
 
+class Known(NamedTuple):
+    """What a step knows besides its state and its current."""
+
+    inside: Any  # bool [..., batch], whether the sequence goes on; None without lengths
+    record: LayerRun | None  # of the step, where it ran before
+
+
+class Parts(NamedTuple):
+    """What a step of a recurrent layer calls."""
+
+    multiply: Callable[[Array, Any], Array] = dense_product
+    cap: Callable[..., tuple[Array, Array]] = cap
+
+
+_USUAL, _WITHOUT_BRANCHES = Parts(), Parts(finite_product, cap_by_ranks)
+
+
 def layer_step(
     switches: LayerSwitches,
     constants: LayerConstants,
     state: LayerState,
     current: Array,
-    known: "Known",
-    parts: "Parts | None" = None,
+    known: Known,
+    parts: Parts = _USUAL,
 ) -> tuple[LayerState, LayerRun]:
     """The state after a step, and what happened in it; both as recorded, if they are.
 
     States are carried in the accumulation dtype: in bfloat16 a small current would be rounded away.
     """
-    parts = parts or Parts()
     (inside, record), recurrent = known, constants.recurrent
     neurons = Neurons(constants, switches, replays=record is not None)
     if recurrent is not None:
@@ -195,23 +211,6 @@ def layer_step(
     return LayerState(run.v, run.w, _choose(inside, spikes, state.spikes)), run
 
 
-class Known(NamedTuple):
-    """What a step knows besides its state and its current."""
-
-    inside: Any  # bool [..., batch], whether the sequence goes on; None without lengths
-    record: LayerRun | None  # of the step, where it ran before
-
-
-class Parts(NamedTuple):
-    """What a step of a recurrent layer calls."""
-
-    multiply: Callable[[Array, Any], Array] = dense_product
-    cap: Callable[..., tuple[Array, Array]] = cap
-
-
-_WITHOUT_BRANCHES = Parts(finite_product, cap_by_ranks)
-
-
 def layer_forward(
     neurons: Neurons, current: Array, valid: Array | None, first: LayerState, dtype: Any
 ) -> tuple[LayerRun, Array, LayerState]:
@@ -228,14 +227,14 @@ def layer_forward(
     recurrent = neurons.constants.recurrent
     usual = functools.partial(over_time, neurons.scan)
     if recurrent is None or neurons.loops.branches:
-        last, run = usual(Parts())
+        last, run = usual(_USUAL)
     elif isinstance(recurrent, Quantised):
         last, run = usual(_WITHOUT_BRANCHES)
     else:
         # Tested once. The other side is hardly ever of use, and compiles faster as a loop of single steps.
         last, run = jax.lax.cond(
             any_group(~jnp.isfinite(recurrent)),
-            lambda: over_time(time_scan, Parts()),
+            lambda: over_time(time_scan, _USUAL),
             lambda: usual(_WITHOUT_BRANCHES),
         )
     if recurrent is None:
