@@ -286,6 +286,10 @@ def _traced_shapes(shapes: Any, call: _Call) -> list[Any]:
     return jax.eval_shape(function, *leaves)
 
 
+# Behind the name of a target in scopes, where its reference runs.
+_ON_REFERENCE = ".reference"
+
+
 def _lower(
     context: Any,
     *operands: Any,
@@ -293,12 +297,13 @@ def _lower(
     kernel: Kernel | None,
     reference: Callable[[Any, Any], Any],
 ) -> Any:
-    """Lower in a scope named after the target; inside `shard_map` each shard is a plain array."""
+    """Lower in a scope named after the target and its path; inside `shard_map` each shard is a plain array."""
 
     def named(*leaves: Any) -> Any:
-        with jax.named_scope(call.target.name):
-            if kernel is None:
+        if kernel is None:
+            with jax.named_scope(f"{call.target.name}{_ON_REFERENCE}"):
                 return _reference(*leaves, call=call, reference=reference)
+        with jax.named_scope(call.target.name):
             return _called(*leaves, call=call, kernel=kernel)
 
     plain = context.replace(

@@ -56,6 +56,7 @@ AXES = (
     "slots",  # the capacity, or neurons if a layer fires no lists
     "input_bytes",  # with one bit for each
     "neuron_bytes",
+    "list_entries",  # of a list on the tiles of an IPU: its header and its slots
     # Of the weights of `spike_conv`:
     "kernel_height",
     "kernel_width",
@@ -86,7 +87,8 @@ class Arrays(NamedTuple):
     axes: tuple[str, ...]
     # "optional", or there "with" or "without" another array or record, which is named from the operands on
     given: str = "always"
-    gradient: str = "none"  # "wanted" if it is asked for, "always" if the array is there, or "none"
+    # "wanted" if it is asked for, "always" if the CPU's kernel computes it whenever the array is there, or "none"
+    gradient: str = "none"
     form: str = "array"  # "ids" of lists, or one of FORMS
 
 

@@ -16,6 +16,7 @@ LAYERS = {
     "snnjax": (
         ("__init__", "__main__"),
         ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
+        ("_plots",),
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),

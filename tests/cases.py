@@ -143,7 +143,7 @@ def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent
 
 
 def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) -> tuple[Any, ...]:
-    """Inputs, layers of `widths` (the first recurrent), read-out, state, lengths and second threshold."""
+    """Inputs, layers of `widths` (the first recurrent), readout, state, lengths and second threshold."""
     inputs = jnp.asarray(rng.integers(0, 2, (4, BATCH, 5)), jnp.float32)
     pairs = list(zip((5, *widths), widths, strict=False))
     layers = tuple(network_layer(rng, *pair, recurrent=index == 0) for index, pair in enumerate(pairs))

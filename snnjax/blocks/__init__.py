@@ -30,4 +30,5 @@ from snnjax.blocks.rate_pool import max_rate_pool as max_rate_pool
 from snnjax.blocks.readout import integrator as integrator
 from snnjax.blocks.spiking import SpikingParams as SpikingParams
 from snnjax.blocks.spiking import SpikingState as SpikingState
+from snnjax.blocks.spiking import SpikingStats as SpikingStats
 from snnjax.blocks.spiking import spiking as spiking

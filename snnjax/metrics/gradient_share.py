@@ -32,7 +32,7 @@ class GradientShare(NamedTuple):
 
     bands: Array  # [bands] candidates
     second_thresholds: Array  # [thresholds] candidates
-    neurons_within: Array  # [neurons, bands] share of the neurons with |v - threshold| < band
+    neurons_within: Array  # [neurons, bands] share of the neurons with ``|v - threshold| < band``
     gradient_within: Array  # [neurons, bands] their share of the gradient; a cutoff discards the rest
     cutoffs: Array  # [neurons, bands] that end there: the derivative as a fraction of its peak
     neurons_above: Array  # [neurons, thresholds] share that spikes or is above the second threshold

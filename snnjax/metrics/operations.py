@@ -15,10 +15,8 @@ from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
 from snnjax.blocks.linear import Linear, Product
-from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
-from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network
 from snnjax.graph.check import check_params
@@ -198,8 +196,7 @@ def unknown_block(network: Network, params: Params, counted: Container[str] = ()
 
 def _is_known(block: Block, shapes: tuple[Shape, ...]) -> bool:
     """Whether it is a connection, or known to multiply nothing by weights."""
-    kinds = Linear | Spiking | Integrator | Join | BatchNorm | LayerNorm | RatePool
-    is_known = isinstance(block, kinds) or block.is_skipped(train=False)
+    is_known = block.is_counted or block.is_skipped(train=False)
     return is_known or isinstance(_op(block, shapes), Product | Pooled | Delayed | Flattened)
 
 

@@ -48,7 +48,7 @@ def psn(num_steps: int, threshold: float = 1.0, *, surrogate: str | Surrogate = 
         v_t = \sum_s W_{ts} x_s, \qquad s_t = [v_t > \theta_t]
 
     Spikes depend on later currents, so these neurons need all `num_steps` steps of a sequence in one call: they have no
-    step of their own, cannot be recurrent, and a network does not cut them into chunks. Currents behind the end of a
+    step of their own, cannot be recurrent, and a network does not cut them into chunks. Currents after the end of a
     shorter sequence are 0.
 
     Args:

@@ -88,7 +88,7 @@ def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
 
 
 def scan_readout(params: Any, x: jax.Array) -> jax.Array:
-    """The membranes of a leaky read-out."""
+    """The membranes of a leaky readout."""
     weights, bias = params["readout/connection"]
     decay = jnp.float32(0.95)
     currents = (1 - decay) * (x @ weights + bias)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from snnjax.data import load_nmnist, read_nmnist
 from tests.data.damage import check_absent, flips, survives
 
-HINT = "Download N-MNIST and unpack Train.zip and Test.zip"
+HINT = "Download N-MNIST from doi.org/10.17632/468j46mzdv.1, and unpack Train.zip and Test.zip"
 EVENTS = st.lists(
     st.tuples(st.integers(0, 33), st.integers(0, 33), st.integers(0, 1), st.integers(0, 2**23 - 1)),
     min_size=1,

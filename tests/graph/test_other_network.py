@@ -127,7 +127,6 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
     },
     "delays": {
         "delays": one(before=[axonal(3)]),
-        "fixed delays": one(before=[axonal(3, learn=False)]),
         "max_delay": one(before=[axonal(4)]),
         "initial delays": one(before=[axonal(3, initial=1.0)]),
     },

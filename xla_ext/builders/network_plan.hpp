@@ -43,13 +43,14 @@ struct NetworkOptions {
   std::vector<LayerOptions> layers;
   unsigned outputs = 0;  // leaky integrators after the last layer; 0: the last layer's spikes are the output
   bool half_weights = false;
-  bool first_spikes = false;      // recurrent layers start from spikes of an earlier call; else from none
-  bool keeps_record = true;       // membranes and lists of all steps, for the backward pass
-  bool has_moments = false;       // two more numbers per weight: Adam's moments
-  bool learns_constants = false;  // the backward pass yields the gradients of the constants of all layers
-  bool equal_columns = false;     // tilesOfEqualColumns in place of tilesOfLayers
-  unsigned homes = 0;             // of the lists of a layer; 0: chosen
-  unsigned group_tiles = 0;       // of the trees that combine lists and gradients; 0: chosen
+  bool first_spikes = false;          // recurrent layers start from spikes of an earlier call; else from none
+  bool first_spikes_gradient = true;  // which the backward pass then yields
+  bool keeps_record = true;           // membranes and lists of all steps, for the backward pass
+  bool has_moments = false;           // two more numbers per weight: Adam's moments
+  bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
+  bool equal_columns = false;         // tilesOfEqualColumns in place of tilesOfLayers
+  unsigned homes = 0;                 // of the lists of a layer; 0: chosen
+  unsigned group_tiles = 0;           // of the trees that combine lists and gradients; 0: chosen
 };
 
 // A tile that makes and keeps the lists of neighbouring samples.

@@ -14,6 +14,7 @@ from snnjax.ipu.lowering.types import ArrayType
 OWN_PREFIX = "snnjax_"
 THREEFRY = "snnjax_ipu_threefry2x32"
 CALLBACK = "snnjax_ipu_callback"
+KEEP, KEPT = "snnjax_ipu_keep", "snnjax_ipu_kept"
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:
@@ -99,11 +100,31 @@ def _top_k(operation: Operation, attributes: str) -> Sequence[int]:
     return [values, elementwise.convert(operation.builder, places, operation.types[1].dtype)]
 
 
+def _named(operation: Operation) -> dict[str, int]:
+    """The operands behind the first one, by name."""
+    names = ir.StringAttr(_attributes(operation)["names"]).value.split()
+    return dict(zip(names, operation.inputs[1:], strict=True))
+
+
+def _keep(operation: Operation) -> Sequence[int]:
+    """An array, for which `_kept` then finds what it was made of."""
+    operation.builder.made_of[operation.inputs[0]] = _named(operation)
+    return operation.inputs[:1]
+
+
+def _kept(operation: Operation) -> Sequence[int]:
+    """What the first operand was made of, if that is known, else the others."""
+    known = operation.builder.made_of.get(operation.inputs[0], {})
+    return [known.get(name, value) for name, value in _named(operation).items()]
+
+
 _TARGETS: dict[str, Rule] = {
     "Sharding": lambda operation: operation.inputs,
     "mhlo.topk": lambda operation: _top_k(operation, "mhlo.attributes"),
     THREEFRY: _threefry,
     CALLBACK: _callback,
+    KEEP: _keep,
+    KEPT: _kept,
 }
 
 
