@@ -163,7 +163,7 @@ def test_scans_are_unrolled_on_gpus_only(implementation: str | None, platform: s
 
 def test_asked_for_the_scans_are_kernels() -> None:
     text = lowered("gpu", "cuda")
-    # Two of the layer and two of the read-out, forward and backward.
+    # Two of the layer and two of the readout, forward and backward.
     assert text.count("stablehlo.custom_call") == 4
     assert "stablehlo.while" not in text
 
