@@ -184,9 +184,15 @@ docs-links: .venv/docs  ## check every external link of the documentation (needs
 	$(BIN)/python -m sphinx --quiet -b linkcheck -D nb_execution_mode=off -c docs -d out/docs/doctrees-links . out/docs/links
 	@echo "All addresses answer. The list is out/docs/links/output.txt."
 
-.PHONY: bench bench-peers bench-compare bench-keep profile
+.PHONY: bench bench-gpu gpu-compile bench-peers bench-compare bench-keep profile
 bench: .venv/ready $(LIBRARY)  ## compare the speed of everything with plain JAX (tables and pictures in out/bench; BENCH="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench $(BENCH)
+
+bench-gpu: .venv/ready  ## compare the speed of networks on the GPU with plain JAX (some minutes; tables in out/bench-gpu)
+	$(BIN)/python -m tests.benchmarks.gpus --out out/bench-gpu
+
+gpu-compile: build/gpu-compile  ## compile networks for an H100, without one, and count launches, loops, memory (GPU_COMPILE="--only W3")
+	$(BIN)/python -m tests.benchmarks.gpu_compile --out out/gpu-compile $(GPU_COMPILE)
 
 bench-peers: .venv/ready $(LIBRARY)  ## the same, also with the other libraries that are installed (PEERS="python ...")
 	$(BIN)/python -m tests.benchmarks --out out/bench --peers $(PEERS) $(BENCH)
@@ -219,9 +225,20 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 	$(BIN)/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
 	@touch $@
 
+# Writes the packages of an extra to a file.
+EXTRA = $(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	print(*extras["$(@F)"], sep="\n")' > $@.txt
+
 # What only `make docs` needs, and what only `make wheel`.
 .venv/docs .venv/release: .venv/ready
-	$(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-		print(*extras["$(@F)"], sep="\n")' > $@.txt
+	$(EXTRA)
 	$(BIN)/python -m pip install --quiet --requirement $@.txt
+	@touch $@
+
+build/gpu-compile: .venv/ready
+	mkdir -p build
+	$(EXTRA)
+	@echo "Downloading XLA for GPUs, about 570 MB."
+	$(BIN)/python -c 'import jax; print(*(f"jax-cuda13-{part}=={jax.__version__}" for part in ("plugin", "pjrt")), sep="\n")' > $@.jax.txt
+	$(BIN)/python -m pip install --quiet --no-deps --target $@ --requirement $@.txt --constraint $@.jax.txt
 	@touch $@

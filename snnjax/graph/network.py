@@ -288,9 +288,9 @@ class Network:
             chunk: recompute the forward pass in chunks of this many steps to save memory, wherever no block needs
                 all steps.
             implementation: the implementation of every product, list and fused op (the neurons themselves are plain
-                JAX): "cpu" raises if one of them has no kernel. "composed" scans every layer in plain jnp, which
-                supports forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels only support
-                first order in reverse mode.
+                JAX): "cpu" and "gpu" raise if one of them has no kernel there. "composed" scans every layer in plain
+                jnp, which supports forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels
+                only support first order in reverse mode.
 
         Raises:
             ValueError: if inputs, state, stats, thresholds or implementation do not fit.

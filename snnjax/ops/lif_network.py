@@ -136,7 +136,8 @@ def lif_network(
             bfloat16 network. Layers with a second state and float64 networks round none.
         chunk: recompute the forward pass in chunks of this many steps to save memory; any length works.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
-            kernels or raises; "composed" is plain jnp with forward mode and second-order derivatives.
+            kernels or raises; "gpu" runs the neurons of layers without recurrent weights in one kernel of a GPU each,
+            or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
     Returns:
         `LIFNetworkOutput` and the new `LIFNetworkState`. The backward pass of the activity is the surrogate at every

@@ -324,10 +324,10 @@ def test_implementation_that_is_unknown(neuron: Any) -> None:
     net = plain(neuron, leaky_readout(3))
     with pytest.raises(ValueError) as error:
         jax.eval_shape(
-            lambda params: net.apply(params, None, random_spikes(0.3), implementation="gpu"), initial(net)
+            lambda params: net.apply(params, None, random_spikes(0.3), implementation="tpu"), initial(net)
         )
     assert str(error.value) == (
-        "network.apply: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. "
+        "network.apply: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
         "Choose one of these."
     )
 

@@ -149,15 +149,15 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     *(
         (
             call,
-            f"{op}: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. "
+            f"{op}: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
             "Choose one of these.",
         )
         for op, call in (
-            ("lif_step", lambda: lif_step(V, V, 0.5, 1.0, implementation="gpu")),
-            ("select_spikes", lambda: select_spikes(V, 1.0, 0.9, capacity=1, implementation="gpu")),
-            ("spike_matmul", lambda: spike_matmul(LISTS, V.T, implementation="gpu")),
-            ("delay_spikes", lambda: delay(implementation="gpu")),
-            ("lif_network", lambda: net(implementation="gpu")),
+            ("lif_step", lambda: lif_step(V, V, 0.5, 1.0, implementation="tpu")),
+            ("select_spikes", lambda: select_spikes(V, 1.0, 0.9, capacity=1, implementation="tpu")),
+            ("spike_matmul", lambda: spike_matmul(LISTS, V.T, implementation="tpu")),
+            ("delay_spikes", lambda: delay(implementation="tpu")),
+            ("lif_network", lambda: net(implementation="tpu")),
         )
     ),
     (
@@ -358,8 +358,8 @@ CONV: list[tuple[Callable[[], Any], str]] = [
         ),
     ),
     (
-        lambda: conv(implementation="gpu"),
-        "spike_conv: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. Choose "
+        lambda: conv(implementation="tpu"),
+        "spike_conv: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. Choose "
         "one of these.",
     ),
 ]

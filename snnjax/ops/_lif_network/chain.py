@@ -1,5 +1,6 @@
 """The jnp reference of `lif_network`: its layers one after another, and backwards in reverse order."""
 
+import functools
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -38,8 +39,9 @@ from snnjax.ops._lif_network.records import (
 from snnjax.ops._lif_network.shapes import LEFT_OUT
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
+from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
-from snnjax.ops.spike_matmul import dense_product
+from snnjax.ops.spike_matmul import dense_product, of_tested_weights, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
@@ -53,10 +55,10 @@ class LayerOverTime(NamedTuple):
     last: LayerState
 
 
-def forward(operands: Operands, switches: Switches) -> ForwardResults:
+def forward(operands: Operands, switches: Switches, loops: Loops = PLAIN) -> ForwardResults:
     """Run the network over all time steps; also return the record if the switches require it."""
     valid, dtype = valid_steps(operands), operands.dtype
-    layers = _run_layers(operands, switches)
+    layers = _run_layers(operands, switches, loops)
     counts, dropped, spikes = [], [], []
     for neurons, _, run, sent, _ in layers:
         true_spikes = neurons.true_spikes(run, valid, dtype)
@@ -68,7 +70,10 @@ def forward(operands: Operands, switches: Switches) -> ForwardResults:
     output, last_readout = None, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(
-            current_of(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands
+            current_of(operands.readout.linear, layers[-1].sent, switches.readout, loops),
+            valid,
+            operands,
+            loops,
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
@@ -81,17 +86,16 @@ def valid_steps(operands: Operands) -> Array | None:
 
 
 def _run_layers(
-    operands: Operands, switches: Switches, runs: list[LayerRun] | None = None
+    operands: Operands, switches: Switches, loops: Loops, runs: list[LayerRun] | None = None
 ) -> list[LayerOverTime]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
     x, valid, layers = dense_inputs(operands, switches), valid_steps(operands), []
-    each = zip(
-        operands.linears, neurons_of(operands, switches, runs is not None), operands.first, strict=True
-    )
+    made = neurons_of(operands, switches, loops, replays=runs is not None)
+    each = zip(operands.linears, made, operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = _delayed(operands, linear, x, first, connection)
-        current = current_of(linear, x, connection, again=runs is not None)
+        current = current_of(linear, x, connection, loops, again=runs is not None)
         given = neurons, current, valid, before
         if runs is None:
             run, x, last = layer_forward(*given, operands.dtype)
@@ -101,8 +105,11 @@ def _run_layers(
     return layers
 
 
-def neurons_of(operands: Operands, switches: Switches, replays: bool = False) -> list[Neurons]:
-    return [Neurons(*layer, replays) for layer in zip(operands.constants, switches.layers, strict=True)]
+def neurons_of(
+    operands: Operands, switches: Switches, loops: Loops = PLAIN, *, replays: bool = False
+) -> list[Neurons]:
+    each = zip(operands.constants, switches.layers, strict=True)
+    return [Neurons(*layer, loops, replays) for layer in each]
 
 
 def record_of(operands: Operands, layers: list[LayerOverTime]) -> Record:
@@ -116,7 +123,7 @@ def record_of(operands: Operands, layers: list[LayerOverTime]) -> Record:
 
 
 def _record_of_layer(layer: LayerOverTime, first: LayerState) -> LayerRecord:
-    (constants, switches, _), current, run, sent, _ = layer
+    (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
@@ -172,9 +179,12 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
     return None if operands.lengths is None else jnp.clip(operands.lengths, 0, num_steps)
 
 
-def current_of(linear: Linear, x: Array, connection: Connection, again: bool = False) -> Array:
+def current_of(
+    linear: Linear, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
+) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
-    multiply = product if again else Connection.current
+    guard = without_zeros if loops.branches else of_tested_weights
+    multiply = product if again else functools.partial(Connection.current, guard=guard)
     has_weights = linear.weights is not None
     rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
     rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
@@ -216,19 +226,22 @@ def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known:
     return new if known.record is None else recorded(new, known.record)
 
 
-def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
+def _leaky_forward(
+    current: Array, valid: Array | None, operands: Operands, loops: Loops
+) -> tuple[Array, Array]:
     """The leaky readout over time; returns all membranes and the last."""
-    readout = cast(Readout, operands.readout)
+    readout, dtype = cast(Readout, operands.readout), operands.dtype
 
-    def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
-        v = _leaky_step((readout.decay, readout.gain), v, xs[0], Known(xs[1], None))
-        return v, v.astype(operands.dtype)
+    def step(constants: tuple[Array, Array], v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
+        v = _leaky_step(constants, v, xs[0], Known(xs[1], None))
+        return v, v.astype(dtype)
 
-    last, output = jax.lax.scan(step, operands.first_readout, (current, valid))
+    given = (readout.decay, readout.gain), operands.first_readout, (current, valid)
+    last, output = loops.apart(step, *given)
     return output, last
 
 
-def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
+def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], loops: Loops = PLAIN) -> Operands:
     """The cotangents of the operands (None for second thresholds and integers).
 
     They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
@@ -238,12 +251,12 @@ def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Op
     g = g._replace(last=tuple(_all_rows(*layer) for layer in zip(g.last, static[0].layers, strict=True)))
 
     records = _with_currents(record, operands, static[0])
-    each = zip(records, neurons_of(operands, static[0]), operands.first, strict=True)
+    each = zip(records, neurons_of(operands, static[0], loops), operands.first, strict=True)
     runs = [run_of(*layer, valid_steps(operands)) for layer in each]
 
     def again(given: Operands) -> Cotangents:
         full = jax.tree.map(lambda old, new: old if new is None else new, operands, given, is_leaf=_is_none)
-        return _results_again(full, results, runs, *static)
+        return _results_again(full, results, runs, *static, loops)
 
     found, pull_back = jax.vjp(again, differentiable(operands, operands))
     return pull_back(jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), g, found))[0]
@@ -263,12 +276,12 @@ def _is_none(leaf: Any) -> bool:
 
 
 def _results_again(
-    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs
+    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs, loops: Loops
 ) -> Cotangents:
     """The results that have cotangents, at the recorded states, in the accumulation dtype."""
     valid = valid_steps(operands)
 
-    layers = _run_layers(operands, switches, runs)
+    layers = _run_layers(operands, switches, loops, runs)
     output, last_readout = None, None
     if operands.readout is not None:
         readout = operands.readout
@@ -276,7 +289,7 @@ def _results_again(
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
-        replay: Any = replayed(_leaky_step, *given)
+        replay: Any = replayed(_leaky_step, loops.apart, *given)
         output, last_readout = replay
     counts = ()
     if needs.counts:
