@@ -17,7 +17,14 @@ TABLES = {
     "lif_network": "ops/_lif_network/records.py",
     **{
         op: f"ops/_tables/{op}.py"
-        for op in ("delay_spikes", "lif_step", "select_spikes", "spike_conv", "spike_matmul")
+        for op in (
+            "delay_spikes",
+            "lif_step",
+            "select_spikes",
+            "spike_conv",
+            "spike_matmul",
+            "spike_sparse_matmul",
+        )
     },
 }
 
@@ -46,6 +53,7 @@ AXES = (
     "neurons_or_1",  # one value per neuron, or one for all
     "capacity",  # of lists
     "outputs",  # of a product with weights
+    "synapses",  # that exist
     "pending",  # the steps of the longest delay and 1
     "pending_or_0",
     # Of `lif_network`:

@@ -21,6 +21,7 @@ LAYERS = {
         ("blocks",),
         ("neurons",),
         ("ops", "event_times", "plasticity"),
+        ("synapses",),
         ("sparse_spikes", "surrogates", "_compare", "_quantised"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
         ("_check",),

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, _targets
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, Synapses, _targets
 from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._convolution import Convolution
 from tests.numbers import dyadic, halves
@@ -89,6 +89,20 @@ def _rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     rows = dyadic(rng, -16, 16, BATCH, 6)
     rows = jnp.where(rng.random((BATCH, 6)) < 0.5, rows, 0.0)
     return rows, dyadic(rng, -32, 32, 6, 3)
+
+
+def _targets_of(rng: np.random.Generator, synapses: int, neurons: int) -> Any:
+    """Some several times, some out of range."""
+    return jnp.asarray(rng.integers(0, neurons + 2, synapses), jnp.uint16)
+
+
+def _sparse_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    synapses = Synapses(jnp.asarray([2, 2, 5, 6, 9, 12], jnp.int32), _targets_of(rng, 12, 4), 4)
+    return spike_lists(rng, BATCH, CAPACITY, 6), dyadic(rng, -32, 32, 12), synapses
+
+
+def _sparse_rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    return _rows_arguments(rng)[0], *_sparse_arguments(rng)[1:]
 
 
 def _spike_conv_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
@@ -243,6 +257,24 @@ OPS = (
         tolerance=0.0,
         reason=EXACT,
         has_kernel=True,
+    ),
+    *(
+        Case(
+            name=name,
+            function=snnjax.spike_sparse_matmul,
+            reference=references.spike_sparse_matmul,
+            arguments=arguments,
+            batch_axes=(0, None, None),
+            result_axes=0,
+            relaxed=snnjax.spike_sparse_matmul,
+            tolerance=0.0,
+            reason=EXACT,
+            has_kernel=True,
+        )
+        for name, arguments in (
+            ("spike_sparse_matmul", _sparse_arguments),
+            ("spike_sparse_matmul of rows", _sparse_rows_arguments),
+        )
     ),
     Case(
         name="pool_spikes",

@@ -261,9 +261,7 @@ def test_model_of_residual_blocks_is_trained_and_described(tmp_path, capsys) -> 
     capsys.readouterr()
     assert cli.main(["info", "--checkpoint", str(tmp_path)]) == 0
     plan = train.build_network(train.TaskSettings.from_header(header_of(tmp_path)), 1, 1).paths
-    assert plan.startswith(
-        "fused: layer_0/connection > layer_0/norm > layer_0/neuron > residual_0/body/layer_0/connection > "
-    )
+    assert plan.startswith("fused: conv2d_0 > batch_norm_0 > lif_0\n")
     assert capsys.readouterr().out.endswith("".join(f"  {line}\n" for line in plan.splitlines()))
     assert cli.main(["train", "--model", "dense", "--resume", *tiny]) == 2
     assert "`convolutions` must be" in capsys.readouterr().err
@@ -305,7 +303,8 @@ FAILURES = {
     ),
     "no data": (
         ["train", "--task", "shd"],
-        "load_task: `folder` must hold the data, got None. Download shd and pass its folder as --data.",
+        "load_task: `folder` must hold the data, got None. "
+        "Download shd_train.h5 and shd_test.h5 from zenkelab.org/resources, and pass --data.",
     ),
     "setting": (
         ["train", "--epochs", "0"],

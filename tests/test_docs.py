@@ -82,7 +82,7 @@ def test_commands_exist(page):
     assert [words for words in named if unknown_command(words, targets, subcommands())] == []
 
 
-@pytest.mark.parametrize("page", [*PAGES, "README.md"])
+@pytest.mark.parametrize("page", [*PAGES, "README.md", "CONTRIBUTING.md"])
 def test_code_is_at_most_90_columns_wide(page):
     code = blocks((ROOT / page).read_text(), "python", "sh", "console", "bibtex", "text")
     assert [line for block in code for line in block.splitlines() if len(line) > 90] == []

@@ -1,5 +1,6 @@
 """The steps of neurons on given currents: one after the other, with what their spikes feed back, or all at once."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +11,7 @@ from snnjax._check import check_shape, fail
 from snnjax._sharding import vary_alike
 from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Block, Context, Shape, choose, flat, within
+from snnjax.blocks.sparse import Sparse
 from snnjax.neurons import Neuron
 from snnjax.ops._glif_step import align
 from snnjax.sparse_spikes import SparseSpikes
@@ -62,26 +64,48 @@ def _scan(
 ) -> tuple[SpikingState, Steps]:
     model, valid = cells.neuron, context.valid(currents.shape[0])
 
-    def step(carry: SpikingState, xs: tuple[Array, Any, Any]) -> tuple[SpikingState, Steps]:
-        current, inside, offset = xs
-        fed_back, recurrent = _fed_back(cells, held, carry, inside, context)
+    def step(carry: tuple[SpikingState, Any], xs: tuple[Array, Any, Any]) -> Any:
+        (carried, lists), (current, inside, offset) = carry, xs
+        sent = carried.spikes if lists is None else lists
+        fed_back, recurrent = _fed_back(cells, held, sent, carried.recurrent, inside, context)
         current = current if fed_back is None else current + fed_back
-        membrane, threshold, after = model.advance(held.neuron, carry.neuron, current)
+        membrane, threshold, after = model.advance(held.neuron, carried.neuron, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
         spikes, steps = _fired(cells, held, (membrane, threshold), (inside, offset), context)
         after, listed = model.finish(after, spikes), steps.listed
-        _check_kept(model, carry.neuron, after)
-        after = choose(inside, after, carry.neuron)
-        sent = carry.spikes
-        if sent is not None:
-            sent = choose(inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, sent)
-        return SpikingState(after, sent, recurrent), steps
+        _check_kept(model, carried.neuron, after)
+        after, spikes = choose(inside, after, carried.neuron), carried.spikes
+        if spikes is not None:
+            dense = listed.to_dense() if isinstance(listed, SparseSpikes) else listed
+            spikes = choose(inside, dense, spikes)
+        return (SpikingState(after, spikes, recurrent), None if lists is None else listed), steps
 
-    leaves, form = jax.tree.flatten(state)
+    lists, currents = _first_lists(cells, held, state, currents, context)
+    leaves, form = jax.tree.flatten((state, lists))
     others = jax.tree.leaves((held, currents, valid, context.offsets))
-    state = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
-    return jax.lax.scan(step, state, (currents, valid, context.offsets))
+    start = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
+    (state, _), steps = jax.lax.scan(step, start, (currents, valid, context.offsets))
+    return state, steps
+
+
+def _first_lists(
+    cells: Cells, held: Held, state: SpikingState, currents: Array, context: Context
+) -> tuple[SparseSpikes | None, Array]:
+    """Lists without spikes to start from, None if spikes are not fed back as lists, and the currents of the steps.
+
+    Synapses are then read for listed neurons alone, backwards as well. What the state feeds back may be in no list, so
+    it is part of the first currents.
+    """
+    steps, batch = currents.shape[:2]
+    are_lists = cells.slots is not None and state.spikes is not None and isinstance(cells.feedback[0], Sparse)
+    if not are_lists or jax.tree.leaves(state.recurrent) or not isinstance(steps, int) or steps == 0:
+        return None, currents
+    inside = None if context.lengths is None else context.lengths > 0
+    fed_back, _ = _fed_back(cells, held, state.spikes, state.recurrent, inside, context)
+    neurons = math.prod(cells.shape)
+    empty = SparseSpikes.from_dense(jnp.zeros((batch, neurons), currents.dtype), cells.slots or 0)
+    return empty, currents.at[0].add(fed_back)
 
 
 def _sequence(
@@ -132,15 +156,17 @@ def _fired(
 
 
 def _fed_back(
-    cells: Cells, held: Held, carry: SpikingState, inside: Any, context: Context
+    cells: Cells, held: Held, sent: Any, recurrent: Any, inside: Any, context: Context
 ) -> tuple[Array | None, Any]:
-    """The recurrent current of a step, and the states of the blocks that it passed."""
-    if carry.spikes is None or carry.recurrent is None:
-        return None, carry.recurrent
-    signal, place, states = carry.spikes.reshape(1, -1, *cells.shape), cells.shape, []
+    """The recurrent current of the spikes of the step before, and the states of the blocks that they passed."""
+    if sent is None or recurrent is None:
+        return None, recurrent
+    are_lists = isinstance(sent, SparseSpikes)
+    signal = jax.tree.map(lambda leaf: leaf[None], sent) if are_lists else sent.reshape(1, -1, *cells.shape)
+    place, states = cells.shape, []
     lengths = None if inside is None else inside.astype(jnp.int32)
     own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
-    each = zip(cells.feedback, held.recurrent, carry.recurrent, held.drawn, strict=True)
+    each = zip(cells.feedback, held.recurrent, recurrent, held.drawn, strict=True)
     for part, *arrays in each:
         result = part.apply(*arrays, signal, shapes=(place,), context=own)
         if result.stats is not None:

@@ -67,7 +67,7 @@ class Neurons(Op):
     capacity: int | None
     surrogate: Surrogate
     rounds_record: bool
-    spikes: bool  # else it is the read-out
+    spikes: bool  # else it is the readout
     feedback: Any  # the dense block of the recurrent connection, None if there is none
     # Whether the op holds the membrane before a reset that the state of the block is after.
     is_immediate: bool = False

@@ -96,15 +96,17 @@ def _add_protocol(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fold",
         type=int,
-        help="test on this tenth of the recordings (nmnist) or on this speaker (speech), from 0",
+        help="test on this tenth of the recordings (nmnist) or this speaker (speech), from 0 (default: usual split)",
     )
     parser.add_argument(
         "--selection",
         choices=("best", "last"),
-        help="test the best epoch on validation data, or the last epoch",
+        help="test the best epoch on validation data, or the last epoch (default: that of the task)",
     )
     parser.add_argument(
-        "--validation-share", type=float, help="share of the training data that is held out for validation"
+        "--validation-share",
+        type=float,
+        help="share of the training data that is held out for validation (default: that of the task)",
     )
 
 

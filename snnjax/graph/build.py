@@ -1,4 +1,4 @@
-"""`network`: the graph of blocks, containers and read-outs as a user writes them down."""
+"""`network`: the graph of blocks, containers and readouts as a user writes them down."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from snnjax.graph.network import Network
 
 
 def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readout: Any = None) -> Network:
-    """Make a network from blocks and read-outs.
+    """Make a network from blocks and readouts.
 
     Args:
         inputs: number of inputs; or the shape of the image, (height, width, channels) or (length, channels), whose

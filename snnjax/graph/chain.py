@@ -32,7 +32,7 @@ def layers_of(op: str, network: Network) -> tuple[ChainLayer, ...]:
     """The layers of a network in order, the readout last; `op` refuses others."""
     expected = "be a chain of layers, each a connection and neurons"
     if len(network.inputs) != 1 or len(network.outputs) != 1:
-        fail(f"{op}: `network` must {expected}, got several inputs or readouts. Take them apart.")
+        fail(f"{op}: `network` must {expected}, got several inputs or readouts. Split the network.")
     last, layers = network.inputs[0][0], []
     parts: list[Node] = []
     for node in network.nodes:

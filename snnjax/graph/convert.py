@@ -287,7 +287,7 @@ def _most(place: int, activations: Array, percentile: float) -> Array:
     known = np.asarray(activations)
     positive = known[known > 0]
     if positive.size == 0 or not np.isfinite(known).all():
-        got = "zeros alone" if np.isfinite(known).all() else "numbers that are not finite"
+        got = "only zeros" if np.isfinite(known).all() else "numbers that are not finite"
         fail(
             f"convert: `samples` must activate every rectifier, got {got} in layers[{place}]. "
             "Pass inputs on the scale of the training."

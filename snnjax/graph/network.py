@@ -45,7 +45,7 @@ Stats = dict[str, Any]
 class NetworkOutput(NamedTuple):
     """The results of a network, by the names of its blocks."""
 
-    output: Signal  # of the read-out, or a dict of those of each read-out
+    output: Signal  # of the readout, or a dict of those of each readout
     activity: dict[str, Float[Array, "batch neurons"]]  # mean true spikes per step, before capping
     dropped: dict[str, Int[Array, " batch"]]  # spikes that did not fit into the lists
     stats: Stats  # after the call
@@ -70,7 +70,7 @@ class Network:
     source = None
     inputs: tuple[tuple[str, Shape], ...]
     nodes: tuple[Node, ...]
-    outputs: tuple[tuple[str, str], ...]  # the name of each read-out, and of the node whose signal it is
+    outputs: tuple[tuple[str, str], ...]  # the name of each readout, and of the node whose signal it is
     is_single: bool  # whether the output is one signal, not a dict
     results: tuple[tuple[str, str], ...]  # containers, and the node whose signal is their result
 
@@ -143,7 +143,7 @@ class Network:
         if len(self.outputs) > 1:
             fail(
                 f"network: `blocks` must hold networks with one output, got one with {len(self.outputs)}. "
-                "Make it without read-outs, and name sources in the outer network."
+                "Make it without readouts, and name sources in the outer network."
             )
         wanted, given = [shape for _, shape in self.inputs], [graph.shapes[source] for source in sources]
         if given != wanted:

@@ -125,7 +125,9 @@ class _Planner:
         if obstacle is not None:
             return obstacle
         if not self.begins(index):
-            return "its immediate reset is that of the fused op from rest alone, without a state and chunks"
+            return (
+                "its immediate reset equals that of the fused op only from rest, without a state and chunks"
+            )
         layers = self.longest(index)
         if layers and self.is_short(layers):
             return "scans of few steps are faster"

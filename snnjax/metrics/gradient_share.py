@@ -199,7 +199,7 @@ def in_full(node: Node) -> Node:
         if neuron.integrate is not None and has_own:
             fail(
                 f"gradient_share: `{node.name}` must have a surrogate without cutoff, got {neuron.name}. "
-                "Make it without: the same parameters fit."
+                "Make one without it: the same parameters fit."
             )
         surrogate = dataclasses.replace(surrogate, cutoff=0.0)
         neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)

@@ -83,7 +83,7 @@ def masked_psn(
     mask_share: float = 1.0,
     surrogate: str | Surrogate = "arctan",
 ) -> Neuron:
-    r"""Make masked parallel spiking neurons: those of `psn` that see the last `order` currents alone.
+    r"""Make masked parallel spiking neurons: those of `psn` that only see the last `order` currents.
 
     With the mask :math:`M_{ts} = [t - k < s \le t]` of the order :math:`k` and its share :math:`\lambda`:
 

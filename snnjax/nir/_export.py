@@ -115,7 +115,7 @@ def _sum(name: str, signals: list[_Written]) -> _Written:
     names = tuple(each for signal in signals for each in signal.names)
     first = signals[0].layout
     if len(set(names)) < len(names):
-        hint = "Put a block on one of the ways"
+        hint = "Put a block on one of the paths"
         fail(f"to_nir: `network` must add a signal once, got {name!r}, which adds one to itself. {hint}.")
     if not all(signal.layout.fits(first) for signal in signals):
         fail(

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from snnjax import _dispatch, metrics
-from snnjax._check import alternatives, fail, short_repr
+from snnjax._check import alternatives, fail, plural, short_repr
 from snnjax._write import write_atomically
 from snnjax.graph import Network
 from snnjax.train.loop import FitResult
@@ -72,7 +72,8 @@ _NOTES = {
     "Folds: each tests on a tenth of the 1,100, and fold n has seed n. The settings were chosen with seed 0 on 199 of "
     "the 1,000, which were not trained on for that; folds test on these as well.",
     "speech": "3,000 real words of six people (FSDD). The usual test data are the first five recordings of each digit "
-    "and person, 300 words. Folds: each tests on a person who is not in the training data, and fold n has seed n.",
+    "and person, 300 words. Folds: each tests on a person who is not in the training data, and fold n has seed n. The "
+    "settings are those of the synthesised words, for fewer epochs: none were chosen on these words.",
     "spoken": "340 words in 17 voices of espeak-ng not used in training; 200 words in 10 others are for validation. "
     "The words have the format of SHD but are not its recordings: results on one say nothing about the other. "
     "The settings were chosen with seed 0 on these 200 words and 400 of training voices, 20 of them, which were not "
@@ -223,7 +224,7 @@ def _row(runs: list[dict[str, Any]]) -> list[str]:
     memory = [run["peak_memory"] for run in runs if run["peak_memory"] is not None]
     folds = {run["fold"] for run in runs if run["fold"] is not None}
     return [
-        f"{first['task']}, {len(folds)} folds" if folds else first["task"],
+        f"{first['task']}, {plural(len(folds), 'fold')}" if folds else first["task"],
         first["network"],
         f"{statistics.mean(percent):.2f}{deviation} %",
         str(len({run["seed"] for run in runs})),

@@ -23,14 +23,16 @@ FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
 _SOURCES = {
     "nmnist": "N-MNIST from doi.org/10.17632/468j46mzdv.1",
     "speech": "github.com/Jakobovski/free-spoken-digit-dataset",
-    "dvs-gesture": "DVS128 Gesture from research.ibm.com/interactive/dvsgesture",
-    "shd": "shd_train.h5 and shd_test.h5 from zenkelab.org/resources",
-    "ssc": "ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from zenkelab.org/resources",
+    "dvs-gesture": "DVS-Gesture from ibm.ent.box.com/s/3hiq58ww1pbbjrinh367ykfdf60xsfm8",
+    "shd": "shd_train.h5 and shd_test.h5 from zenkelab.org/datasets",
+    "ssc": "ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from zenkelab.org/datasets",
 }
 # Augmentation of words, as if from other voices.
 _OTHER_VOICES = data.EventAugmentation(
     shift=6.0, channel_warp=1.5, stretch=0.1, time_warp=1.0, lost=0.2, added=0.01
 )
+# Augmentation of recordings by a camera, as if of other hands.
+_OTHER_HANDS = data.CameraAugmentation(shift=3.0, rotation=15.0, scale=0.15)
 # Number of samples used to scale the initial weights to a target activity.
 _INIT_SAMPLES = 64
 
@@ -193,7 +195,9 @@ def _event_camera(settings: TaskSettings, path: Path) -> TaskData:
     calm = task.train(0)
 
     def varied(epoch: int) -> Any:
-        return _as_read(settings, data.augment_camera_events(jax.random.fold_in(key, epoch), calm))
+        return _as_read(
+            settings, data.augment_camera_events(jax.random.fold_in(key, epoch), calm, _OTHER_HANDS)
+        )
 
     seen = _as_read(settings, calm)
     return task._replace(

@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[2]
 RECORDS, PAGE = ROOT / "docs/runs", ROOT / "docs/explanation/results.md"
 # What each run asks of `snnjax train`.
 RUNS: dict[str, tuple[str, ...]] = {name: ("--task", name) for name in ("vowels", "qtdb", "digits")}
-RUNS |= {"digits-conv": ("--task", "digits", "--model", "conv"), "spar": ("--task", "spar")}
+RUNS |= {f"digits-{model}": ("--task", "digits", "--model", model) for model in ("conv", "residual")}
+RUNS["spar"] = ("--task", "spar")
 _SPOKEN = ("--task", "spoken")
 # Online rules beside back-propagation, both for a third of the usual epochs; OTTT for more as well, at a rate that was
 # chosen on the validation data of seed 0.

@@ -1,5 +1,6 @@
 """Connections: shapes, what is shared by a channel, masks, and delays whose spikes are in transit between pieces."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -207,6 +208,30 @@ def test_fixed_delays_of_a_recurrent_connection_are_stats() -> None:
     chex.assert_trees_all_equal(out.stats, stats, strict=True)
     again, _ = jit(fixed.apply)(params, state, inputs, stats=out.stats)
     assert bool(jnp.any(again.output != out.output))
+
+
+@dataclasses.dataclass(frozen=True)
+class Counting(blocks.Block):
+    """A block of one's own that counts its calls."""
+
+    kind = "counting"
+
+    def initial_stats(self, key: Any, *shapes: Any) -> Any:
+        return jnp.zeros(())
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(signals[0], stats=stats + 1)
+
+
+def test_stats_that_change_in_every_step_are_refused_in_a_recurrent_connection() -> None:
+    net = network(4, [layer(4, recurrent=[Counting(), dense(4, bias=False)])], READOUT)
+    params, stats = initial(net), net.init_stats(jax.random.key(0))
+    with pytest.raises(ValueError) as error:
+        jax.eval_shape(lambda x: net.apply(params, None, x, stats=stats), jnp.ones((2, 1, 4)))
+    assert str(error.value) == (
+        "spiking: `recurrent` must hold blocks whose stats stay as they are, got counting. "
+        "Put it before or behind the neurons."
+    )
 
 
 @hypothesis.given(share=st.floats(0, 1), most=st.integers(1, 2**22) | st.integers(1, 3000))

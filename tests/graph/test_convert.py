@@ -222,7 +222,7 @@ FAILURES = {
     ),
     "silent": (
         lambda: convert(GOOD, [*HIDDEN, *LAST], -X - 1),
-        "convert: `samples` must activate every rectifier, got zeros alone in layers[1]. "
+        "convert: `samples` must activate every rectifier, got only zeros in layers[1]. "
         "Pass inputs on the scale of the training.",
     ),
     "infinite": (

@@ -397,7 +397,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: network(4, [network(4, [layer(3)], {"a": leaky_readout(2), "b": leaky_readout(2)})]),
         "network: `blocks` must hold networks with one output, got one with 2. "
-        "Make it without read-outs, and name sources in the outer network.",
+        "Make it without readouts, and name sources in the outer network.",
     ),
     (
         lambda: network(5, [INNER]),

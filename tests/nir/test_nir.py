@@ -290,7 +290,7 @@ def test_constants_that_differ_are_stats(shape: tuple[int, ...]) -> None:
         assert (params, argument(neuron, "threshold")) == ({}, 1.0)
         per_pixel = per == "neuron" and len(shape) > 1
         assert argument(neuron, "per") == ("neuron" if per_pixel else "channel")
-        decay = neurons.raw_to_decay(stats["n0"].raw_decay)
+        decay = neurons.raw_to_decay(stats["n0"].neuron.raw_decay)
         wanted = np.moveaxis(1 - DT / differing, 0, -1).reshape(-1)
         np.testing.assert_allclose(decay, wanted if per_pixel else wanted[:3], rtol=1e-6)
         again = from_nir(to_nir(network, params, dt=DT, stats=stats))

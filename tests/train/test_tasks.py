@@ -335,7 +335,7 @@ FAILURES = {
     "folder": (
         lambda: load_task(TASKS["ssc"]),
         "load_task: `folder` must hold the data, got None. Download ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from "
-        "zenkelab.org/resources, and pass --data.",
+        "zenkelab.org/datasets, and pass --data.",
     ),
 }
 

@@ -45,6 +45,8 @@ struct NetworkOptions {
   bool half_weights = false;
   bool first_spikes = false;          // recurrent layers start from spikes of an earlier call; else from none
   bool first_spikes_gradient = true;  // which the backward pass then yields
+  bool last_spikes = true;            // the forward pass yields those of recurrent layers
+  bool last_spikes_gradient = true;   // which the backward pass is given; else it is 0
   bool keeps_record = true;           // membranes and lists of all steps, for the backward pass
   bool has_moments = false;           // two more numbers per weight: Adam's moments
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers

@@ -190,10 +190,11 @@ Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, s
     program.add(Execute(set));
     if (!is_wanted) continue;
     // Sequences without steps pass their gradient through.
-    const Tensor through = samples.rowsOf(cotangents.g_last_spikes).flatten().expand({0});
-    popops::reduceWithOutput(graph, poplar::concat(own_dots, through),
-                             samples.rowsOf(cotangents.g_first_spikes).flatten(), {0}, popops::Operation::ADD, program,
-                             nameOf(l, "sum_first_dots"));
+    const Tensor& g_last = cotangents.g_last_spikes;
+    popops::reduceWithOutput(
+        graph, g_last.valid() ? poplar::concat(own_dots, samples.rowsOf(g_last).flatten().expand({0})) : own_dots,
+        samples.rowsOf(cotangents.g_first_spikes).flatten(), {0}, popops::Operation::ADD, program,
+        nameOf(l, "sum_first_dots"));
   }
   return program;
 }

@@ -41,7 +41,10 @@ class Results {
   }
 
  private:
-  void give(const Value& result, const Tensor& tensor) { yield(lowering_, result.value(), tensor); }
+  // What nobody reads is not copied.
+  void give(const Value& result, const Tensor& tensor) {
+    if (lowering_.isRead(result.value())) yield(lowering_, result.value(), tensor);
+  }
 
   Tensor lastMembranes(std::size_t l) const {
     return inBatch(l, builders::membraneRow(plan_, l, network_.tensors.layers[l], plan_.membraneRows(l) - 1));
@@ -90,7 +93,7 @@ class Results {
 
   void giveSpikes(std::size_t l) {
     const schema::Spikes<Value>& to = results_.spikes[l];
-    if (to.array) give(to.array, trueSpikes(l));
+    if (to.array && lowering_.isRead(*to.array)) give(to.array, trueSpikes(l));
     if (!to.ids) return;
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor records = inTime(plan_, list, network_.tensors.lists[l + 1].history, list.stride);
@@ -161,7 +164,10 @@ void giveRecord(Lowering& lowering, const ForwardCall& call, const NetworkOnTile
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   const ForwardCall call(instruction);
   const NetworkOperands operands = call.network();
-  const NetworkOnTiles network = bringNetwork(lowering, operands, optionsOf(lowering, operands, call.keepsRecord()));
+  builders::NetworkOptions options = optionsOf(lowering, operands, call.keepsRecord());
+  options.last_spikes = std::ranges::any_of(
+      call.results.results.last, [&](const auto& state) { return state.spikes && lowering.isRead(*state.spikes); });
+  const NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
   Results(lowering, call, operands, network).run();
   giveRecord(lowering, call, network);

@@ -60,6 +60,8 @@ class BackwardPass {
         num_lif_(operands.fields.size()) {
     plan_.options.inputs_gradient = results_.inputs.array || results_.inputs.values;
     plan_.options.first_spikes_gradient = wantsFirstSpikes(call);
+    plan_.options.last_spikes_gradient =
+        std::ranges::any_of(from_.last, [&](const auto& g) { return g.spikes && !isZero(lowering, *g.spikes); });
     for (std::size_t l = 0; l < learns.size(); ++l) plan_.layers[l].learns_constants = learns[l];
     findGradients(weightsResults(operands, call));
     to_ = builders::addNetworkCotangents(lowering.graph(), plan_, in_place_);
@@ -119,7 +121,9 @@ class BackwardPass {
       rows(layer, *last.v, own.g_last, batch());
       if (from_.counts[l]) rows(layer, *from_.counts[l], own.g_counts, batch());
       if (last.w) rows(layer, *last.w, own.g_last_w, batch());
-      if (last.spikes) bring(lowering_, lowering_.get(*last.spikes)[0], own.g_last_spikes);
+      if (last.spikes && own.g_last_spikes.valid()) {
+        bring(lowering_, lowering_.get(*last.spikes)[0], own.g_last_spikes);
+      }
     }
     if (l + 1 < plan_.layers.size()) return;
     const Value& g_output = operands_.has_readout ? from_.output : from_.spikes.back();

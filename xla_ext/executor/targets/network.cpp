@@ -99,11 +99,6 @@ void checkGiven(const Instruction& instruction, const Root& root, const lif_netw
   schema::check(root, layers.size(), has, [](const auto&, std::size_t, const Value&) {}, refusal(instruction));
 }
 
-bool isZero(const Lowering& lowering, ValueId value) {
-  const Constant* const splat = lowering.splatOf(value);
-  return splat != nullptr && std::ranges::all_of(splat->bytes, [](std::byte byte) { return byte == std::byte{0}; });
-}
-
 // Whether all values are 1, which is known only for constants.
 bool isOne(const Lowering& lowering, ValueId value) {
   const Constant* const splat = lowering.splatOf(value);
@@ -300,6 +295,11 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
 }
 
 }  // namespace
+
+bool isZero(const Lowering& lowering, ValueId value) {
+  const Constant* const splat = lowering.splatOf(value);
+  return splat != nullptr && std::ranges::all_of(splat->bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
 
 std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second) {
   std::array<Value, kSecondConstants> all;

@@ -71,6 +71,7 @@ struct BackwardCall {
 // start from spikes.
 builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record);
 builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperands& operands, bool keeps_record);
+bool isZero(const Lowering& lowering, ValueId value);
 // Its placement on the tiles, as far as weights go.
 builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record,
                              const poplar::Target& target);

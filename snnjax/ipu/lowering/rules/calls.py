@@ -93,11 +93,14 @@ def _callback(operation: Operation) -> Sequence[int]:
     return [next(results) if type_.size else views.empty(builder, type_) for type_ in operation.types]
 
 
-def _top_k(operation: Operation, attributes: str) -> Sequence[int]:
-    """The `k` largest elements, where `k` is among the attributes of this name."""
-    k = ir.IntegerAttr(ir.DictAttr(operation.attributes[attributes])["k"]).value
-    values, places = top_k(operation.builder, operation.inputs[0], k)
+def _top_k(operation: Operation, attributes: str = "") -> Sequence[int]:
+    """The `k` largest elements, where `k` is among the attributes of this name, or of the operation itself."""
+    within = ir.DictAttr(operation.attributes[attributes]) if attributes else operation.attributes
+    values, places = top_k(operation.builder, operation.inputs[0], ir.IntegerAttr(within["k"]).value)
     return [values, elementwise.convert(operation.builder, places, operation.types[1].dtype)]
+
+
+rule("chlo.top_k")(_top_k)  # in portable artifacts it is a composite
 
 
 def _named(operation: Operation) -> dict[str, int]:
