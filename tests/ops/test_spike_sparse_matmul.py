@@ -126,8 +126,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: spike_sparse_matmul(ROWS, jnp.zeros(6), LISTED, implementation="tpu"),
-        "spike_sparse_matmul: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. Choose one "
-        "of these.",
+        "spike_sparse_matmul: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
+        "Choose one of these.",
     ),
 ]
 
