@@ -125,9 +125,9 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "instance.",
     ),
     (
-        lambda: spike_sparse_matmul(ROWS, jnp.zeros(6), LISTED, implementation="gpu"),
-        "spike_sparse_matmul: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. Choose one "
-        "of these.",
+        lambda: spike_sparse_matmul(ROWS, jnp.zeros(6), LISTED, implementation="tpu"),
+        "spike_sparse_matmul: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
+        "Choose one of these.",
     ),
 ]
 
