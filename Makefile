@@ -25,19 +25,21 @@ FUZZ_PLANS ?= --examples 100000 --rounds 1
 .DELETE_ON_ERROR:
 
 .PHONY: help
-help:  ## say what there is
-	@echo "snnjax: spiking networks in JAX. What there is to make:"
+help:  ## list all targets
+	@echo "snnjax: spiking networks in JAX. Targets:"
 	@sed -n 's/^\([a-z0-9-]*\):.*  ## \(.*\)$$/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: demo demo-ipu
 demo: .venv/ready $(LIBRARY)  ## train a sparse spiking network on digit events (pictures and checkpoint in out/)
 	$(BIN)/snnjax $(DEMO)
 
-demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and say what a step would cost (profile in out/ipu/)
+demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and estimate the cost of a step (profile in out/ipu/)
 	$(BIN)/snnjax $(DEMO_IPU)
 
 .PHONY: test
-test: lint types $(LIBRARY) $(if $(LIBRARY),fuzz-short ipu-model)  ## every check: linter, types, tests, doctests, notebooks, fuzz
+test: .venv/ready $(LIBRARY)  ## every check: linter, types, tests, doctests, notebooks, fuzz
+	@$(MAKE) --no-print-directory --jobs 2 lint types $(if $(LIBRARY),fuzz-short)  # each keeps one core busy
+	@$(if $(LIBRARY),$(MAKE) --no-print-directory ipu-model)
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: lint
@@ -53,17 +55,17 @@ types: .venv/ready  ## static types
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 .PHONY: messages
-messages: .venv/ready  ## every error message of the library, in one list to be read
+messages: .venv/ready  ## list every error message of the library
 	@$(BIN)/python -m tests.messages
 
 .PHONY: format
-format: .venv/ready  ## format the code, mend what the linter can mend
+format: .venv/ready  ## format the code, and fix what the linter can fix
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(CPP)
 
 .PHONY: kernels kernels-asan kernels-tsan
-kernels: build/release  ## compile what changed: the CPU kernels and the IPU Model (4 minutes at first on 2 cores)
+kernels: build/release  ## compile the CPU kernels and the IPU Model (the first time 4 minutes on 2 cores)
 kernels-asan: build/asan  # with the address and the undefined-behaviour sanitizer, in build/asan/
 kernels-tsan: build/tsan  # with the thread sanitizer, in build/tsan/
 
@@ -76,7 +78,7 @@ $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake --build $@$(if $(ONLY), --target $(ONLY))
 
 .PHONY: ipu-model ipu-model-asan ipu-model-tsan calibrate
-ipu-model: build/release  ## test the IPU Model, its codelets and its builders, and the CPU kernels by themselves
+ipu-model: build/release  ## test the IPU Model, its codelets and its builders, and the CPU kernels on their own
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
 ipu-model-asan: build/ipu-model-asan  # the same under the sanitizers, for a quarter of an hour
@@ -85,7 +87,7 @@ ipu-model-asan: build/ipu-model-asan  # the same under the sanitizers, for a qua
 ipu-model-tsan: build/ipu-model-tsan
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
-calibrate: build/release  ## print what the IPU Model predicts beside what hardware was measured to take
+calibrate: build/release  ## compare predictions of the IPU Model with measurements of hardware
 	$(BIN)/cmake --build $< --target calibrate
 	SNNJAX_PYTHON=$(abspath $(BIN))/python $</calibrate
 
@@ -96,7 +98,7 @@ kernels-aarch64: build/aarch64  ## build the CPU kernels for aarch64 (NEON), and
 build/aarch64: cross-compiler
 cross-compiler:
 	@command -v aarch64-linux-gnu-g++ > /dev/null && command -v qemu-aarch64 > /dev/null || \
-		{ echo "This takes aarch64-linux-gnu-g++ and qemu-aarch64, and one is missing." \
+		{ echo "This needs aarch64-linux-gnu-g++ and qemu-aarch64, and one of them is missing." \
 			"On Debian or Ubuntu: apt-get install g++-aarch64-linux-gnu qemu-user"; exit 1; }
 
 .PHONY: fuzz fuzz-plans fuzz-short
@@ -113,15 +115,15 @@ fuzz-short: kernels-asan  # the same for seconds, always with the same examples
 	$(SANITIZED) $(BIN)/python -m tests.fuzz --examples 60 --networks 2 --seed 1
 
 .PHONY: threads-tsan
-threads-tsan: build/tsan  ## test the CPU kernels by themselves under the thread sanitizer
+threads-tsan: build/tsan  ## test the CPU kernels on their own under the thread sanitizer
 	$(BIN)/ctest --test-dir $< $(CTEST)
 
 .PHONY: soak
-soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, for a night (SOAK="--checks 1000000 --first-form 500")
+soak: .venv/ready $(LIBRARY)  ## random checks of values and gradients, to run overnight (SOAK="--checks 1000000 --first-form 500")
 	$(BIN)/python -m tests.soak $(SOAK)
 
 .PHONY: ipu-programs
-ipu-programs: .venv/ready $(LIBRARY)  ## random programs on the modelled IPU beside the CPU, 10,000 of them (PROGRAMS="--first-seed 10000")
+ipu-programs: .venv/ready $(LIBRARY)  ## compare 10,000 random programs on the modelled IPU with the CPU (PROGRAMS="--first-seed 10000")
 	$(BIN)/python -m tests.ipu.device.random_programs $(PROGRAMS)
 
 .PHONY: ipu-conformance
@@ -134,7 +136,7 @@ NEWEST ?= $(shell for minor in 14 13 12 11; do python3.$$minor -c '' 2> /dev/nul
 .PHONY: wheel sdist test-wheel test-newest
 wheel: .venv/release  ## a manylinux wheel for any Python 3 on this platform, in dist/
 	rm -rf build/wheel
-	@echo "Compiling the CPU kernels and the IPU Model, 4 minutes on 2 cores."
+	@echo "Compiling the CPU kernels and the IPU Model: 4 minutes on 2 cores."
 	$(BIN)/python -m build --wheel --outdir build/wheel
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
 
@@ -170,7 +172,7 @@ GUARDED ?= --only W1 W2 W3 W4 W5 W7 W10 W11
 PROFILE ?= W3
 
 .PHONY: docs docs-fresh docs-links
-docs: .venv/docs  ## the documentation as a site, in out/docs (2 minutes at first, for the notebooks)
+docs: .venv/docs  ## build the documentation as a site, in out/docs (the first time 2 minutes, for the notebooks)
 	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going -c docs -d out/docs/doctrees . out/docs/html
 	@echo "The documentation is out/docs/html/index.html."
 
@@ -182,11 +184,17 @@ docs-links: .venv/docs  ## check every external link of the documentation (needs
 	$(BIN)/python -m sphinx --quiet -b linkcheck -D nb_execution_mode=off -c docs -d out/docs/doctrees-links . out/docs/links
 	@echo "All addresses answer. The list is out/docs/links/output.txt."
 
-.PHONY: bench bench-peers bench-compare bench-keep profile
-bench: .venv/ready $(LIBRARY)  ## measure everything beside plain JAX (tables and pictures in out/bench; BENCH="--only W3")
+.PHONY: bench bench-gpu gpu-compile bench-peers bench-compare bench-keep profile
+bench: .venv/ready $(LIBRARY)  ## compare the speed of everything with plain JAX (tables and pictures in out/bench; BENCH="--only W3")
 	$(BIN)/python -m tests.benchmarks --out out/bench $(BENCH)
 
-bench-peers: .venv/ready $(LIBRARY)  ## the same beside the other libraries that are installed (PEERS="python ...")
+bench-gpu: .venv/ready  ## compare the speed of networks on the GPU with plain JAX (some minutes; tables in out/bench-gpu)
+	$(BIN)/python -m tests.benchmarks.gpus --out out/bench-gpu
+
+gpu-compile: build/gpu-compile  ## compile networks for an H100, without one, and count launches, loops, memory (GPU_COMPILE="--only W3")
+	$(BIN)/python -m tests.benchmarks.gpu_compile --out out/gpu-compile $(GPU_COMPILE)
+
+bench-peers: .venv/ready $(LIBRARY)  ## the same, also with the other libraries that are installed (PEERS="python ...")
 	$(BIN)/python -m tests.benchmarks --out out/bench --peers $(PEERS) $(BENCH)
 
 bench-compare: .venv/ready $(LIBRARY)  ## compare with the ratios kept for this instruction set (BENCH="--only W3")
@@ -199,8 +207,8 @@ profile: .venv/ready $(LIBRARY)  ## the share of each phase of a training step a
 	$(BIN)/python -m tests.benchmarks.profile $(PROFILE)
 
 .PHONY: reproduce
-reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb")
-	$(BIN)/python -m tests.benchmarks.reproduce $(REPRODUCE)
+reproduce: .venv/ready $(LIBRARY)  ## train all shipped tasks over five seeds, and write docs/explanation/results.md (REPRODUCE="--only qtdb", NMNIST=path, SPEECH=path)
+	$(BIN)/python -m tests.benchmarks.reproduce $(if $(NMNIST),--nmnist "$(NMNIST)") $(if $(SPEECH),--speech "$(SPEECH)") $(REPRODUCE)
 
 .PHONY: clean
 clean:  ## remove the environment, the compiled kernels, caches and out/
@@ -212,14 +220,25 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "snnjax needs Python 3.11 or newer, $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
-	@echo "Setting up .venv: some minutes, without progress, for packages."
+	@echo "Setting up .venv: installing packages takes some minutes and shows no progress."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
 	@touch $@
 
+# Writes the packages of an extra to a file.
+EXTRA = $(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	print(*extras["$(@F)"], sep="\n")' > $@.txt
+
 # What only `make docs` needs, and what only `make wheel`.
 .venv/docs .venv/release: .venv/ready
-	$(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-		print(*extras["$(@F)"], sep="\n")' > $@.txt
+	$(EXTRA)
 	$(BIN)/python -m pip install --quiet --requirement $@.txt
+	@touch $@
+
+build/gpu-compile: .venv/ready
+	mkdir -p build
+	$(EXTRA)
+	@echo "Downloading XLA for GPUs, about 570 MB."
+	$(BIN)/python -c 'import jax; print(*(f"jax-cuda13-{part}=={jax.__version__}" for part in ("plugin", "pjrt")), sep="\n")' > $@.jax.txt
+	$(BIN)/python -m pip install --quiet --no-deps --target $@ --requirement $@.txt --constraint $@.jax.txt
 	@touch $@

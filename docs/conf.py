@@ -28,7 +28,7 @@ release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 
 root_doc = "docs/index"
 include_patterns = [
-    *("docs/**.md", "notebooks/*.ipynb", "CONTRIBUTING.md", "CHANGELOG.md"),
+    *("docs/**.md", "notebooks/*.ipynb", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
     *("snnjax/neurons/README.md", "xla_ext/README.md", "xla_ext/ipu_model/README.md"),
 ]
 exclude_patterns = [".*", "build", "dist", "out", "tests", "poplar_kernels"]
@@ -118,12 +118,15 @@ def plain_code(app: Any, env: Any, node: Any, content: Any) -> Any:
     return content if node.get("reftype") == "obj" else None
 
 
-def unlink_folders(app: Any, name: str, source: list[str]) -> None:
-    """A folder has no page: a link to it, which the repository shows, is only its name here."""
+def unlink_what_has_no_page(app: Any, name: str, source: list[str]) -> None:
+    """A folder has no page, nor have some texts: a link to one, which the repository shows, is only its name here."""
     folder = (ROOT / name).parent
 
     def text_of(link: re.Match[str]) -> str:
-        return f"`{link[1]}`" if (folder / link[2]).is_dir() else link[0]
+        target = (folder / link[2]).resolve()
+        is_text = target.suffix == ".md" and target.is_relative_to(ROOT)
+        without = is_text and target.relative_to(ROOT).with_suffix("").as_posix() not in app.env.found_docs
+        return f"`{link[1]}`" if target.is_dir() or without else link[0]
 
     source[0] = re.sub(r"\[([^\]`]+)\]\(([\w./]+)\)", text_of, source[0])
 
@@ -149,4 +152,4 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", add_fields, priority=900)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("missing-reference", plain_code)
-    app.connect("source-read", unlink_folders)
+    app.connect("source-read", unlink_what_has_no_page)

@@ -19,10 +19,6 @@ constexpr unsigned kSecondConstants = 6;
 // How a loss pools a read-out over time.
 enum Pooling : unsigned char { SumOverTime, MeanOverTime, MaxOverTime };
 
-// What an IPU writes in place of each recorded membrane, which stays on its tiles: the bits of a NaN that no arithmetic
-// yields. Backward passes elsewhere refuse it (snnjax/_types.py).
-constexpr unsigned kLeftOnTiles = 0x7fc5717e;
-
 // Ids are unsigned short up to this many neurons, else int (as in snnjax.SparseSpikes): the pad fits too.
 constexpr unsigned kMaxShortNeurons = 65535;
 

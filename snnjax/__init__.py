@@ -12,6 +12,7 @@ from snnjax.blocks import dense as dense
 from snnjax.blocks import flatten as flatten
 from snnjax.blocks import max_pool as max_pool
 from snnjax.blocks import mean_pool as mean_pool
+from snnjax.blocks import sparse as sparse
 from snnjax.blocks import sum_pool as sum_pool
 from snnjax.graph import Network as Network
 from snnjax.graph import NetworkOutput as NetworkOutput
@@ -34,7 +35,9 @@ from snnjax.ops import select_spikes as select_spikes
 from snnjax.ops import spike as spike
 from snnjax.ops import spike_conv as spike_conv
 from snnjax.ops import spike_matmul as spike_matmul
+from snnjax.ops import spike_sparse_matmul as spike_sparse_matmul
 from snnjax.sparse_spikes import SparseSpikes as SparseSpikes
 from snnjax.surrogates import Surrogate as Surrogate
+from snnjax.synapses import Synapses as Synapses
 
 __version__ = _version("snnjax")

@@ -1,6 +1,6 @@
 """The `vmap` rule of all targets: a new axis folds into the batch if it can, else into the groups; neither loops.
 
-Operands of a target have a leading ``groups`` axis of length 1 (shared) or G, and may have a batch axis behind it.
+Operands of a target have a leading ``groups`` axis of length 1 (shared) or G, and may have a batch axis after it.
 """
 
 from collections.abc import Callable, Sequence

@@ -65,7 +65,7 @@ def _first_difference(path: str, like: Any, tree: Any, fits: Fits) -> tuple[str,
         extra = [name for name in tree if name not in like]
         if missing:
             return path, f"hold {missing[0]}", "none of it"
-        return path, "hold blocks of this network alone", str(extra[0])
+        return path, "hold only blocks of this network", str(extra[0])
     children, others = _children(like), _children(tree)
     if len(children) != len(others) or [key for key, _ in children] != [key for key, _ in others]:
         return path, f"have {_count(children)}", _count(others)

@@ -1,6 +1,7 @@
 """One primitive per target: the interface between the ops and whatever evaluates them.
 
-An op states its targets in a table (`Target`): the name, the jnp reference, and the kernels by platform. It calls
+An op states its targets in a table (`Target`): the name, the jnp reference, and by platform the kernels and other ways
+to run the reference. It calls
 `evaluate` with a target and its operands. Each target becomes one primitive, so that an op stays whole until it is
 lowered, and `vmap` has one rule for all of them (`snnjax._batching`): every operand has a leading ``groups`` axis of
 length 1 (shared) or G.
@@ -28,7 +29,7 @@ from snnjax._sharding import vary_alike
 
 # None chooses by platform, shapes and available kernels. "composed" is not a target: the op is then plain jax.numpy,
 # which JAX can differentiate in forward mode and more than once.
-IMPLEMENTATIONS = (None, "reference", "cpu", "composed")
+IMPLEMENTATIONS = (None, "reference", "cpu", "gpu", "composed")
 
 
 class Kernel(NamedTuple):
@@ -43,7 +44,7 @@ class Kernel(NamedTuple):
     call: Callable[[Any, Any, Sequence[jax.ShapeDtypeStruct]], Sequence[Any]]
     # (shapes, static) -> what the kernel does not support, for instance "float64 weights", or None
     obstacle: Callable[[Any, Any], str | None]
-    # (shapes, static) -> whether it is faster than the reference
+    # (shapes, static) -> whether it is to be called without being asked for: where it is faster than the reference
     pays: Callable[[Any, Any], bool] = lambda shapes, static: True
     # Whether one call computes all groups; else it is called for one after another.
     takes_groups: bool = True
@@ -56,11 +57,17 @@ class Target:
     name: str  # that of the primitive, of the handler in the library, and of the custom call in the program
     op: str  # for users
     reference: Callable[[Any, Any], Any]  # (operands, static) -> results, in jax.numpy
-    kernels: Mapping[str, Kernel] = field(default_factory=dict)  # by platform
+    kernels: Mapping[str, Kernel] = field(default_factory=dict)  # by family of platforms
+    # The reference in another form where that is faster, for instance with unrolled loops; by family of platforms
+    references: Mapping[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
 
     def kernel(self, platform: str) -> Kernel | None:
         """The kernel for a platform, which may be a package that brings its own."""
-        return self.kernels.get(platform) or _platforms.kernel(platform, self)
+        return self.kernels.get(_platforms.family(platform)) or _platforms.kernel(platform, self)
+
+    def reference_on(self, platform: str) -> Callable[[Any, Any], Any]:
+        """The form of the reference for a platform."""
+        return self.references.get(_platforms.family(platform), self.reference)
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ def evaluate(
     array's batch axis, or `SHARED`. `results` are the shapes and dtypes of the results in such a tree; without them the
     reference is traced to find them, which takes long if it is long. Results that are true in the tree `droppable` have
     no rows (axis 0) in a compiled program that does not use them. `implementation` is one of `IMPLEMENTATIONS` except
-    "composed": "reference" and "cpu" force that path, and "cpu" raises a `ValueError` if there is no such kernel.
+    "composed": the others force that path, and "cpu" and "gpu" raise a `ValueError` if there is no such kernel.
     """
     leaves, tree = jax.tree.flatten(operands)
     axes, result_tree = jax.tree.flatten(result_axes)
@@ -117,30 +124,45 @@ def evaluate(
         implementation,
     )
     check_choice(target.op, "implementation", implementation, IMPLEMENTATIONS)
-    if implementation == "cpu":
+    if implementation in ("cpu", "gpu"):
         _forced_kernel(call, [jax.typeof(leaf) for leaf in leaves])  # raises in the caller's stack frame
     results = _primitive(target.name).bind(*leaves, call=call)
     return jax.tree.unflatten(result_tree, [jnp.squeeze(result, 0) for result in results])
 
 
 def _forced_kernel(call: _Call, avals: Sequence[Any]) -> Kernel:
-    """The kernel for the CPU, which must exist, be built, and support operands of these shapes."""
+    """The kernel that was asked for, which must exist, be built, and support operands of these shapes."""
     expected = f"{call.target.op}: `implementation` must be None or 'reference'"
-    kernel = call.target.kernels.get("cpu")
+    asked = call.implementation or ""
+    kernel = call.target.kernels.get(asked)
     if kernel is None:
-        fail(f"{expected} for an op without a CPU kernel, got 'cpu'. Leave it None for the reference.")
-    sentence = _targets.missing()
+        what = f"an op without a {asked.upper()} kernel"
+        fail(f"{expected} for {what}, got {asked!r}. Leave it None for the reference.")
+    sentence = _targets.missing() if asked == "cpu" else None
     if sentence is not None:
         fail(f"{expected} without the compiled kernels, got 'cpu'. {sentence}.")
     obstacle = kernel.obstacle(jax.tree.unflatten(call.tree, avals), call.static)
     if obstacle is not None:
-        fail(f"{expected} for {obstacle}, got 'cpu'. Leave it None for an automatic choice.")
+        fail(f"{expected} for {obstacle}, got {asked!r}. Leave it None for an automatic choice.")
     return kernel
+
+
+def _check_platforms(call: _Call, platforms: Sequence[str]) -> bool:
+    """Check that what was asked for runs on all platforms of the program; whether it is a kernel."""
+    asked = call.implementation
+    if asked not in ("cpu", "gpu"):
+        return False
+    if any(_platforms.family(platform) != asked for platform in platforms):
+        fail(
+            f"{call.target.op}: `implementation` must be None or 'reference' on platform {'/'.join(platforms)}, "
+            f"got {asked!r}. Leave it None, or run the program under jax.default_device of a {asked.upper()}."
+        )
+    return True
 
 
 def _kernel_on_cpu(call: _Call, avals: Sequence[Any]) -> Kernel | None:
     """The compiled kernel, if it is to be used there."""
-    if call.implementation == "cpu":
+    if _check_platforms(call, ("cpu",)):
         return _forced_kernel(call, avals)
     kernel = _supporting_kernel(call, avals, "cpu")
     sentence = None if kernel is None else _targets.missing()
@@ -177,24 +199,40 @@ def _warn_once(sentence: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-def _reference(*leaves: Any, call: _Call) -> list[Any]:
+def _reference(*leaves: Any, call: _Call, reference: Callable[[Any, Any], Any]) -> list[Any]:
     """The reference on operands with a leading groups axis."""
+    operands, results = jax.tree.unflatten(call.tree, leaves), None
+    if call.results is not None:
+        results = call.results_of(leaves)
+    return _by_groups(reference, operands, call.static, results)
+
+
+def _by_groups(
+    function: Callable[[Any, Any], Any],
+    operands: Any,
+    static: Any,
+    results: Sequence[jax.ShapeDtypeStruct] | None,
+) -> list[Any]:
+    """What a function yields for each group; dropped results have no rows."""
+    leaves, tree = jax.tree.flatten(operands)
     groups = _groups(leaves)
     shared = [leaf.shape[0] == 1 and groups > 1 for leaf in leaves]
 
     def one_group(*arrays: Any) -> list[Any]:
-        return jax.tree.leaves(call.target.reference(jax.tree.unflatten(call.tree, arrays), call.static))
+        return jax.tree.leaves(function(jax.tree.unflatten(tree, arrays), static))
 
     arrays = [leaf[0] if is_shared else leaf for leaf, is_shared in zip(leaves, shared, strict=True)]
     in_axes = tuple(None if is_shared else 0 for is_shared in shared)
     yielded = jax.vmap(one_group, in_axes, 0, axis_size=groups)(*arrays)
-    if call.results is None:
+    if results is None:
         return yielded
-    # Dropped results have no rows.
-    return [
-        array[:, : shape[0]] if shape else array
-        for array, (shape, _) in zip(yielded, call.results, strict=True)
-    ]
+    each = zip(yielded, results, strict=True)
+    return [array[:, : result.shape[1]] if result.ndim > 1 else array for array, result in each]
+
+
+def kernel_in_jax(function: Callable[[Any, Any], Any], obstacle: Callable[[Any, Any], str | None]) -> Kernel:
+    """A kernel that is written in JAX like the reference, and only called if it is asked for."""
+    return Kernel(functools.partial(_by_groups, function), obstacle, lambda shapes, static: False)
 
 
 def _groups(leaves: Sequence[Any]) -> int:
@@ -244,16 +282,28 @@ def _abstract(*avals: Any, call: _Call) -> list[ShapedArray]:
 def _traced_shapes(shapes: Any, call: _Call) -> list[Any]:
     """The cached shapes of the results: a program binds the same shapes many times."""
     leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
-    return jax.eval_shape(functools.partial(_reference, call=call), *leaves)
+    function = functools.partial(_reference, call=call, reference=call.target.reference)
+    return jax.eval_shape(function, *leaves)
 
 
-def _lower(context: Any, *operands: Any, call: _Call, kernel: Kernel | None) -> Any:
-    """Lower in a scope named after the target; inside `shard_map` each shard is a plain array."""
+# Behind the name of a target in scopes, where its reference runs.
+_ON_REFERENCE = ".reference"
+
+
+def _lower(
+    context: Any,
+    *operands: Any,
+    call: _Call,
+    kernel: Kernel | None,
+    reference: Callable[[Any, Any], Any],
+) -> Any:
+    """Lower in a scope named after the target and its path; inside `shard_map` each shard is a plain array."""
 
     def named(*leaves: Any) -> Any:
+        if kernel is None:
+            with jax.named_scope(f"{call.target.name}{_ON_REFERENCE}"):
+                return _reference(*leaves, call=call, reference=reference)
         with jax.named_scope(call.target.name):
-            if kernel is None:
-                return _reference(*leaves, call=call)
             return _called(*leaves, call=call, kernel=kernel)
 
     plain = context.replace(
@@ -264,20 +314,25 @@ def _lower(context: Any, *operands: Any, call: _Call, kernel: Kernel | None) -> 
 
 
 def _lower_on_cpu(context: Any, *operands: Any, call: _Call) -> Any:
-    return _lower(context, *operands, call=call, kernel=_kernel_on_cpu(call, context.avals_in))
+    kernel = _kernel_on_cpu(call, context.avals_in)
+    return _lower(context, *operands, call=call, kernel=kernel, reference=call.target.reference_on("cpu"))
 
 
 def _lower_elsewhere(context: Any, *operands: Any, call: _Call) -> Any:
-    """Lower to the kernel that all platforms of the program share, else to the reference."""
+    """Lower to the kernel that all platforms of the program share, else to the reference, in a form that they share."""
     platforms = context.platforms or context.module_context.platforms
-    if call.implementation == "cpu":
-        fail(
-            f"{call.target.op}: `implementation` must be None or 'reference' on platform {'/'.join(platforms)}, "
-            "got 'cpu'. Leave it None, or run the program under jax.default_device of a CPU."
-        )
-    kernels = [_supporting_kernel(call, context.avals_in, platform) for platform in platforms]
-    kernel = kernels[0] if all(each == kernels[0] for each in kernels) else None
-    return _lower(context, *operands, call=call, kernel=kernel)
+    if _check_platforms(call, platforms):
+        kernel = _forced_kernel(call, context.avals_in)
+    else:
+        kernel = _shared([_supporting_kernel(call, context.avals_in, platform) for platform in platforms])
+    reference = _shared([call.target.reference_on(platform) for platform in platforms])
+    reference = reference or call.target.reference
+    return _lower(context, *operands, call=call, kernel=kernel, reference=reference)
+
+
+def _shared(of_platforms: Sequence[Any]) -> Any:
+    """What all platforms have alike, else None."""
+    return of_platforms[0] if all(each == of_platforms[0] for each in of_platforms) else None
 
 
 def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
@@ -299,7 +354,8 @@ def _drop(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
 
 def _refuse_second_order(*_: Any, call: _Call) -> NoReturn:
     """The derivative of a target, which is only needed for second derivatives: the ops define the first ones."""
-    given = "'cpu'" if call.implementation == "cpu" else "a kernel or its reference"
+    asked = call.implementation
+    given = repr(asked) if asked in ("cpu", "gpu") else "a kernel or its reference"
     fail(
         f"{call.target.op}: `implementation` must be 'composed' for second derivatives and forward mode, got {given}. "
         "Pass implementation='composed'."

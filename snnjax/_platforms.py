@@ -1,4 +1,6 @@
-"""Which kernels platforms other than the CPU have: each platform says so itself; none is named here.
+"""Which kernels platforms other than the CPU have: each platform says so itself.
+
+GPUs of all vendors are one family, whose kernels are in the tables of the ops, as those of the CPU are.
 
 A package adds a platform to JAX with a ``jax_plugins`` entry point named after the platform. If the module of the entry
 point has a function `snnjax_kernel`, that takes a `snnjax._dispatch.Target` and returns its `Kernel` or None. Targets
@@ -9,6 +11,13 @@ import functools
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
+
+_GPUS = ("cuda", "rocm")
+
+
+def family(platform: str) -> str:
+    """The name under which the tables of the ops have what is for a platform: "gpu", or its own."""
+    return "gpu" if platform in _GPUS else platform
 
 
 def kernel(platform: str, target: Any) -> Any:

@@ -17,7 +17,14 @@ TABLES = {
     "lif_network": "ops/_lif_network/records.py",
     **{
         op: f"ops/_tables/{op}.py"
-        for op in ("delay_spikes", "lif_step", "select_spikes", "spike_conv", "spike_matmul")
+        for op in (
+            "delay_spikes",
+            "lif_step",
+            "select_spikes",
+            "spike_conv",
+            "spike_matmul",
+            "spike_sparse_matmul",
+        )
     },
 }
 
@@ -46,6 +53,7 @@ AXES = (
     "neurons_or_1",  # one value per neuron, or one for all
     "capacity",  # of lists
     "outputs",  # of a product with weights
+    "synapses",  # that exist
     "pending",  # the steps of the longest delay and 1
     "pending_or_0",
     # Of `lif_network`:
@@ -56,6 +64,7 @@ AXES = (
     "slots",  # the capacity, or neurons if a layer fires no lists
     "input_bytes",  # with one bit for each
     "neuron_bytes",
+    "list_entries",  # of a list on the tiles of an IPU: its header and its slots
     # Of the weights of `spike_conv`:
     "kernel_height",
     "kernel_width",
@@ -86,7 +95,8 @@ class Arrays(NamedTuple):
     axes: tuple[str, ...]
     # "optional", or there "with" or "without" another array or record, which is named from the operands on
     given: str = "always"
-    gradient: str = "none"  # "wanted" if it is asked for, "always" if the array is there, or "none"
+    # "wanted" if it is asked for, "always" if the CPU's kernel computes it whenever the array is there, or "none"
+    gradient: str = "none"
     form: str = "array"  # "ids" of lists, or one of FORMS
 
 

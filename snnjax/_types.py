@@ -17,10 +17,6 @@ SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar
 # uint16 ids halve the memory of a list; the pad id, which is the number of neurons, must fit as well.
 MAX_UINT16_NEURONS = 65_535
 
-# The bits of a float32 that an IPU writes for each recorded membrane, which stays on its tiles: a NaN that no
-# arithmetic yields.
-LEFT_ON_TILES = 0x7FC5717E
-
 
 def id_dtype(num_neurons: int) -> np.dtype:
     """The dtype of the ids of `num_neurons` neurons: uint16 if the pad id fits, else int32."""

@@ -35,7 +35,7 @@ def cross_entropy_sum(
     ``q = (1 - label_smoothing) one_hot(labels) + label_smoothing / classes``
 
     Args:
-        outputs: membranes of the read-out, of any floating-point dtype.
+        outputs: membranes of the readout, of any floating-point dtype.
         labels: class indices.
         lengths: number of steps of each sequence.
         label_smoothing: in ``[0, 1)``.
@@ -64,7 +64,7 @@ def cross_entropy_count(
     lengths: Int[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
-    """Compute the cross-entropy of the spike counts: `cross_entropy_sum` for a spiking read-out.
+    """Compute the cross-entropy of the spike counts: `cross_entropy_sum` for a spiking readout.
 
     ``z[b, c]`` is the number of spikes of class c. The gradient of the count with respect to each spike is 1 in every
     step; it continues through the surrogate of the layer that fired.
@@ -129,7 +129,7 @@ def cross_entropy_steps(
     ``m[t, b] = [t < lengths[b] and labels[t, b] >= 0]`` and q as in `cross_entropy_sum`.
 
     Args:
-        outputs: membranes of the read-out, of any floating-point dtype; dense, because every class counts in every
+        outputs: membranes of the readout, of any floating-point dtype; dense, because every class counts in every
             step.
         labels: class indices; a negative one means that the step has no label.
         lengths: number of steps of each sequence.
@@ -210,7 +210,7 @@ def time_to_first_spike(
     a gradient at every step, or for lists at every step that lists it.
 
     Args:
-        outputs: spikes of the read-out.
+        outputs: spikes of the readout.
         labels: class indices.
         time_scale: in steps, positive; a lead of this many steps over a rival multiplies the odds by e.
         lengths: number of steps of each sequence.

@@ -117,11 +117,11 @@ def _check(network: Network, params: Params) -> None:
             if isinstance(block, Pool) or not is_known:
                 hint = "Count its operations with metrics.synaptic_operations"
                 fail(
-                    f"{_OP}: `network` must have dense weights alone, got {block.kind} in {node.name!r}. {hint}."
+                    f"{_OP}: `network` must have only dense weights, got {block.kind} in {node.name!r}. {hint}."
                 )
         if sum(isinstance(block, Dense) for block in parts[1:]) > 1:
             fail(
-                f"{_OP}: `network` must have one recurrent matrix a layer, got several in {node.name!r}. "
+                f"{_OP}: `network` must have one recurrent matrix per layer, got several in {node.name!r}. "
                 "Multiply them."
             )
     dtypes = sorted({leaf.dtype.name for leaf in jax.tree.leaves(params)})

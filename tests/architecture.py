@@ -16,10 +16,12 @@ LAYERS = {
     "snnjax": (
         ("__init__", "__main__"),
         ("cli", "ipu", "nir", "neurobench", "train", "plot", "data"),
+        ("_plots",),
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),
         ("ops", "event_times", "plasticity"),
+        ("synapses",),
         ("sparse_spikes", "surrogates", "_compare", "_quantised"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
         ("_check",),

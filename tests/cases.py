@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, _targets
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, Synapses, _targets
 from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._convolution import Convolution
 from tests.numbers import dyadic, halves
@@ -91,6 +91,20 @@ def _rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     return rows, dyadic(rng, -32, 32, 6, 3)
 
 
+def _targets_of(rng: np.random.Generator, synapses: int, neurons: int) -> Any:
+    """Some several times, some out of range."""
+    return jnp.asarray(rng.integers(0, neurons + 2, synapses), jnp.uint16)
+
+
+def _sparse_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    synapses = Synapses(jnp.asarray([2, 2, 5, 6, 9, 12], jnp.int32), _targets_of(rng, 12, 4), 4)
+    return spike_lists(rng, BATCH, CAPACITY, 6), dyadic(rng, -32, 32, 12), synapses
+
+
+def _sparse_rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    return _rows_arguments(rng)[0], *_sparse_arguments(rng)[1:]
+
+
 def _spike_conv_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     weights = dyadic(rng, -32, 32, *CONVOLUTION.weights_shape)
     return spike_lists(rng, BATCH, CAPACITY, CONVOLUTION.num_inputs), weights
@@ -143,7 +157,7 @@ def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent
 
 
 def network_arguments(rng: np.random.Generator, widths: tuple[int, ...] = (6,)) -> tuple[Any, ...]:
-    """Inputs, layers of `widths` (the first recurrent), read-out, state, lengths and second threshold."""
+    """Inputs, layers of `widths` (the first recurrent), readout, state, lengths and second threshold."""
     inputs = jnp.asarray(rng.integers(0, 2, (4, BATCH, 5)), jnp.float32)
     pairs = list(zip((5, *widths), widths, strict=False))
     layers = tuple(network_layer(rng, *pair, recurrent=index == 0) for index, pair in enumerate(pairs))
@@ -243,6 +257,24 @@ OPS = (
         tolerance=0.0,
         reason=EXACT,
         has_kernel=True,
+    ),
+    *(
+        Case(
+            name=name,
+            function=snnjax.spike_sparse_matmul,
+            reference=references.spike_sparse_matmul,
+            arguments=arguments,
+            batch_axes=(0, None, None),
+            result_axes=0,
+            relaxed=snnjax.spike_sparse_matmul,
+            tolerance=0.0,
+            reason=EXACT,
+            has_kernel=True,
+        )
+        for name, arguments in (
+            ("spike_sparse_matmul", _sparse_arguments),
+            ("spike_sparse_matmul of rows", _sparse_rows_arguments),
+        )
     ),
     Case(
         name="pool_spikes",

@@ -46,7 +46,7 @@ _MODULES = [
     "snnjax.surrogates",
     "snnjax.train",
 ]
-_COMMANDS = ("train", "benchmarks")
+_COMMANDS = ("train", "new", "benchmarks")
 _OF_TESTS = ("marked", "product")  # ops of tests/test_dispatch.py
 
 

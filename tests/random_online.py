@@ -39,7 +39,7 @@ def random_form(rng: np.random.Generator) -> Form:
     pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
     rule = pick(*RULES)
     name = rule.removeprefix("padded ")
-    # OSTL and OTTT know no memory of the read-out; its membrane is then the last layer.
+    # OSTL and OTTT know no memory of the readout; its membrane is then the last layer.
     readout = leaky_readout(2, decay=pick(0.3, 0.9)) if name != "ostl" and name != "ottt" else None
     capacity = pick(None, None, 2)
     if readout is None:

@@ -19,6 +19,7 @@ from tests.benchmarks import (
     cameras,
     convolutions,
     fresh,
+    gpus,
     gradients,
     networks,
     neurons,
@@ -381,3 +382,15 @@ def test_command_line_takes_known_sections_only(capsys):
     with pytest.raises(SystemExit):
         benchmarks.arguments(["--only", "W99"])
     assert "invalid choice: 'W99'" in capsys.readouterr().err
+
+
+def test_gpu_benchmark_runs_without_a_gpu(monkeypatch, tmp_path):
+    monkeypatch.setattr(gpus, "TASKS", (networks.INFERENCE,))
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # optax, plain JAX
+        gpus.main(["--quick", "--out", str(tmp_path)])
+    found = json.loads((tmp_path / "results.json").read_text())["tables"]
+    assert len(found) == 4
+    assert all(gpus.KERNELS not in json.dumps(table) and gpus.CAPPED in json.dumps(table) for table in found)
+    assert all(
+        table["title"].endswith("with products of full precision 0e+00 from the CPU") for table in found
+    )

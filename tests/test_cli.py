@@ -162,7 +162,7 @@ def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys)
     header = train.read_run(run_folder / "checkpoint.safetensors")
     header["settings"]["dropout"] = 0.1
     train.save_checkpoint(tmp_path / "checkpoint.safetensors", {}, header)
-    assert cli.main(["evaluate", "--out", str(tmp_path)]) == 2
+    assert cli.main(["evaluate", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
         "snnjax: TaskSettings.from_header: `header` must hold the settings of this version, got dropout. "
         "Use the version of snnjax that trained it.\n"
@@ -211,7 +211,7 @@ def test_device_that_is_not_there_is_said_in_one_line(tmp_path, capsys) -> None:
 
 def test_evaluate_finds_the_accuracy_of_training(run_folder, capsys) -> None:
     before = json.loads((run_folder / "test.json").read_text())
-    assert cli.main(["evaluate", "--out", str(run_folder)]) == 0
+    assert cli.main(["evaluate", str(run_folder)]) == 0
     assert f"test accuracy {100 * before['accuracy']:.2f} %" in capsys.readouterr().out
     assert json.loads((run_folder / "test.json").read_text())["loss"] == before["loss"]
 
@@ -252,19 +252,16 @@ def test_model_of_residual_blocks_is_trained_and_described(tmp_path, capsys) -> 
     )
     assert cli.main(["train", "--model", "residual", *tiny]) == 0
     assert line_with(capsys.readouterr().out, "task digits: ").startswith(
-        "task digits: 34x34x2 inputs, hidden layers 34x34x12 - 34x34x12 - 34x34x12 - 17x17x32 - 17x17x32 - 17x17x32"
-        " - 12, 10 classes, "
+        "task digits: 34x34x2 inputs, hidden layers 34x34x16 - 17x17x28 - 17x17x28 - 12, 10 classes, "
     )
     trained = json.loads((tmp_path / "test.json").read_text())
     assert 0 < trained["effective_acs"] < trained["dense_operations"]
-    assert cli.main(["evaluate", "--out", str(tmp_path)]) == 0
+    assert cli.main(["evaluate", str(tmp_path)]) == 0
     assert json.loads((tmp_path / "test.json").read_text())["loss"] == trained["loss"]
     capsys.readouterr()
     assert cli.main(["info", "--checkpoint", str(tmp_path)]) == 0
     plan = train.build_network(train.TaskSettings.from_header(header_of(tmp_path)), 1, 1).paths
-    assert plan.startswith(
-        "fused: layer_0/connection > layer_0/norm > layer_0/neuron > residual_0/body/layer_0/connection > "
-    )
+    assert plan.startswith("fused: conv2d_0 > batch_norm_0 > lif_0\n")
     assert capsys.readouterr().out.endswith("".join(f"  {line}\n" for line in plan.splitlines()))
     assert cli.main(["train", "--model", "dense", "--resume", *tiny]) == 2
     assert "`convolutions` must be" in capsys.readouterr().err
@@ -289,33 +286,25 @@ def test_command_line_knows_every_task() -> None:
 
 
 def test_options_change_the_settings_of_the_task() -> None:
-    options = [
-        "--task",
-        "digits",
-        "--dense",
-        "--seed",
-        "3",
-        "--second-threshold",
-        "0.8",
-        "--hidden",
-        "5",
-        "4",
-    ]
+    options = ["--task", "digits", "--seed", "3", "--second-threshold", "0.8", "--hidden", "5", "4"]
     settings = _train.settings_of(cli.command_line().parse_args(["train", *options]))
     expected = train.TASKS["digits"]
     training = replace(expected.training, seed=3, second_threshold=0.8)
-    assert settings == replace(expected, capacity=None, hidden=(5, 4), training=training)
+    assert settings == replace(expected, hidden=(5, 4), training=training)
+    settings = _train.settings_of(cli.command_line().parse_args(["train", "--dense"]))
+    assert settings == replace(expected, capacity=None)
 
 
 FAILURES = {
     "no checkpoint": (
-        ["evaluate", "--out", "nowhere"],
+        ["evaluate", "nowhere"],
         "read_header: `path` must be a checkpoint, got no file at nowhere/checkpoint.safetensors. "
         "Train first, or correct the path.",
     ),
     "no data": (
         ["train", "--task", "shd"],
-        "load_task: `folder` must hold the data, got None. Download shd and pass its folder as --data.",
+        "load_task: `folder` must hold the data, got None. "
+        "Download shd_train.h5 and shd_test.h5 from zenkelab.org/resources, and pass --data.",
     ),
     "setting": (
         ["train", "--epochs", "0"],
@@ -324,6 +313,27 @@ FAILURES = {
     "samples": (
         ["train", "--samples", "-5"],
         "TaskSettings: `samples` must be an integer of at least 1, got -5. Pass 1 or more.",
+    ),
+    "width": (
+        ["train", "--hidden", "8", "0"],
+        "train: `hidden` must hold widths of at least 1, got 8 0. Try --hidden 512 256.",
+    ),
+    "second threshold without lists": (
+        ["train", "--task", "qtdb", "--second-threshold", "0.5"],
+        "train: `second_threshold` must come with spike lists, got 0.5 for the dense spikes of qtdb. "
+        "Add --capacity 0.1, or omit it.",
+    ),
+    "second threshold above the threshold": (
+        ["train", "--second-threshold", "2"],
+        "train: `second_threshold` must be at most the threshold, 1, got 2. Try 0.9.",
+    ),
+    "name": (
+        ["new", "my-task"],
+        "new: `name` must be a word of letters, digits and _, got 'my-task'. Try my_task.",
+    ),
+    "folder": (
+        ["new", "nowhere/task"],
+        "new: `name` must be in a folder that exists, got 'nowhere/task.py'. Make the folder first.",
     ),
     "seed": (
         ["train", "--seed", str(10**20)],
@@ -337,6 +347,47 @@ def test_our_errors_are_one_line_and_exit_code_2(case: str, capsys) -> None:
     arguments, text = FAILURES[case]
     assert cli.main(arguments) == 2
     assert capsys.readouterr().err == f"snnjax: {text}\n"
+
+
+def test_lists_shorter_than_the_activity_that_is_allowed_are_warned_of(capsys, monkeypatch) -> None:
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "load_task", stop)
+    warning = (
+        "snnjax: warning: spike lists hold 0.01 % of a layer, but up to 4 % of its neurons may spike in a step: "
+        "the spikes that do not fit are lost. Try --capacity 0.1.\n"
+    )
+    for capacity, said in ("0.0001", warning), ("0.04", ""):
+        assert cli.main(["train", "--capacity", capacity]) == _text.INTERRUPTED
+        assert capsys.readouterr().err == f"{said}snnjax: interrupted\n"
+
+
+def test_new_writes_a_script_that_trains(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["new", "my_task"]) == 0
+    assert capsys.readouterr().out == "wrote my_task.py; run it with: python my_task.py\n"
+    script = Path("my_task.py").read_text().replace("epochs=10", "epochs=2")
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        exec(compile(script, "my_task.py", "exec"), {"__name__": "__main__"})
+    assert re.search(r"^test accuracy \d+\.\d %, 8707 parameters$", capsys.readouterr().out, re.MULTILINE)
+    written = {path.name for path in Path("out/my_task").iterdir()}
+    assert written == {"checkpoint.safetensors", "metrics.jsonl", "curves.png", "sample.png"}
+    assert cli.main(["new", "my_task"]) == 2
+    assert capsys.readouterr().err == (
+        "snnjax: new: `name` must be that of a new file, got 'my_task.py', which exists. Choose another name.\n"
+    )
+
+
+def test_help_of_train_lists_the_defaults_of_every_task(capsys) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    for name, settings in train.TASKS.items():
+        training = settings.training
+        numbers = [*settings.hidden, settings.capacity or "--dense", training.epochs, training.batch_size]
+        numbers += [training.learning_rate, training.activity_bound]
+        assert [name, *map(str, numbers)] in [line.split() for line in lines]
 
 
 def test_resume_with_other_settings_is_refused(run_folder, capsys) -> None:
@@ -369,6 +420,7 @@ def test_interrupt_before_training_is_one_line(monkeypatch, capsys) -> None:
     "losses, text",
     [
         ([], "stopped in the first epoch; nothing is saved before its end\n"),
+        ([0.5], "stopped after 1 epoch; continue with --resume\n"),
         ([0.5, 0.4], "stopped after 2 epochs; continue with --resume\n"),
         ([0.5, float("nan")], "stopped after 2 epochs; start again with other settings and --overwrite\n"),
     ],

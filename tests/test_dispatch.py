@@ -63,7 +63,7 @@ def test_target_is_its_reference_eager_and_compiled() -> None:
 def test_programs_name_the_targets_in_their_metadata_only() -> None:
     for function, x in ((product, X), (jax.vmap(product, (0, None)), stacked(X, 2))):
         lowered = jax.jit(function).lower(x, W)
-        assert "/test_product/" in lowered.as_text(debug_info=True)
+        assert "/test_product.reference/" in lowered.as_text(debug_info=True)  # the path as well
         assert "test_product" not in lowered.as_text()
 
 
@@ -291,9 +291,9 @@ def test_library_that_is_not_needed_is_not_missed(library: Any, marked: Marked, 
     [
         (
             Marked(),
-            "gpu",
+            "tpu",
             None,
-            "be None, 'reference', 'cpu' or 'composed', got 'gpu'. Choose one of these.",
+            "be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. Choose one of these.",
         ),
         (
             Marked(),
@@ -318,12 +318,13 @@ def test_implementation_that_cannot_be_had_raises_while_tracing(
     assert str(error.value) == f"marked: `implementation` must {text}"
 
 
-def test_op_without_a_kernel_says_so(library: Any) -> None:
+@pytest.mark.parametrize("asked, name", [("cpu", "CPU"), ("gpu", "GPU")])
+def test_op_without_a_kernel_says_so(library: Any, asked: str, name: str) -> None:
     with pytest.raises(ValueError) as error:
-        evaluate(PRODUCT, (X, W), (0, SHARED), (0,), 2.0, implementation="cpu")
+        evaluate(PRODUCT, (X, W), (0, SHARED), (0,), 2.0, implementation=asked)
     assert str(error.value) == (
-        "product: `implementation` must be None or 'reference' for an op without a CPU kernel, got 'cpu'. "
-        "Leave it None for the reference."
+        f"product: `implementation` must be None or 'reference' for an op without a {name} kernel, got "
+        f"'{asked}'. Leave it None for the reference."
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.architecture import ROOT, public_names
 from tests.test_docstrings import PUBLIC
-from tests.test_readme import LINK, TARGET, commands, run_python, subcommands, unknown_command
+from tests.test_readme import LINK, TARGET, blocks, commands, run_python, subcommands, unknown_command
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 # Public modules, whose names are called as snnjax.<module>.<name>; the index has most names of the others.
@@ -80,6 +80,12 @@ def test_commands_exist(page):
     targets = TARGET.findall((ROOT / "Makefile").read_text())
     named = commands((ROOT / page).read_text())
     assert [words for words in named if unknown_command(words, targets, subcommands())] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, "README.md", "CONTRIBUTING.md"])
+def test_code_is_at_most_90_columns_wide(page):
+    code = blocks((ROOT / page).read_text(), "python", "sh", "console", "bibtex", "text")
+    assert [line for block in code for line in block.splitlines() if len(line) > 90] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -262,7 +262,7 @@ NET = network(INPUTS, [layer(4, neurons.refractory(ADLIF, steps=1))], leaky_read
         (
             {},
             "`layer_0/neuron` must have a surrogate without cutoff, got refractory adlif. Make "
-            "it without: the same parameters fit.",
+            "one without it: the same parameters fit.",
         ),
         (
             {"bands": 0.5},

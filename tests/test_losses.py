@@ -280,7 +280,7 @@ def test_label_out_of_range_is_nan_inside_jit_not_a_silent_zero() -> None:
 def test_label_out_of_range_is_refused_where_it_is_known(name: str, label: int) -> None:
     text = (
         f"`labels` must be between 0 and 2, got {label}. "
-        "Number the classes from 0, and give the read-out one output for each."
+        "Number the classes from 0, and give the readout one output for each."
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         jax.grad(LOSSES[name])(SPIKES, labels=jnp.array([0, label]))
@@ -346,7 +346,7 @@ FAILURES = {
     "steps of lists": (
         lambda: losses.cross_entropy_steps(SparseSpikes.from_dense(SPIKES, capacity=2), LABELS),
         "cross_entropy_steps: `outputs` must be an array, got SparseSpikes. "
-        "Use the membranes of a leaky read-out, or call to_dense().",
+        "Use the membranes of a leaky readout, or call to_dense().",
     ),
     "labels of steps": (
         lambda: losses.cross_entropy_steps(SPIKES, LABELS),

@@ -69,6 +69,14 @@ def test_mean_activity_and_activation_sparsity_weigh_layers_differently() -> Non
     assert metrics.activation_sparsity(activity) == 1 - 3 / 8
 
 
+def test_activation_sparsity_of_integer_spikes_is_a_lower_bound_and_exact_from_their_steps() -> None:
+    """Of four neurons one sends 4 in both steps, one in the first; the activity counts magnitudes: 4 and 2 a step."""
+    spikes = jnp.array([[[4.0, 4.0, 0.0, 0.0]], [[4.0, 0.0, 0.0, 0.0]]])
+    assert metrics.activation_sparsity([jnp.array([[4.0, 2.0, 0.0, 0.0]])]) == 0.5
+    shares = metrics.input_counts(spikes) / 2
+    assert metrics.activation_sparsity([shares]) == 1 - 1.5 / 4
+
+
 def test_silent_layers_counts_neurons_that_never_spike() -> None:
     rates = jnp.zeros((3, 4)).at[1, 2].set(0.01)
     np.testing.assert_array_equal(metrics.silent_layers([rates, jnp.zeros((3, 5))]), [0.75, 1.0])

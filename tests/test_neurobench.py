@@ -122,7 +122,7 @@ def test_what_neurobench_cannot_count_is_refused() -> None:
             ([mean_pool(2), layer(2)], None),
             f"dense weights alone, got mean_pool in 'mean_pool_0'.{hint}",
         ),
-        (2, two, "one recurrent matrix a layer, got several in 'layer_0/neuron'. Multiply them."),
+        (2, two, "one recurrent matrix per layer, got several in 'layer_0/neuron'. Multiply them."),
         (2, ([], {"a": layer(2)}), "one input and one output, got several. Make a network of one of them."),
     ):
         net = network(inputs, items, readout)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("compiles_fast")
 
 STEPS, BATCH, INPUTS, OUTPUTS = 12, 3, 6, 2
 LEARNED: Any = {"learn_threshold": True}
-MEMORYLESS = 1e-9  # the decay of a read-out that forgets at once, up to rounding
+MEMORYLESS = 1e-9  # the decay of a readout that forgets at once, up to rounding
 RULES = {
     "e-prop": (online.eprop, [layer(5, neurons.adlif(**LEARNED))], leaky_readout(OUTPUTS)),
     "e-prop on lists": (

@@ -76,7 +76,7 @@ def test_sample_draws_inputs_layers_and_readout() -> None:
     output = output_of(jnp.ones((5, 2, 3)), activity, recorded=recorded)
     figure = plot.sample(SparseSpikes.from_dense(both, 2), output, index=1, label=2)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["input, 4 neurons", "hidden, 4 neurons", "lif_0, 4 neurons", "read-out, 3 classes"]
+    assert titles == ["input, 4 neurons", "hidden, 4 neurons", "lif_0, 4 neurons", "readout, 3 classes"]
     assert points(figure.axes[1]) == points(figure.axes[2]) == [(0.0, 3.0), (2.0, 1.0), (4.0, 1.0)]
     assert len(figure.axes[-1].lines) == 3
     assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == ["class 2, the label"]
@@ -92,6 +92,42 @@ def test_sample_draws_several_inputs_and_readouts_by_name() -> None:
     figure = plot.sample({"left": both, "right": both}, output)
     titles = [axes.get_title(loc="left").split(",")[0] for axes in figure.axes]
     assert titles == ["left", "right", "lif_0", "main", "spiking"]
+
+
+def test_membranes_has_a_lane_for_each_neuron_and_a_line_for_each_spike() -> None:
+    membranes = jnp.array([[0.5, -1.0, 0.2, 0.0], [1.5, 0.0, 0.4, 0.0], [0.1, 1.2, 0.6, 0.0]])
+    spikes = membranes > 1
+    ax = plot.membranes(membranes, spikes, neurons=[0, 1], threshold=1.0, title="some")
+    bases = ax.get_yticks()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1"]
+    assert ax.get_xlim() == (-0.5, 2.5) and ax.get_title(loc="left") == "some"
+    curves = [line for line in ax.lines if len(line.get_xdata()) == 3]
+    for base, curve, neuron in zip(bases, curves, (0, 1), strict=True):
+        np.testing.assert_allclose(curve.get_ydata() - base, membranes[:, neuron], atol=1e-6)
+    marks = [path.vertices for each in ax.collections for path in each.get_paths()]
+    assert [mark[0].tolist() for mark in marks] == [[1.0, bases[0] + 1], [2.0, bases[1] + 1]]
+    # No lane overlaps the next one.
+    assert bases[0] + 1.5 <= bases[1] - 1.0
+
+
+def test_membranes_takes_lists_and_draws_the_first_eight_neurons() -> None:
+    ax = plot.membranes(jnp.zeros((5, 12)), SparseSpikes.from_dense(jnp.zeros((5, 12)), 2))
+    assert len(ax.get_yticks()) == 8
+
+
+def test_animate_covers_what_is_still_to_come() -> None:
+    both = DENSE[:, None]
+    output = output_of(jnp.ones((5, 1, 3)), {"lif_0": both[0]}, recorded={"lif_0": both})
+    animation = plot.animate(both, output, steps_per_second=4)
+    assert len(list(animation.new_frame_seq())) == 5
+    for step in (0, 4):
+        artists = animation._func(step)
+        covers, lines = artists[:3], artists[3:]
+        assert [cover.get_x() for cover in covers] == [step + 0.5] * 3
+        assert [cover.get_x() + cover.get_width() for cover in covers] == [4.5] * 3
+        assert [line.get_xdata() for line in lines] == [[step + 0.5] * 2] * 3
+    animation.pause()
+    animation._draw_was_started = True  # it is not shown, which matplotlib warns of
 
 
 def test_curves_mark_the_best_epoch_on_validation_data() -> None:
@@ -147,6 +183,24 @@ FAILURES = {
         lambda: plot.raster(jnp.zeros((2, 3, 4))),
         "plot.raster: `spikes` must have shape [time, neurons], got [2, 3, 4]. "
         "Choose a sample, for instance spikes[:, 0].",
+    ),
+    "membranes of a batch": (
+        lambda: plot.membranes(jnp.zeros((2, 3, 4))),
+        "plot.membranes: `membranes` must have shape [time, neurons], got [2, 3, 4]. "
+        "Choose a sample, for instance membranes[:, 0].",
+    ),
+    "spikes of other neurons": (
+        lambda: plot.membranes(jnp.zeros((2, 3)), jnp.zeros((2, 4))),
+        "plot.membranes: `spikes` must have shape [time, neurons] = [2, 3], got [2, 4]. "
+        "Take the spikes of the same neurons and sample.",
+    ),
+    "neuron": (
+        lambda: plot.membranes(jnp.zeros((2, 3)), neurons=[1, 3]),
+        "plot.membranes: `neurons` must be below 3, got 3. Choose others.",
+    ),
+    "steps per second": (
+        lambda: plot.animate(DENSE, None, steps_per_second=0),
+        "plot.animate: `steps_per_second` must be above 0, got 0. Try 10.",
     ),
     "not recorded": (
         lambda: plot.sample(jnp.zeros((2, 1, 4)), output_of(jnp.zeros((2, 1, 3)))),

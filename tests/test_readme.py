@@ -58,7 +58,7 @@ def subcommands():
     """The subcommands that the program's own help lists."""
     from snnjax import cli
 
-    return [name for name in ("train", "evaluate", "results", "info", "ipu-model") if helps(cli, name)]
+    return [name for name in ("train", "evaluate", "results", "new", "info") if helps(cli, name)]
 
 
 def helps(cli, name):

@@ -28,6 +28,9 @@ from snnjax.blocks.pool import mean_pool as mean_pool
 from snnjax.blocks.pool import sum_pool as sum_pool
 from snnjax.blocks.rate_pool import max_rate_pool as max_rate_pool
 from snnjax.blocks.readout import integrator as integrator
+from snnjax.blocks.sparse import SparseParams as SparseParams
+from snnjax.blocks.sparse import sparse as sparse
 from snnjax.blocks.spiking import SpikingParams as SpikingParams
 from snnjax.blocks.spiking import SpikingState as SpikingState
+from snnjax.blocks.spiking import SpikingStats as SpikingStats
 from snnjax.blocks.spiking import spiking as spiking

@@ -51,7 +51,7 @@ class BlockResult(NamedTuple):
     # Of neurons: the true spikes of each sequence, [batch, neurons]; None if the spikes that it returns are all.
     counts: Array | None = None
     dropped: Array | None = None  # of neurons: the spikes that did not fit into their lists, int32 [batch]
-    membranes: Array | None = None  # of neurons, [time, batch, *shape], if the context asks for them
+    membranes: Array | None = None  # of neurons, ``[time, batch, *shape]``, if the context asks for them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,8 @@ class Block:
     kind: ClassVar[str] = "block"  # names a block without a name, with its number among those of its kind
     num_signals: ClassVar[int | None] = 1  # that it receives; None for any number
     is_spiking: ClassVar[bool] = False  # whether its signal are the spikes of neurons
+    # Whether nothing is multiplied by weights but what a `Linear` or its `op` says: metrics count these operations.
+    is_counted: ClassVar[bool] = False
     name: str | None = None
     # The names of the inputs, blocks or containers that it receives; None for what stands before it.
     source: str | tuple[str, ...] | None = None

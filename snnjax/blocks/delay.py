@@ -23,7 +23,7 @@ _OWNERS = ("neuron", "channel", "layer")
 
 
 class DelayParams(NamedTuple):
-    """The params of `axonal`: ``delay = max_delay * sigmoid(raw_delay)`` steps."""
+    """The params of `axonal`, or its stats if not learned: ``delay = max_delay * sigmoid(raw_delay)`` steps."""
 
     raw_delay: Float[Array, " neurons"]  # or one per channel, or one
 
@@ -34,6 +34,14 @@ class DelayState(NamedTuple):
     pending: Float[
         Array, "rows batch neurons"
     ]  # of the last max_delay + 1 steps, oldest first; no rows stand for 0
+
+
+def without_rows(state: dict[str, Any]) -> dict[str, Any]:
+    """A state by block whose delays have no rows, which stand for rows of zeros."""
+    return {
+        name: DelayState(own.pending[:0]) if isinstance(own, DelayState) else own
+        for name, own in state.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -57,26 +65,43 @@ class Axonal(Block):
         """The number of delays."""
         return {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> DelayParams:
-        """Draw the delays, in the accumulation dtype: in bfloat16 or float16 long delays would be off by steps."""
-        (shape,) = shapes
-        share = jax.random.uniform(key, (self.count(shape),), jnp.float32, *self.initial) / self.max_delay
-        margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
-        return DelayParams(
-            decay_to_raw(jnp.clip(share, margin, 1 - margin)).astype(accumulation_dtype(dtype))
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the delays are neither learned nor one number."""
+        return not self.learn and self.initial[0] < self.initial[1]
+
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> DelayParams | None:
+        """Draw learned delays in the accumulation dtype: in bfloat16 or float16 long ones would be off by steps."""
+        return (
+            DelayParams(self._raw(key, shapes[0]).astype(accumulation_dtype(dtype))) if self.learn else None
         )
 
-    def delays(self, params: DelayParams, shape: Shape) -> Float[Array, " neurons"]:
-        """The delay of each neuron in steps, in the accumulation dtype; integers if they are not learned."""
-        delays = self.max_delay * raw_to_decay(upcast(params.raw_delay))
-        delays = delays if self.learn else jnp.round(jax.lax.stop_gradient(delays))
+    def initial_stats(self, key: Array, *shapes: Shape) -> DelayParams | None:
+        """Draw delays that are not learned."""
+        return DelayParams(self._raw(key, shapes[0])) if self.is_drawn else None
+
+    def _raw(self, key: Array, shape: Shape) -> Array:
+        share = jax.random.uniform(key, (self.count(shape),), jnp.float32, *self.initial) / self.max_delay
+        margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
+        return decay_to_raw(jnp.clip(share, margin, 1 - margin))
+
+    def delays(self, held: DelayParams | None, shape: Shape) -> Float[Array, " neurons"]:
+        """The delay of each neuron in steps, in the accumulation dtype; integers if they are not learned.
+
+        `held` are its params, or its stats; None if the delay is a number that is not learned.
+        """
+        if held is None:
+            return jnp.full(math.prod(shape), round(self.initial[0]), jnp.float32)
+        delays = self.max_delay * raw_to_decay(upcast(held.raw_delay))
+        delays = delays if self.learn else jnp.round(delays)
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> DelayState:
         """Nothing in transit."""
-        del stats
         rows = (self.max_delay + 1, batch, math.prod(shapes[0]))
-        return DelayState(jnp.zeros(rows, accumulation_dtype(params.raw_delay.dtype)))
+        held = jax.tree.leaves((params, stats))
+        dtype = accumulation_dtype(held[0].dtype) if held else jnp.dtype(jnp.float32)
+        return DelayState(jnp.zeros(rows, dtype))
 
     def apply(
         self,
@@ -88,12 +113,11 @@ class Axonal(Block):
         context: Context,
     ) -> BlockResult:
         """The spikes that arrive in each step, dense: a share of a spike is no spike."""
-        del stats
         (x,), (shape,) = signals, shapes
         options: Any = {"lengths": context.lengths, "implementation": context.implementation}
         before = state.pending if state.pending.shape[0] else None
         arriving, pending = delay_spikes(
-            flat(x), self.delays(params, shape), before, max_delay=self.max_delay, **options
+            flat(x), self.operands(params, stats, shape), before, max_delay=self.max_delay, **options
         )
         return BlockResult(shaped(arriving, shape), DelayState(pending))
 
@@ -104,8 +128,7 @@ class Axonal(Block):
 
     def operands(self, params: Any, stats: Any, shape: Shape) -> Array:
         """The delays in steps."""
-        del stats
-        return self.delays(params, shape)
+        return self.delays(params if self.learn else stats, shape)
 
 
 def axonal(
@@ -127,9 +150,9 @@ def axonal(
         max_delay: the longest delay, in steps; at most 4,194,304.
         initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range ``(0,
             max_delay)``. Learned delays start at least ``min(max_delay / 1000, 1 / 4)`` steps from both ends.
-        learn: whether the delays are learned; otherwise they are rounded to integers, and integers asked for are
-            exact. A network of the same blocks with False accepts the parameters of one with True, and rounds its
-            delays: for inference, or for further training.
+        learn: whether the delays are learned. Otherwise they are rounded to integers: one number, or, if they are drawn
+            from a range, stats of the network. Learned delays become such stats, for inference or for further
+            training: ``stats[name] = params.pop(name)`` for a network with the range ``(0, max_delay)`` and False.
         per: whether there is one delay per "neuron", per "channel" of an image, or per "layer".
         name: names the block in a network.
         source: the name of the block or input that it receives; None for the one before it.

@@ -72,7 +72,7 @@ def dropout(rate: float, *, name: str | None = None, source: str | None = None) 
         0.2
 
     Reference:
-        Srivastava et al. 2014 (Journal of Machine Learning Research 15); one mask a sequence: Lee et al. 2020,
+        Srivastava et al. 2014 (Journal of Machine Learning Research 15); one mask per sequence: Lee et al. 2020,
         doi:10.3389/fnins.2020.00119.
     """
     if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 <= rate < 1:

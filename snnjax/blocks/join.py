@@ -26,7 +26,7 @@ JOINS = (*_DENSE, "concatenate")
 class Join(Block):
     """Several signals as one; made by `join`."""
 
-    num_signals = None
+    num_signals, is_counted = None, True
     how: str
 
     @property

@@ -26,7 +26,7 @@ _LOG2_WEIGHTS = 48
 class LinearParams(NamedTuple):
     """The params of a connection."""
 
-    # [inputs, neurons] or [*kernel, channels / groups, channels]; `Quantised` in a network that only runs.
+    # ``[inputs, neurons]`` or ``[*kernel, channels / groups, channels]``; `Quantised` in a network that only runs.
     weights: Float[Array, "..."] | Any
     bias: Float[Array, " neurons"] | None = None  # or one per channel
 
@@ -63,6 +63,7 @@ class Linear(Block):
         (1, 4)
     """
 
+    is_counted = True
     bias: bool = True
     reparametrize: Callable[[Array], Array] | None = None  # see `reparametrized`
 

@@ -46,7 +46,7 @@ class Affine(Op):
 class BatchNorm(Block):
     """A norm over steps, batch and pixels; made by `batch_norm`."""
 
-    kind = "batch_norm"
+    kind, is_counted = "batch_norm", True
     initial_scale: float
     momentum: float
     epsilon: float
@@ -137,7 +137,7 @@ class BatchNorm(Block):
 class LayerNorm(Block):
     """A norm over the neurons of each sample and step; made by `layer_norm`."""
 
-    kind = "layer_norm"
+    kind, is_counted = "layer_norm", True
     initial_scale: float
     epsilon: float
 
@@ -191,7 +191,7 @@ def batch_norm(
 
     Args:
         scale: the deviation of the normalised currents at the start. `Network.init` scales it to the drive of the
-            neurons behind the norm: 1 is the current at which they spike at 5 % of the steps.
+            neurons after the norm: 1 is the current at which they spike at 5 % of the steps.
         momentum: the share of the running statistics that a call keeps.
         epsilon: is added to the variance.
         frozen: use the running statistics in training too.

@@ -14,7 +14,7 @@ from snnjax.blocks.pool import Pool, max_pool
 class RatePool(Block):
     """Maxima of counts over windows; made by `max_rate_pool`."""
 
-    kind = "max_rate_pool"
+    kind, is_counted = "max_rate_pool", True
     pool: Pool
 
     def out_shape(self, *shapes: Shape) -> Shape:

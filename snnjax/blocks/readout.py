@@ -28,7 +28,7 @@ from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import drawn, for_each, num_owners
 
-# The initial standard deviation of read-out membranes: summed over time they are logits, which should be undecided.
+# The initial standard deviation of readout membranes: summed over time they are logits, which should be undecided.
 READOUT_DEVIATION = 0.1
 
 
@@ -36,6 +36,7 @@ READOUT_DEVIATION = 0.1
 class Integrator(Block):
     """Neurons whose membranes are the signal; made by `integrator`."""
 
+    is_counted = True
     neuron: Neuron
 
     @property
@@ -81,7 +82,7 @@ class Integrator(Block):
         return READOUT_DEVIATION * drive(self.neuron)
 
     def op(self, shape: Shape) -> Neurons | None:
-        """The read-out of the fused op, if it is a leaky integrator of one state."""
+        """The readout of the fused op, if it is a leaky integrator of one state."""
         del shape
         form = self.neuron.fused
         if form is None or form.reset != "none" or _has_second_state(self.neuron):
@@ -126,7 +127,7 @@ def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: 
 def integrator(
     neuron: Neuron | None = None, *, name: str | None = None, source: str | None = None
 ) -> Integrator:
-    """Make neurons that do not spike, on given currents: the part of a read-out behind its connection.
+    """Make neurons that do not spike, on given currents: the part of a readout after its connection.
 
     Args:
         neuron: a neuron without spikes; ``neurons.leaky_integrator()`` by default.

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from snnjax._check import check_integer, check_rounding, check_shape, fail, short_repr
+from snnjax._check import check_integer, check_rounding, fail, short_repr
 from snnjax._jax_compat import Tracer
-from snnjax._sharding import vary_alike
 from snnjax._types import upcast
-from snnjax.blocks._fire import fire
+from snnjax.blocks._steps import Cells, Held, SpikingState, Steps, run_steps
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -25,21 +24,17 @@ from snnjax.blocks.block import (
     Op,
     Shape,
     Signal,
-    choose,
     dense_signal,
     flat,
     overflow,
     shaped,
-    within,
 )
 from snnjax.blocks.dense import Dense
 from snnjax.neurons import GLIF, Neuron, lif
 from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import check_spiking, drawn, for_each, num_owners
-from snnjax.ops._glif_step import align
 from snnjax.ops.select_spikes import usual_second_threshold
-from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
 
 # Number of neurons whose thresholds are drawn for a check when those of the parameters are not known yet.
@@ -57,11 +52,10 @@ class SpikingParams(NamedTuple):
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
 
 
-class SpikingState(NamedTuple):
-    """The state of `spiking`."""
+class SpikingStats(NamedTuple):
+    """The stats of `spiking`: constants that are drawn and not learned."""
 
-    neuron: Any  # the neuron's state, arrays [batch, neurons]
-    spikes: Float[Array, "batch neurons"] | None = None  # the last listed spikes, if they are fed back
+    neuron: Any = None  # of the neurons
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
 
 
@@ -73,7 +67,7 @@ class Neurons(Op):
     capacity: int | None
     surrogate: Surrogate
     rounds_record: bool
-    spikes: bool  # else it is the read-out
+    spikes: bool  # else it is the readout
     feedback: Any  # the dense block of the recurrent connection, None if there is none
     # Whether the op holds the membrane before a reset that the state of the block is after.
     is_immediate: bool = False
@@ -94,7 +88,7 @@ class NeuronOperands(NamedTuple):
 class Spiking(Block):
     """Neurons that spike; made by `spiking`."""
 
-    is_spiking = True
+    is_spiking = is_counted = True
     neuron: Neuron
     capacity: int | float | None = None
     second_threshold: float | None = None  # None means nine tenths of the way from rest to the threshold
@@ -117,7 +111,7 @@ class Spiking(Block):
         given = (Dense(math.prod(shape), bias=False),) if self.recurrent is True else self.feedback
         feedback = []
         for block in given:
-            if block.needs_all_steps(True) or _has_stats(block, shape) or block.num_signals != 1:
+            if block.needs_all_steps(True) or block.num_signals != 1:
                 fail(
                     f"spiking: `recurrent` must hold blocks of one signal without statistics, got {block.kind}. "
                     "Put it before or behind the neurons."
@@ -162,10 +156,16 @@ class Spiking(Block):
         found = SpikingParams(neuron, tuple(params) if self.feedback else None)
         return found if jax.tree.leaves(found) else None
 
-    def initial_stats(self, key: Array, *shapes: Shape) -> Any:
-        """Draw the constants of the neurons that are not learned, None if all are numbers."""
-        own = jax.random.split(key)[0]
-        return self.neuron.init_stats(own, num_owners(self.neuron, shapes[0]))
+    def initial_stats(self, key: Array, *shapes: Shape) -> SpikingStats | None:
+        """Draw the constants that are not learned, None if all are numbers."""
+        (place,), stats = shapes, []
+        neuron_key, recurrent_key = jax.random.split(key)
+        neuron = self.neuron.init_stats(neuron_key, num_owners(self.neuron, place))
+        for index, block in enumerate(self.feedback):
+            stats.append(block.initial_stats(jax.random.fold_in(recurrent_key, index), place))
+            place = block.out_shape(place)
+        found = SpikingStats(neuron, tuple(stats) if jax.tree.leaves(stats) else None)
+        return found if jax.tree.leaves(found) else None
 
     def scaled_feedback(self, params: SpikingParams, factor: Array) -> SpikingParams:
         """The params with recurrent weights times `factor`."""
@@ -177,7 +177,8 @@ class Spiking(Block):
 
     def neuron_params(self, params: SpikingParams | None, stats: Any, shape: Shape) -> Any:
         """The constants of the neurons that are no numbers, one set for each."""
-        return for_each(self.neuron, None if params is None else params.neuron, stats, shape)
+        learned, drawn = (None if held is None else held.neuron for held in (params, stats))
+        return for_each(self.neuron, learned, drawn, shape)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SpikingState:
         """Neurons at rest that have not spiked."""
@@ -187,8 +188,9 @@ class Spiking(Block):
         if not self.feedback:
             return SpikingState(neuron)
         states, place = [], shape
-        for block, own in zip(self.feedback, _recurrent(self, params), strict=True):
-            states.append(block.initial_state(own, None, batch, place))
+        held = (_recurrent(self, own) for own in (params, stats))
+        for block, *own in zip(self.feedback, *held, strict=True):
+            states.append(block.initial_state(*own, batch, place))
             place = block.out_shape(place)
         spikes = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
         return SpikingState(neuron, spikes, tuple(states))
@@ -229,8 +231,7 @@ class Spiking(Block):
         """A scan of the neuron's step, or all steps at once."""
         (x,), (shape,) = signals, shapes
         currents = upcast(flat(dense_signal(x, shape)))
-        run = _scan if self.neuron.sequence is None else _sequence
-        end, steps = run(self, params, stats, state, currents, shape, context)
+        end, steps = _run(self, params, stats, state, currents, shape, context)
         counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, overflow(steps.listed), membranes)
@@ -279,17 +280,9 @@ class Spiking(Block):
         return NeuronOperands(found.form.constants(neuron), self.second(neuron), feedback)
 
 
-class _Steps(NamedTuple):
-    """Neurons over all steps, ``[time, batch, neurons]``."""
-
-    listed: Any  # the spikes that reach other neurons, an array or `SparseSpikes`
-    counted: Array  # the true spikes, as the activity counts them
-    membranes: Array | None
-
-
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
 @functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
-def _scan(
+def _run(
     block: Spiking,
     params: SpikingParams | None,
     stats: Any,
@@ -297,144 +290,29 @@ def _scan(
     currents: Array,
     shape: Shape,
     context: Context,
-) -> tuple[SpikingState, _Steps]:
-    """The state after all steps, and the results of every step, all in the accumulation dtype."""
-    model = block.neuron
-    # In the accumulation dtype, in which a scan adds up cotangents.
+) -> tuple[SpikingState, Steps]:
     params = jax.tree.map(_wide_floats, params)
     own = block.neuron_params(params, stats, shape)
-    valid = context.valid(currents.shape[0])
     second = block.second(own) if context.second_threshold is None else context.second_threshold
-    slots = block.slots(shape)
-
-    def step(carry: SpikingState, xs: tuple[Array, Any, Any]) -> tuple[SpikingState, _Steps]:
-        current, inside, offset = xs
-        fed_back, recurrent = _fed_back(block, params, carry, inside, shape, context)
-        current = current if fed_back is None else current + fed_back
-        membrane, threshold, after = model.advance(own, carry.neuron, current)
-        hint = "Give the membrane the shape of the inputs"
-        check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
-        spikes, steps = _fired(block, own, slots, (membrane, threshold), second, (inside, offset), context)
-        after, listed = model.finish(after, spikes), steps.listed
-        _check_kept(model, carry.neuron, after)
-        after = choose(inside, after, carry.neuron)
-        sent = carry.spikes
-        if sent is not None:
-            sent = choose(inside, listed.to_dense() if isinstance(listed, SparseSpikes) else listed, sent)
-        return SpikingState(after, sent, recurrent), steps
-
-    leaves, form = jax.tree.flatten(state)
-    others = jax.tree.leaves((params, stats, currents, second, valid, context.offsets))
-    state = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
-    return jax.lax.scan(step, state, (currents, valid, context.offsets))
+    cells = Cells(block.neuron, block.slots(shape), block.feedback, shape)
+    held = Held(own, second, tuple(_recurrent(block, params)), tuple(_recurrent(block, stats)))
+    return run_steps(cells, held, state, currents, context)
 
 
-@functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
-def _sequence(
-    block: Spiking,
-    params: SpikingParams,
-    stats: Any,
-    state: SpikingState,
-    currents: Array,
-    shape: Shape,
-    context: Context,
-) -> tuple[SpikingState, _Steps]:
-    """`_scan` of neurons that compute all steps at once."""
-    model, steps = block.neuron, currents.shape[0]
-    assert model.sequence is not None
-    if model.num_steps not in (None, steps):
-        fail(
-            f"{model.name}: `currents` must have {model.num_steps} steps, got {steps}. "
-            f"Make the neurons for {steps} steps, or pad the sequences and pass their lengths."
-        )
-    own = block.neuron_params(jax.tree.map(_wide_floats, params), stats, shape)
-    valid = context.valid(steps)
-    found = model.sequence(own, state.neuron, within(currents, valid), valid)
-    membranes, thresholds, after = found
-    hint = "Give the membranes the shape of the currents"
-    check_shape(
-        f"{model.name}.sequence", "membranes", membranes, currents.shape, "time, batch, neurons", hint
-    )
-    _check_kept(model, state.neuron, after)
-    second = block.second(own) if context.second_threshold is None else context.second_threshold
-    fired, given = (membranes, thresholds), (valid, context.offsets)
-    return SpikingState(after), _fired(block, own, block.slots(shape), fired, second, given, context)[1]
-
-
-def _fired(
-    block: Spiking,
-    own: Any,
-    slots: int | None,
-    fired: tuple[Array, Array],
-    second: Any,
-    given: tuple[Array | None, Array | None],
-    context: Context,
-) -> tuple[Array, _Steps]:
-    """The true spikes of membranes and thresholds, and the results; `given` are where a sequence lasts, and offsets.
-
-    All are ``[..., batch, neurons]``.
-    """
-    (membrane, threshold), (inside, offset) = fired, given
-    threshold = jnp.broadcast_to(align(threshold.astype(membrane.dtype), membrane), membrane.shape)
-    threshold = threshold if offset is None else threshold - offset
-    spikes, counts = block.neuron.graded(membrane, threshold)
-    listed, counted = fire(
-        block.neuron, own, slots, (membrane, threshold, spikes, counts), second, inside, context
-    )
-    shown = None
-    if "membranes" in context.record:
-        shown = membrane if offset is None else membrane - threshold
-        shown = choose(inside, shown, jnp.zeros_like(shown))
-    return spikes, _Steps(listed, counted, shown)
-
-
-def _fed_back(
-    block: Spiking, params: Any, carry: SpikingState, inside: Any, shape: Shape, context: Context
-) -> tuple[Array | None, Any]:
-    """The recurrent current of a step, and the states of the blocks that it passed."""
-    if carry.spikes is None or carry.recurrent is None:
-        return None, carry.recurrent
-    signal, place, states = carry.spikes.reshape(1, -1, *shape), shape, []
-    lengths = None if inside is None else inside.astype(jnp.int32)
-    own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
-    for part, weights, before in zip(block.feedback, _recurrent(block, params), carry.recurrent, strict=True):
-        result = part.apply(weights, before, None, signal, shapes=(place,), context=own)
-        signal, place = result.signal, part.out_shape(place)
-        states.append(result.state)
-    return flat(signal)[0], tuple(states)
-
-
-def _recurrent(block: Spiking, params: Any) -> Sequence[Any]:
-    """The params of each block of the recurrent connection, which may learn nothing."""
-    return [None] * len(block.feedback) if params is None else params.recurrent
+def _recurrent(block: Spiking, arrays: Any) -> Sequence[Any]:
+    """The params or stats of each block of the recurrent connection, which may have none."""
+    held = None if arrays is None else arrays.recurrent
+    return [None] * len(block.feedback) if held is None else held
 
 
 def _wide_floats(leaf: Any) -> Any:
     return upcast(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
 
-def _has_stats(block: Block, shape: Shape) -> bool:
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    return jax.eval_shape(lambda key: block.initial_stats(key, shape), key) is not None
-
-
 def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:
     for block in blocks:
         shape = block.out_shape(shape)
     return shape
-
-
-def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:
-    """Check that a state keeps its structure from step to step, which a user's neuron may violate."""
-    given, returned = (
-        str(jax.tree.map(lambda leaf: f"{leaf.dtype.name}{list(leaf.shape)}", state))
-        for state in (before, after)
-    )
-    if returned != given:
-        fail(
-            f"{neuron.name}.fire: `state` must stay {given}, got {returned}. "
-            "Compute in the dtype of the state; inputs have the accumulation dtype, at least float32."
-        )
 
 
 def spiking(

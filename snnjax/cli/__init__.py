@@ -1,4 +1,4 @@
-"""The command line: ``snnjax train``, ``snnjax evaluate``, ``snnjax results`` and ``snnjax info``.
+"""The command line: ``snnjax train``, ``evaluate``, ``results``, ``new`` and ``info``.
 
 Results go to standard output, one line per fact; errors go to standard error in one line, with exit code 2.
 """
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from snnjax.cli import _info, _runs, _train
+from snnjax.cli import _info, _new, _runs, _train
+from snnjax.cli._defaults import Parser
 from snnjax.cli._text import INTERRUPTED, show_warning
 
 # The form of snnjax's own messages; anything else is a bug, and keeps its traceback.
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(prog="snnjax", description="Train and run sparse spiking networks.")
+    parser = Parser(prog="snnjax", description="Train and run sparse spiking networks.")
     parser.add_argument("--version", action="version", version=f"snnjax {version('snnjax')}")
     commands = parser.add_subparsers(required=True, metavar="command")
     _train.add_options(commands.add_parser("train", help="train a network on a task, test it, draw pictures"))
@@ -68,5 +69,8 @@ def command_line() -> argparse.ArgumentParser:
         commands.add_parser("evaluate", help="run a trained network on the test data of its task")
     )
     _runs.add_results(commands.add_parser("results", help="write one page of results from trained runs"))
+    _new.add_options(
+        commands.add_parser("new", help="write a training script for your own data, to start from")
+    )
     _info.add_options(commands.add_parser("info", help="show versions, devices, kernels and data sets"))
     return parser

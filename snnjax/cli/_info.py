@@ -62,7 +62,8 @@ def _say_checkpoint(header: dict[str, Any], path: Path) -> None:
     metrics, best = header["metrics"], header["best_epoch"]
     say(f"{'checkpoint':<12}{path}\n")
     say(f"{'  epochs':<12}{header['epoch']} of {header['config'].get('epochs')}, best {best}\n")
-    accuracy = metrics[best - 1]["validation_accuracy"] if best else float("nan")
+    scores: dict[str, float] = metrics[best - 1] if best else {}
+    accuracy = scores.get("validation_accuracy", float("nan"))
     say(f"{'  accuracy':<12}{100 * accuracy:.2f} % on validation data\n")
     for name, value in header["settings"].items():
         say(f"  {name}: {value}\n")

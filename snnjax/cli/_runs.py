@@ -6,17 +6,26 @@ from pathlib import Path
 from snnjax.cli._text import report, say
 
 
-def add_places(parser: argparse.ArgumentParser) -> None:
-    """The options that say where a run and its data are."""
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The option that says where the data of a task are."""
     parser.add_argument(
-        "--data", type=Path, help="folder (spar: file) that holds the downloaded data of the task"
+        "--data",
+        type=Path,
+        help="folder or file that holds the downloaded data of the task (default: the data in the package)",
     )
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """The options of ``snnjax evaluate``."""
-    add_places(parser)
+    parser.add_argument(
+        "run_folder",
+        metavar="run",
+        type=Path,
+        nargs="?",
+        default=Path("out"),
+        help="run folder (default: out)",
+    )
+    add_data(parser)
     parser.set_defaults(run=_evaluate)
 
 
@@ -33,7 +42,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from snnjax import train
     from snnjax.train.progress import CHECKPOINT
 
-    path = options.out / CHECKPOINT
+    path = options.run_folder / CHECKPOINT
     header = train.read_run(path)
     settings = train.TaskSettings.from_header(header)
     parts = train.load_task(settings, options.data)
@@ -43,7 +52,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     loss, decoder = train.loss_of(settings)
     params, stats = best["best_params"], best["best_stats"]
     tested = train.evaluate(net, params, parts.test, stats=stats, loss=loss, decoder=decoder)
-    report(options.out, tested, header["best_epoch"])
+    report(options.run_folder, tested, header["best_epoch"], settings.training.selection)
     return 0
 
 

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from snnjax._check import plural
+
 # A shell's exit code for a program ended by SIGINT.
 INTERRUPTED = 130
 
@@ -28,9 +30,8 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def epoch_line(line: dict[str, Any], epochs: int) -> str:
     """The metrics of an epoch as one line."""
-    scores = (
-        f"{100 * line['train_accuracy']:5.1f} % train, {100 * line['validation_accuracy']:5.1f} % validation"
-    )
+    parts = [part for part in ("train", "validation") if f"{part}_accuracy" in line]
+    scores = ", ".join(f"{100 * line[f'{part}_accuracy']:5.1f} % {part}" for part in parts)
     activity, dropped = percent(line["activity"]), percent(line["dropped_share"], 2)
     return (
         f"epoch {line['epoch']:>{len(str(epochs))}}/{epochs}  loss {line['train_loss']:.3f}  accuracy {scores}  "
@@ -44,14 +45,15 @@ def stopped_line(metrics: list[dict[str, Any]]) -> str:
         return "stopped in the first epoch; nothing is saved before its end\n"
     finite = math.isfinite(metrics[-1]["train_loss"])
     hint = "continue with --resume" if finite else "start again with other settings and --overwrite"
-    return f"stopped after {len(metrics)} epochs; {hint}\n"
+    return f"stopped after {plural(len(metrics), 'epoch')}; {hint}\n"
 
 
-def report(folder: Path, tested: dict[str, Any], best_epoch: int) -> None:
+def report(folder: Path, tested: dict[str, Any], best_epoch: int, selection: str) -> None:
     """Print how a network did on the test data, and write its metrics to the folder of the run."""
     from snnjax.train import write_atomically
 
-    say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, selected on validation data)\n")
+    how = "the last" if selection == "last" else "selected on validation data"
+    say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, {how})\n")
     say(
         f"activity {percent(tested['activity'])}, spikes dropped {percent(tested['dropped_share'], 2)} (by layer)\n"
     )
@@ -75,7 +77,7 @@ def say_throughput(metrics: list[dict[str, Any]]) -> None:
 
 
 def widths(net: Any) -> str:
-    """The shapes of the neurons that spike, but for those of the read-out."""
+    """The shapes of the neurons that spike, but for those of the readout."""
     outputs = dict(net.outputs).values()
     hidden = [node.name for node in net.nodes if node.block.is_spiking and node.name not in outputs]
     return " - ".join(by(net.shapes[name]) for name in hidden)

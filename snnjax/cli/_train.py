@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from snnjax.cli._runs import add_places
+from snnjax.cli._checks import check_second_threshold, check_widths, warn_of_short_lists
+from snnjax.cli._defaults import Parser, table
+from snnjax.cli._runs import add_data
 from snnjax.cli._text import (
     INTERRUPTED,
     by,
@@ -21,13 +23,28 @@ from snnjax.cli._text import (
     widths,
 )
 
-TASK_NAMES = ("digits", "vowels", "qtdb", "spar", "spoken", "fashion", "nmnist", "shd", "ssc", "dvs-gesture")
+TASK_NAMES = (
+    "digits",
+    "vowels",
+    "qtdb",
+    "spar",
+    "spoken",
+    "fashion",
+    "nmnist",
+    "speech",
+    "shd",
+    "ssc",
+    "dvs-gesture",
+)
 # Number of test samples for the overview of the layers; the first of them is also drawn in full.
 _DRAWN_SAMPLES = 32
+_BY_TASK = "(default: that of the task, see below)"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """The options of ``snnjax train``."""
+    parser.late_epilog = table
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter  # the table keeps its lines
     parser.add_argument(
         "--task", choices=TASK_NAMES, help="what to learn (default: digits, or that of the resumed run)"
     )
@@ -37,7 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits), or learned delays "
         "(spoken); default: dense or as resumed",
     )
-    add_places(parser)
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
+    add_data(parser)
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--resume",
@@ -45,37 +63,74 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="continue from the checkpoint in the run folder, with its settings; a larger --epochs extends the run",
     )
     start.add_argument("--overwrite", action="store_true", help="overwrite the checkpoint in the run folder")
-    parser.add_argument("--epochs", type=int, help="number of passes over the training data")
-    parser.add_argument("--batch-size", type=int, help="samples per step")
-    parser.add_argument("--learning-rate", type=float, help="peak learning rate")
-    parser.add_argument("--seed", type=int, help="seed of initial weights, splits, order and augmentation")
-    parser.add_argument(
-        "--rule",
-        choices=("bptt", "eprop", "ostl", "ottt"),
-        help="where gradients come from: back-propagation through time, or an online rule (default: bptt)",
-    )
-    parser.add_argument("--hidden", type=int, nargs="+", help="width of each dense hidden layer")
+    _add_training(parser)
+    _add_protocol(parser)
     _add_sparsity(parser)
     parser.add_argument(
-        "--samples", type=int, help="use at most this many training and test samples, for a quick look"
+        "--samples",
+        type=int,
+        help="use at most this many training and test samples, for a quick look (default: all)",
     )
     _add_devices(parser)
     parser.set_defaults(run=run)
 
 
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    """How long and how fast the network learns, from which start, and its width."""
+    parser.add_argument("--epochs", type=int, help=f"number of passes over the training data {_BY_TASK}")
+    parser.add_argument("--batch-size", type=int, help=f"samples per step {_BY_TASK}")
+    parser.add_argument("--learning-rate", type=float, help=f"peak learning rate {_BY_TASK}")
+    parser.add_argument(
+        "--seed", type=int, help="seed of initial weights, splits, order and augmentation (default: 0)"
+    )
+    parser.add_argument(
+        "--rule",
+        choices=("bptt", "eprop", "ostl", "ottt"),
+        help="where gradients come from: back-propagation through time, or an online rule (default: bptt)",
+    )
+    parser.add_argument("--hidden", type=int, nargs="+", help=f"width of each dense hidden layer {_BY_TASK}")
+
+
+def _add_protocol(parser: argparse.ArgumentParser) -> None:
+    """What is tested, and which epoch."""
+    parser.add_argument(
+        "--fold",
+        type=int,
+        help="test on this tenth of the recordings (nmnist) or this speaker (speech), from 0 (default: usual split)",
+    )
+    parser.add_argument(
+        "--selection",
+        choices=("best", "last"),
+        help="test the best epoch on validation data, or the last epoch (default: that of the task)",
+    )
+    parser.add_argument(
+        "--validation-share",
+        type=float,
+        help="share of the training data that is held out for validation (default: that of the task)",
+    )
+
+
 def _add_sparsity(parser: argparse.ArgumentParser) -> None:
     """Lists, thresholds and activity."""
     sparsity = parser.add_mutually_exclusive_group()
-    sparsity.add_argument("--capacity", type=float, help="list slots, as a fraction of the layer's width")
+    sparsity.add_argument(
+        "--capacity", type=float, help=f"list slots, as a fraction of the layer's width {_BY_TASK}"
+    )
     sparsity.add_argument(
         "--dense", action="store_true", help="no lists: dense spikes, and a gradient for every neuron"
     )
-    parser.add_argument("--second-threshold", type=float, help="neurons above it receive a gradient")
-    parser.add_argument("--activity-bound", type=float, help="upper bound on spikes per neuron and step")
+    parser.add_argument(
+        "--second-threshold",
+        type=float,
+        help="neurons above it receive a gradient; only with lists (default: 0.9, at a threshold of 1)",
+    )
+    parser.add_argument(
+        "--activity-bound", type=float, help=f"upper bound on spikes per neuron and step {_BY_TASK}"
+    )
     parser.add_argument(
         "--activity-strength",
         type=float,
-        help="weight of the penalty beyond it; by default 1, or 0 with an online rule",
+        help="weight of the penalty beyond it (default: 1, or 0 with an online rule)",
     )
 
 
@@ -87,7 +142,7 @@ def _add_devices(parser: argparse.ArgumentParser) -> None:
         "--devices",
         type=int,
         metavar="N",
-        help="split every batch over this many devices (per process)",
+        help="split every batch over this many devices (per process; default: 1)",
     )
     group = parser.add_argument_group("several processes", "start each with the same other options")
     group.add_argument(
@@ -111,6 +166,7 @@ def run(options: argparse.Namespace) -> int:
     _join(options)
     devices = _devices(options.device, options.devices)
     settings = settings_of(options)
+    warn_of_short_lists(settings)
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
     loss, decoder = train.loss_of(settings)
@@ -124,8 +180,8 @@ def run(options: argparse.Namespace) -> int:
         say(stopped_line(result.metrics))
         return INTERRUPTED
     tested = train.evaluate(net, result.params, parts.test, stats=result.stats, loss=loss, decoder=decoder)
-    report(options.out, tested, result.best_epoch)
-    record = {"validation_samples": len(parts.validation), "resumed": options.resume}
+    report(options.out, tested, result.best_epoch, settings.training.selection)
+    record = {"validation_samples": _size(parts.validation), "resumed": options.resume}
     train.write_run(options.out, train.record_run(settings, net, result, tested, **record))
     say_throughput(result.metrics)
     _draw(options.out, settings, net, result, parts)
@@ -144,7 +200,7 @@ def settings_of(options: argparse.Namespace) -> Any:
     settings = task_settings(options.task or "digits", options.model or "dense")
     if options.resume:
         settings = TaskSettings.from_header(read_run(options.out / CHECKPOINT))
-    names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "second_threshold")
+    names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "selection", "second_threshold")
     names += ("activity_bound", "activity_strength")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     changes: dict[str, Any] = {"training": replace(settings.training, **given)}
@@ -153,13 +209,16 @@ def settings_of(options: argparse.Namespace) -> Any:
     if options.model is not None:  # a run of another model is not resumed
         of_model = task_settings(settings.task, options.model)
         changes |= {name: getattr(of_model, name) for name in ("convolutions", "residual_blocks")}
+    check_widths(options.hidden)
     if options.hidden is not None:
         changes["hidden"] = tuple(options.hidden)
     if options.capacity is not None or options.dense:
         changes["capacity"] = options.capacity
-    if options.samples is not None:
-        changes["samples"] = options.samples
-    return replace(settings, **changes)
+    names = ("samples", "fold", "validation_share")
+    changes |= {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    settings = replace(settings, **changes)
+    check_second_threshold(settings)
+    return settings
 
 
 def _fit(options: argparse.Namespace, settings: Any, net: Any, parts: Any, devices: Any, leads: bool) -> Any:
@@ -247,7 +306,11 @@ def _devices(platform: str | None, wanted: int | None) -> Any:
 def _say_task(settings: Any, net: Any, parts: Any) -> None:
     ((_, shape),) = net.inputs
     say(f"task {settings.task}: {by(shape)} inputs, hidden layers {widths(net)}, ")
-    say(f"{parts.num_classes} classes, {lists(settings)}; {len(parts.validation)} validation samples\n")
+    say(f"{parts.num_classes} classes, {lists(settings)}; {_size(parts.validation)} validation samples\n")
+
+
+def _size(dataset: Any) -> int:
+    return 0 if dataset is None else len(dataset)
 
 
 def _profile(folder: Path, settings: Any, net: Any, result: Any, parts: Any, device: Any) -> None:
@@ -262,7 +325,8 @@ def _profile(folder: Path, settings: Any, net: Any, result: Any, parts: Any, dev
     state = jax.device_put(
         train.TrainState(result.params, optimiser.init(result.params), result.stats), device
     )
-    batch = parts.validation.take([n % len(parts.validation) for n in range(config.batch_size)])
+    samples = parts.train(0)
+    batch = samples.take([n % len(samples) for n in range(config.batch_size)])
     compiled = step.lower(state, batch, config.second_threshold).compile()
     state, _ = compiled(state, batch, config.second_threshold)
     ipu.read_profile(compiled, reset=True)  # in the first step the parameters come from the host

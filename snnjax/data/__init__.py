@@ -4,6 +4,8 @@ from snnjax.data._files import CameraEvents as CameraEvents
 from snnjax.data.aedat import read_aedat as read_aedat
 from snnjax.data.augment import Augmentation as Augmentation
 from snnjax.data.augment import augment_images as augment_images
+from snnjax.data.camera_augment import CameraAugmentation as CameraAugmentation
+from snnjax.data.camera_augment import augment_camera_events as augment_camera_events
 from snnjax.data.cochlea import make_cochlea as make_cochlea
 from snnjax.data.datasets import Batch as Batch
 from snnjax.data.datasets import EventDataset as EventDataset
@@ -15,6 +17,10 @@ from snnjax.data.event_augment import EventAugmentation as EventAugmentation
 from snnjax.data.event_augment import augment_events as augment_events
 from snnjax.data.event_lists import EventLists as EventLists
 from snnjax.data.event_lists import bin_events as bin_events
+from snnjax.data.folders import missing_files as missing_files
+from snnjax.data.fsdd import SpokenWords as SpokenWords
+from snnjax.data.fsdd import load_fsdd as load_fsdd
+from snnjax.data.fsdd import read_fsdd as read_fsdd
 from snnjax.data.heidelberg import CochleaRecordings as CochleaRecordings
 from snnjax.data.heidelberg import load_shd as load_shd
 from snnjax.data.heidelberg import load_ssc as load_ssc

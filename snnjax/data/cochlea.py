@@ -243,11 +243,20 @@ def binomial(count: Array, probability: Array, uniform: Array) -> Array:
     rarer = jnp.clip(jnp.minimum(probability, 1 - probability), 0)
     odds = rarer / (1 - rarer)
     mass = jnp.exp(count * jnp.log1p(-rarer))
-    total, drawn = mass, jnp.zeros_like(mass)
-    for k in range(_FIBRES):
+
+    def beyond(state: Any) -> Array:
+        k, _, total, _ = state
+        return (k < _FIBRES) & jnp.any(uniform > total)
+
+    def count_on(state: Any) -> Any:
+        k, mass, total, drawn = state
         drawn = drawn + jnp.where(uniform > total, 1.0, 0.0)
         mass = mass * odds * ((count - k) / (k + 1))
-        total = total + mass
+        return k + 1, mass, total + mass, drawn
+
+    # Most draws are far below 40, and the loop ends when no number is left that would count on.
+    start = jnp.zeros((), mass.dtype), mass, mass, jnp.zeros_like(mass)
+    _, _, _, drawn = jax.lax.while_loop(beyond, count_on, start)
     drawn = jnp.minimum(drawn, count)  # rounding may leave the total below 1
     return jnp.where(probability > 0.5, count - drawn, drawn)
 

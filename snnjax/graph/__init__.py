@@ -1,5 +1,6 @@
 """Networks as graphs of blocks."""
 
+from snnjax.graph.build import network as network
 from snnjax.graph.containers import Node as Node
 from snnjax.graph.containers import layer as layer
 from snnjax.graph.containers import leaky_readout as leaky_readout
@@ -10,4 +11,3 @@ from snnjax.graph.containers import spiking_readout as spiking_readout
 from snnjax.graph.convert import convert as convert
 from snnjax.graph.network import Network as Network
 from snnjax.graph.network import NetworkOutput as NetworkOutput
-from snnjax.graph.network import network as network

@@ -12,12 +12,12 @@ from snnjax.graph.network import Network
 
 
 class ChainLayer(NamedTuple):
-    """A connection with weights, the neurons behind it, and what stands before and between them."""
+    """A connection with weights, the neurons after it, and what stands before and between them."""
 
     before: tuple[Node, ...]  # delays, pools and `flatten`, in order
     connection: Node  # its block is a `Linear`
     between: tuple[Node, ...]  # norms
-    neuron: Node  # of the layer, or of the read-out at the end of the network
+    neuron: Node  # of the layer, or of the readout at the end of the network
     in_shape: Shape  # of the signal that reaches `before`
     connection_shape: Shape  # of the signal that reaches the connection
     out_shape: Shape  # of the neurons
@@ -29,10 +29,10 @@ class ChainLayer(NamedTuple):
 
 
 def layers_of(op: str, network: Network) -> tuple[ChainLayer, ...]:
-    """The layers of a network in order, the read-out last; `op` refuses others."""
+    """The layers of a network in order, the readout last; `op` refuses others."""
     expected = "be a chain of layers, each a connection and neurons"
     if len(network.inputs) != 1 or len(network.outputs) != 1:
-        fail(f"{op}: `network` must {expected}, got several inputs or read-outs. Take them apart.")
+        fail(f"{op}: `network` must {expected}, got several inputs or readouts. Split the network.")
     last, layers = network.inputs[0][0], []
     parts: list[Node] = []
     for node in network.nodes:
@@ -45,7 +45,7 @@ def layers_of(op: str, network: Network) -> tuple[ChainLayer, ...]:
             layers.append(_layer(op, network, tuple(parts), expected))
             parts = []
     if parts:
-        fail(f"{op}: `network` must end with neurons, got `{parts[-1].name}`. Add a read-out.")
+        fail(f"{op}: `network` must end with neurons, got `{parts[-1].name}`. Add a readout.")
     return tuple(layers)
 
 

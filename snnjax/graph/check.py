@@ -42,6 +42,16 @@ def check_dtypes(op: str, params: Mapping[str, Any]) -> None:
             fail(f"{op}: `params{name}` must {expected}, got {dtype.name}. Cast one of them.")
 
 
+def checked_stats(op: str, stats: dict[str, Any] | None, like: Mapping[str, Any]) -> dict[str, Any]:
+    """Stats with the structure and shapes of `like`; none are needed where there are none."""
+    hint = "Make them with network.init_stats(key)"
+    if stats is None and like:
+        fail(f"{op}: `stats` must hold those of {', '.join(like)}, got None. {hint}.")
+    stats = {} if stats is None else stats
+    check_like(op, "stats", stats, like, same_shape, hint)
+    return stats
+
+
 def check_state(
     op: str, argument: str, state: Any, init: Callable[..., Any], params: Any, batch: Any, stats: Any
 ) -> None:

@@ -290,7 +290,7 @@ def layer(
             `conv2d`, or a list of blocks that ends with one, such as ``[axonal(10), dense(32)]``.
         neuron: a neuron of `snnjax.neurons`; `lif()` by default.
         norm: a norm of the currents, such as ``blocks.batch_norm()``.
-        dropout: a block behind the neurons, such as ``blocks.dropout(0.2)``.
+        dropout: a block after the neurons, such as ``blocks.dropout(0.2)``.
         capacity: as for `blocks.spiking`, like the following.
         second_threshold: the lower end of the membranes that are listed for their gradient.
         recurrent: the connection by which spikes are fed back; True for dense weights.
@@ -321,14 +321,14 @@ def leaky_readout(
     name: str | None = None,
     source: str | None = None,
 ) -> Readout:
-    """Make a read-out of leaky integrators: ``v = decay * v + gain * (weights s + bias)``, without reset.
+    """Make a readout of leaky integrators: ``v = decay * v + gain * (weights s + bias)``, without reset.
 
     Args:
         connection: the number of outputs, with dense weights from all neurons, or a connection.
         decay: fraction of the membrane kept per step, between 0 and 1; 1 with ``normalize=False`` sums up all steps.
         normalize: ``gain = 1 - decay``, else 1.
         learn_decay: whether the decay is learned.
-        name: names the read-out in a network.
+        name: names the readout in a network.
         source: the name of the block that it reads; None for the last one.
 
     Raises:
@@ -351,7 +351,7 @@ def spiking_readout(
     name: str | None = None,
     source: str | None = None,
 ) -> Layer:
-    """Make a spiking read-out: a layer without capacity, so that a silent class can still learn.
+    """Make a spiking readout: a layer without capacity, so that a silent class can still learn.
 
     Raises:
         ValueError: if the width is below 1, or `neuron` is not a spiking neuron.

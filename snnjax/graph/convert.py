@@ -15,9 +15,10 @@ from snnjax.blocks.linear import Linear, LinearParams
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.rate_pool import RatePool
+from snnjax.graph.build import network
 from snnjax.graph.containers import Layer, layer, leaky_readout
 from snnjax.graph.fold import times_norm
-from snnjax.graph.network import Network, Params, network
+from snnjax.graph.network import Network, Params
 from snnjax.neurons import integrate_and_fire
 
 # The modules of flax, and where its dict has the arrays of each.
@@ -32,7 +33,7 @@ class _Part(NamedTuple):
     place: int  # in the list
     block: Any = None  # None for a rectifier
     shape: Shape = ()  # of what it receives
-    params: LinearParams | None = None  # of a connection, with the norm behind it
+    params: LinearParams | None = None  # of a connection, with the norm after it
 
 
 def convert(
@@ -46,13 +47,13 @@ def convert(
 
     Every rectifier becomes integrate-and-fire neurons, reset by subtraction, that start at half of their threshold.
     Given the same input in every step, a neuron spikes at the rate ``a / most``, where `a` is its activation and `most`
-    the `percentile` of all positive activations of its layer on the samples. For this the weights behind the neurons
+    the `percentile` of all positive activations of its layer on the samples. For this the weights after the neurons
     are multiplied by `most`, and weights and bias before them divided by it; larger activations are cut off. The
-    read-out sums up its currents, so after `t` steps ``output.output[-1] / t`` are the logits, up to the
+    readout sums up its currents, so after `t` steps ``output.output[-1] / t`` are the logits, up to the
     rounding of rates: more steps, smaller errors.
 
     Args:
-        layers: the source network in order: `dense`, `conv1d`, `conv2d`, `blocks.batch_norm` directly behind these,
+        layers: the source network in order: `dense`, `conv1d`, `conv2d`, `blocks.batch_norm` directly after these,
             pools, `flatten` and ``jax.nn.relu``. It ends with the logits, without a softmax. A `max_pool` becomes a
             `blocks.max_rate_pool`.
         weights: its arrays in the order of the layers, as from ``get_weights()`` of a Keras model: weights and bias of
@@ -176,7 +177,7 @@ def _parts(layers: Sequence[Any], shape: Shape, arrays: list[Any]) -> list[_Part
                 f"got {got} in layers[{place}]. Replace it, or leave it out."
             )
     if not _connections(parts):
-        got = "no connection behind the last rectifier" if parts else "none"
+        got = "no connection after the last rectifier" if parts else "none"
         fail(f"convert: `layers` must end with a connection, got {got}. Leave out what follows the logits.")
     if arrays:
         fail(
@@ -187,7 +188,7 @@ def _parts(layers: Sequence[Any], shape: Shape, arrays: list[Any]) -> list[_Part
 
 
 def _connections(parts: list[_Part]) -> list[_Part]:
-    """The connections behind the last rectifier."""
+    """The connections after the last rectifier."""
     last = max((index for index, part in enumerate(parts) if part.block is None), default=-1)
     return [part for part in parts[last + 1 :] if part.params is not None]
 
@@ -225,7 +226,7 @@ def _with_norm(place: int, norm: BatchNorm, parts: list[_Part], arrays: list[Any
     before = parts[-1] if parts else None
     if before is None or before.params is None:
         fail(
-            f"convert: `layers` must have batch_norm directly behind a connection, got it in layers[{place}]. "
+            f"convert: `layers` must have batch_norm directly after a connection, got it in layers[{place}]. "
             "Train the network with the norm there."
         )
     channels = before.block.out_shape(before.shape)[-1]
@@ -236,7 +237,7 @@ def _with_norm(place: int, norm: BatchNorm, parts: list[_Part], arrays: list[Any
 
 
 def _network(shape: Shape, parts: list[_Part]) -> Network:
-    """Layers from each connection to its rectifier, and the read-out."""
+    """Layers from each connection to its rectifier, and the readout."""
     items: list[Any] = []
     stack: list[Block] = []
     for part in parts:
@@ -286,7 +287,7 @@ def _most(place: int, activations: Array, percentile: float) -> Array:
     known = np.asarray(activations)
     positive = known[known > 0]
     if positive.size == 0 or not np.isfinite(known).all():
-        got = "zeros alone" if np.isfinite(known).all() else "numbers that are not finite"
+        got = "only zeros" if np.isfinite(known).all() else "numbers that are not finite"
         fail(
             f"convert: `samples` must activate every rectifier, got {got} in layers[{place}]. "
             "Pass inputs on the scale of the training."

@@ -55,7 +55,7 @@ class _Chain(NamedTuple):
         return self.arrays.state.get(self.nodes[index].name)
 
     def linear(self, layer: FusedLayer) -> tuple[Any, Array | None]:
-        """Weights and bias of a layer, with the norm behind them; None for neurons on given currents."""
+        """Weights and bias of a layer, with the norm after them; None for neurons on given currents."""
         if layer.product is None:
             return None, None
         weights, bias = self.operands(layer.product)
@@ -164,7 +164,7 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
 
 
 def _readout(own: _Chain, chain: Fused) -> tuple[LeakyReadout | None, Array | None]:
-    """The read-out that the op computes, and its first membrane."""
+    """The readout that the op computes, and its first membrane."""
     if chain.readout is None:
         return None, None
     weights, bias = own.linear(chain.readout)

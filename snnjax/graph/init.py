@@ -102,7 +102,7 @@ def scaling_nodes(params: dict[str, Any], nodes: tuple[Node, ...]) -> dict[str, 
 
 
 def _scaled_to_neurons(params: dict[str, Any], nodes: Any, shapes: Any) -> dict[str, Any]:
-    """Params whose currents have the deviation that the neurons behind them need."""
+    """Params whose currents have the deviation that the neurons after them need."""
     by_name = {node.name: (node, own) for node, own in zip(nodes, shapes, strict=True)}
     for name, scaling in scaling_nodes(params, nodes).items():
         block = by_name[name][0].block

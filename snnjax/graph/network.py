@@ -1,9 +1,9 @@
-"""`network`: a graph of blocks as pure functions of plain pytrees of arrays."""
+"""`Network`: a graph of blocks as pure functions of plain pytrees of arrays."""
 
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -12,8 +12,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import (
-    MAX_SIZE,
-    alternatives,
     as_lengths,
     check_choice,
     check_integer,
@@ -21,26 +19,23 @@ from snnjax._check import (
     check_size,
     check_switches,
     fail,
-    short_repr,
 )
-from snnjax._compare import check_like, same_shape
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
 from snnjax.blocks.block import Context, Shape, Signal, rounded
-from snnjax.blocks.delay import DelayState
-from snnjax.graph.check import check_dtypes, check_params, check_state
+from snnjax.blocks.delay import without_rows
+from snnjax.graph.card import card, in_words
+from snnjax.graph.check import check_dtypes, check_params, check_state, checked_stats
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
-from snnjax.graph.init import Sample, draw, first_state, initial_stats, params_like
-from snnjax.graph.plan import FEWEST_STEPS, Fused, Mode, Segment, plan
+from snnjax.graph.init import Sample, draw, first_state, initial_stats
+from snnjax.graph.options import checked_record, recorded_nodes, second_thresholds
+from snnjax.graph.plan import FEWEST_STEPS, Mode, Segment, plan
 from snnjax.graph.run import Running, run
 from snnjax.graph.signals import checked_signals, warn_of_bytes
 from snnjax.ops.lif_network import mean_activity
-
-# What `record` takes besides names.
-_RECORDS = ("spikes", "membranes")
 
 Params = dict[str, Any]  # of each block that learns something, by name
 State = dict[str, Any]  # of each block that has one, by name
@@ -50,7 +45,7 @@ Stats = dict[str, Any]
 class NetworkOutput(NamedTuple):
     """The results of a network, by the names of its blocks."""
 
-    output: Signal  # of the read-out, or a dict of those of each read-out
+    output: Signal  # of the readout, or a dict of those of each readout
     activity: dict[str, Float[Array, "batch neurons"]]  # mean true spikes per step, before capping
     dropped: dict[str, Int[Array, " batch"]]  # spikes that did not fit into the lists
     stats: Stats  # after the call
@@ -75,7 +70,7 @@ class Network:
     source = None
     inputs: tuple[tuple[str, Shape], ...]
     nodes: tuple[Node, ...]
-    outputs: tuple[tuple[str, str], ...]  # the name of each read-out, and of the node whose signal it is
+    outputs: tuple[tuple[str, str], ...]  # the name of each readout, and of the node whose signal it is
     is_single: bool  # whether the output is one signal, not a dict
     results: tuple[tuple[str, str], ...]  # containers, and the node whose signal is their result
 
@@ -130,27 +125,11 @@ class Network:
     @property
     def paths(self) -> str:
         """The plan in words, a line for each call."""
-        lines = []
-        for segment in self.plan():
-            names = [self.nodes[index].name for index in segment.nodes]
-            fused = isinstance(segment, Fused)
-            lines.append(f"fused: {' > '.join(names)}" if fused else f"alone: {names[0]} ({segment.why})")
-        return "\n".join(lines)
+        return in_words(self.nodes, self.plan())
 
     def __str__(self) -> str:
         """A line for each block: its name, kind, the shape of its signal, the number of its parameters and its path."""
-        paths = {node: segment for segment in self.plan() for node in segment.nodes}
-        params = params_like(self.nodes, self.in_shapes)
-        rows = [(name, "", str(shape), "", "") for name, shape in self.inputs]
-        for place, node in enumerate(self.nodes):
-            count = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params.get(node.name)))
-            path = "fused" if isinstance(paths[place], Fused) else "alone"
-            shape = str(self.shapes[node.name])
-            rows.append((node.name, node.block.kind, shape, f"{count:,}" if count else "", path))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        pads = (str.ljust, str.ljust, str.ljust, str.rjust, str.ljust)
-        lines = (zip(row, widths, pads, strict=True) for row in rows)
-        return "\n".join("  ".join(pad(word, width) for word, width, pad in line).rstrip() for line in lines)
+        return card(self.inputs, self.nodes, self.in_shapes, self.shapes, self.plan())
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         """A network is run by `apply`: it holds no parameters."""
@@ -164,7 +143,7 @@ class Network:
         if len(self.outputs) > 1:
             fail(
                 f"network: `blocks` must hold networks with one output, got one with {len(self.outputs)}. "
-                "Make it without read-outs, and name sources in the outer network."
+                "Make it without readouts, and name sources in the outer network."
             )
         wanted, given = [shape for _, shape in self.inputs], [graph.shapes[source] for source in sources]
         if given != wanted:
@@ -220,7 +199,7 @@ class Network:
             steps, batch = next(iter(signals.values())).shape[:2]
             lengths = None if lengths is None else as_lengths("network.init", lengths, steps, batch)
             sample = Sample(signals, lengths, target_activity)
-        stats = None if stats is None else self._checked_stats("network.init", stats)
+        stats = None if stats is None else checked_stats("network.init", stats, self._stats_like)
         return draw(key, self.nodes, self.in_shapes, jnp.dtype(dtype), stats, sample)
 
     def init_stats(self, key: Array) -> Stats:
@@ -247,7 +226,7 @@ class Network:
             (['layer_0/connection', 'layer_0/neuron', 'readout/connection', 'readout/neuron'], {})
         """
         check_params("network.fold", params, self.nodes, self.in_shapes)
-        stats = self._checked_stats("network.fold", stats)
+        stats = checked_stats("network.fold", stats, self._stats_like)
         read = [node for _, node in self.outputs]
         nodes, taken, params, stats = without_norms(self.nodes, self.in_shapes, read, params, stats)
         outputs, results = (
@@ -309,9 +288,9 @@ class Network:
             chunk: recompute the forward pass in chunks of this many steps to save memory, wherever no block needs
                 all steps.
             implementation: the implementation of every product, list and fused op (the neurons themselves are plain
-                JAX): "cpu" raises if one of them has no kernel. "composed" scans every layer in plain jnp, which
-                supports forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels only support
-                first order in reverse mode.
+                JAX): "cpu" and "gpu" raise if one of them has no kernel there. "composed" scans every layer in plain
+                jnp, which supports forward mode (`jax.jvp`, `jax.jacfwd`) and derivatives of any order; the kernels
+                only support first order in reverse mode.
 
         Raises:
             ValueError: if inputs, state, stats, thresholds or implementation do not fit.
@@ -320,12 +299,12 @@ class Network:
         check_choice(op, "implementation", implementation, IMPLEMENTATIONS)
         if chunk is not None:
             check_integer(op, "chunk", chunk, 1)
-        record = self._checked_record(record, implementation)
+        record = checked_record(record, {*self.shapes, *dict(self.results)}, implementation)
         if key is not None:
             check_key(op, key)
         check_switches(op, train=train)
         arrays, signals, lengths = self.checked(params, state, stats, inputs, lengths, is_whole=chunk is None)
-        second = self._second_thresholds(arrays, second_threshold)
+        second = second_thresholds(second_threshold, self.nodes, self.results, self.shapes, arrays)
         context = Context(lengths, key, second, None, bool(train), record, implementation)
         return self.run(arrays, signals, context, chunk, state is None and chunk is None)
 
@@ -344,8 +323,12 @@ class Network:
         params, state, stats, inputs, lengths = gathered((params, state, stats, inputs, lengths))
         signals = checked_signals("network.apply", self.inputs, inputs)
         steps, batch = next(iter(signals.values())).shape[:2]
-        stats = self._checked_stats("network.apply", stats)
-        state = self._checked_state(params, state, stats, batch, is_whole)
+        stats = checked_stats("network.apply", stats, self._stats_like)
+        if state is None:
+            state = self.initial_state(params, batch, stats)
+            state = without_rows(state) if is_whole else state
+        else:
+            check_state("network.apply", "state", state, self.initial_state, params, batch, stats)
         lengths = None if lengths is None else as_lengths("network.apply", lengths, steps, batch)
         return Arrays(params, state, stats), signals, lengths
 
@@ -375,7 +358,8 @@ class Network:
         outputs = {name: shown(node) for name, node in self.outputs}
         names = list(results.counts)
         activity = mean_activity([results.counts[name] for name in names], steps, context.lengths)
-        recorded = {name: shown(node) for name, node in self._recorded(context.record).items()}
+        wanted = recorded_nodes(context.record, self.nodes, self.results)
+        recorded = {name: shown(node) for name, node in wanted.items()}
         return NetworkOutput(
             next(iter(outputs.values())) if self.is_single else outputs,
             dict(zip(names, activity, strict=True)),
@@ -386,74 +370,8 @@ class Network:
         )
 
     def _read(self, record: tuple[str, ...]) -> frozenset[str]:
-        return frozenset(node for _, node in self.outputs) | frozenset(self._recorded(record).values())
-
-    def _recorded(self, record: tuple[str, ...]) -> dict[str, str]:
-        """The nodes whose signals are recorded, by the names that were given."""
-        names, found = dict(self.results), {}
-        for own in record:
-            if own == "spikes":
-                found |= {node.name: node.name for node in self.nodes if node.block.is_spiking}
-            elif own != "membranes":
-                found[own] = names.get(own, own)
-        return found
-
-    def _checked_record(self, record: Any, implementation: str | None) -> tuple[str, ...]:
-        given = (record,) if isinstance(record, str) else record
-        known = {*_RECORDS, *self.shapes, *dict(self.results)}
-        wrong = [own for own in given if own not in known] if isinstance(given, Sequence) else [given]
-        if wrong:
-            fail(
-                "network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, "
-                f"got {short_repr(wrong[0])}. Print [node.name for node in network.nodes]."
-            )
-        if "membranes" in given and implementation == "cpu":
-            fail(
-                "network.apply: `implementation` must be None or 'reference' where membranes are recorded, "
-                "got 'cpu'. Leave it None."
-            )
-        return tuple(given)
-
-    def _second_thresholds(self, arrays: Arrays, given: Any) -> dict[str, Any]:
-        """The second threshold of each node whose own one is overridden."""
-        lists = {node.name: node.block for node in self.nodes if node.block.lists_spikes}
-        if given is None:
-            return {}
-        if not isinstance(given, Mapping):
-            given = dict.fromkeys(lists, given)
-        names, found = dict(self.results), {}
-        for name, second in given.items():
-            node = names.get(name, name)
-            if node not in lists:
-                fail(
-                    f"network.apply: `second_threshold` must be for layers with a capacity, got one for {name!r}. "
-                    f"Choose {alternatives(list(lists)) if lists else 'a capacity for a layer first'}."
-                )
-            found[node] = second
-            held = (arrays.params.get(node), arrays.stats.get(node), self.shapes[node])
-            lists[node].check_second_threshold("network.apply", *held, second)
-        return found
-
-    def _checked_stats(self, op: str, stats: Stats | None) -> Stats:
-        hint = "Make them with network.init_stats(key)"
-        if stats is None and self._stats_like:
-            names = ", ".join(self._stats_like)
-            fail(f"{op}: `stats` must hold those of {names}, got None. {hint}.")
-        stats = {} if stats is None else stats
-        check_like(op, "stats", stats, self._stats_like, same_shape, hint)
-        return stats
-
-    def _checked_state(
-        self, params: Params, state: State | None, stats: Stats, batch: int, is_whole: bool
-    ) -> State:
-        if state is not None:
-            check_state("network.apply", "state", state, self.initial_state, params, batch, stats)
-            return state
-        found = self.initial_state(params, batch, stats)
-        if is_whole:  # no rows stand for rows of zeros
-            rows = (name for name, own in found.items() if isinstance(own, DelayState))
-            found |= {name: DelayState(found[name].pending[:0]) for name in rows}
-        return found
+        recorded = recorded_nodes(record, self.nodes, self.results)
+        return frozenset(node for _, node in self.outputs) | frozenset(recorded.values())
 
 
 def params_dtype(params: Mapping[str, Any]) -> Any:
@@ -462,60 +380,6 @@ def params_dtype(params: Mapping[str, Any]) -> Any:
     leaves = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)]
     weights = [leaf for leaf in leaves if leaf.ndim > 1]
     return (weights or leaves)[0].dtype if leaves else jnp.dtype(jnp.float32)
-
-
-def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readout: Any = None) -> Network:
-    """Make a network from blocks and read-outs.
-
-    Args:
-        inputs: number of inputs; or the shape of the image, (height, width, channels) or (length, channels), whose
-            pixels they are, row-major; or a dict of several of these by name.
-        blocks: blocks, neurons and containers (`layer`, `residual`, `parallel`, `sequential`, other networks) in
-            order; each receives the signal of the one before it, or that of its `source`.
-        readout: result of `leaky_readout` or `spiking_readout`, or any block; a dict of them by name; None for the
-            signal of the last block.
-
-    Raises:
-        ValueError: if something is not a block, or the shapes do not fit.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> import snnjax
-        >>> net = snnjax.network(20, [snnjax.layer(32, capacity=8)], snnjax.leaky_readout(3))
-        >>> params = net.init(jax.random.key(0))
-        >>> output, state = net.apply(params, None, jnp.ones((5, 2, 20)))
-        >>> output.output.shape, output.activity["layer_0/neuron"].shape
-        ((5, 2, 3), (2, 32))
-    """
-    given = inputs if isinstance(inputs, Mapping) else {"input": inputs}
-    shapes = {name: _input_shape(own) for name, own in given.items()}
-    if not isinstance(blocks, Sequence) or isinstance(blocks, str):
-        fail(
-            f"network: `blocks` must be a sequence of blocks, got {short_repr(blocks)}. Write [snnjax.layer(...)]."
-        )
-    graph = Graph(shapes)
-    sources: tuple[str, ...] = (next(iter(shapes)),)
-    for item in blocks:
-        sources = (graph.add(item, *sources),)
-    own_name = getattr(readout, "name", None) or "readout"
-    readouts = readout if isinstance(readout, Mapping) else {own_name: readout}
-    outputs = []
-    for name, own in readouts.items():
-        outputs.append((name, sources[0] if own is None else graph.add(own, *sources, name=name)))
-    results = tuple((name, node) for name, node in graph.results.items() if name != node)
-    return Network(
-        tuple(shapes.items()), tuple(graph.nodes), tuple(outputs), not isinstance(readout, Mapping), results
-    )
-
-
-def _input_shape(given: Any) -> Shape:
-    shape = tuple(given) if isinstance(given, Iterable) else (given,)
-    for length in shape:
-        check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)
-    count = math.prod(shape)
-    if count > MAX_SIZE:
-        fail(f"network: `inputs` must be at most {MAX_SIZE}, got {count}. Split the image.")
-    return tuple(int(length) for length in shape)
 
 
 def _listed(shapes: Sequence[Shape]) -> str:

@@ -125,14 +125,16 @@ class _Planner:
         if obstacle is not None:
             return obstacle
         if not self.begins(index):
-            return "its immediate reset is that of the fused op from rest alone, without a state and chunks"
+            return (
+                "its immediate reset equals that of the fused op only from rest, without a state and chunks"
+            )
         layers = self.longest(index)
         if layers and self.is_short(layers):
             return "scans of few steps are faster"
         if layers and layers[0].product is None and self.spikes(layers[0]):
             return "a scan of neurons on given currents is faster"
         if layers and not self.spikes(layers[-1]):
-            return "a read-out is fused only at the end of a chain"
+            return "a readout is fused only at the end of a chain"
         if isinstance(op, Neurons):
             return "the fused op does not take what it receives"
         if op is None:
@@ -196,7 +198,7 @@ class _Planner:
 
     @functools.cache  # noqa: B019 (a planner lives as long as its plan is made)
     def longest(self, index: int) -> tuple[FusedLayer, ...]:
-        """The longest chain of layers that begins at a node; a read-out ends it."""
+        """The longest chain of layers that begins at a node; a readout ends it."""
         layer = self.layer(index)
         if layer is None:
             return ()
@@ -213,7 +215,7 @@ class _Planner:
         return self.mode.steps < (FEWEST_RECURRENT_STEPS if is_recurrent else FEWEST_STEPS)
 
     def spikes(self, layer: FusedLayer) -> bool:
-        """Whether the neurons of a layer spike; those of a read-out do not."""
+        """Whether the neurons of a layer spike; those of a readout do not."""
         op: Any = self.ops[layer.neuron]
         return op.spikes
 

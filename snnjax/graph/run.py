@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, shaped, widened, with_counts, within
+from snnjax._types import accumulation_dtype
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, rounded, shaped, with_counts, within
 from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays, run_fused
 from snnjax.graph.plan import Fused, Segment
@@ -125,10 +126,11 @@ def _run_segment(
     received = [signals[source] for source in node.sources]
     if isinstance(segment, Fused):
         return run_fused(segment, running.nodes, running.shapes, arrays, received[0], context)
-    # Signals are 0 behind the end of a sequence, and in the accumulation dtype.
-    valid = context.valid(received[0].shape[0])
+    # Signals are 0 after the end of a sequence, and in the accumulation dtype of the weights, as is the state.
+    valid, dtype = context.valid(received[0].shape[0]), accumulation_dtype(running.dtype)
     received = [
-        widened(within(_flat_or_shaped(x, own), valid)) for x, own in zip(received, shapes, strict=True)
+        rounded(within(_flat_or_shaped(x, own), valid), dtype)
+        for x, own in zip(received, shapes, strict=True)
     ]
     context = dataclasses.replace(
         context,

@@ -48,7 +48,11 @@ def silent_layers(activity: Activity) -> Float[Array, " layers"]:
 def activation_sparsity(activity: Activity) -> Float[Array, ""]:
     """Compute NeuroBench's activation sparsity: the fraction of zero neuron outputs, over all layers, batch and steps.
 
-    ``1 - sum_l sum_n mean_b activity[l][b, n] / sum_l neurons[l]``
+    ``1 - sum_l sum_n mean_b min(activity[l][b, n], 1) / sum_l neurons[l]``
+
+    Spikes of integers count as their magnitudes in the activity, so of these it is a lower bound. For the exact one,
+    pass the share of steps with a spike in place of their activity:
+    ``input_counts(output.recorded[name], lengths) / lengths[:, None]``.
 
     Errors: those of `mean_activity`.
 
@@ -62,7 +66,9 @@ def activation_sparsity(activity: Activity) -> Float[Array, ""]:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
     activity = rates_of("activation_sparsity", activity)
-    spikes = jnp.sum(jnp.stack([jnp.sum(jnp.mean(upcast(rates), axis=0)) for rates in activity]))
+    # A neuron has at most one output in a step, which is at least 1 if it is graded.
+    shares = (jnp.minimum(upcast(rates), 1) for rates in activity)
+    spikes = jnp.sum(jnp.stack([jnp.sum(jnp.mean(share, axis=0)) for share in shares]))
     return 1 - spikes / sum(rates.shape[1] for rates in activity)
 
 

@@ -1,4 +1,4 @@
-"""Predictions of a read-out, and their accuracy."""
+"""Predictions of a readout, and their accuracy."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""Decoding of a read-out's outputs over time: the sum, maximum or first spike of each class.
+"""Decoding of a readout's outputs over time: the sum, maximum or first spike of each class.
 
 Losses and predictions share these functions. Outputs are dense ``[time, batch, classes]`` or `SparseSpikes` of ``[time,
 batch]`` lists; lists are read entry by entry, so no array ``[time, batch, classes]`` is created, forward or backward.
@@ -26,7 +26,7 @@ from snnjax._check import (
 from snnjax._types import steps_within, upcast
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
 
-_CLASSES = "Number the classes from 0, and give the read-out one output for each"
+_CLASSES = "Number the classes from 0, and give the readout one output for each"
 
 Outputs = Float[Array, "time batch classes"] | SparseSpikes
 
@@ -52,7 +52,7 @@ def check_outputs(op: str, outputs: Outputs, lengths: Array | None) -> None:
 def check_dense(op: str, outputs: Any, lengths: Array | None) -> None:
     """Check that `outputs` are dense, and pass `check_outputs`."""
     if isinstance(outputs, SparseSpikes):
-        hint = "Use the membranes of a leaky read-out, or call to_dense()"
+        hint = "Use the membranes of a leaky readout, or call to_dense()"
         fail(f"{op}: `outputs` must be an array, got SparseSpikes. {hint}.")
     check_outputs(op, outputs, lengths)
 

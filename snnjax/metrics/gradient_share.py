@@ -32,7 +32,7 @@ class GradientShare(NamedTuple):
 
     bands: Array  # [bands] candidates
     second_thresholds: Array  # [thresholds] candidates
-    neurons_within: Array  # [neurons, bands] share of the neurons with |v - threshold| < band
+    neurons_within: Array  # [neurons, bands] share of the neurons with ``|v - threshold| < band``
     gradient_within: Array  # [neurons, bands] their share of the gradient; a cutoff discards the rest
     cutoffs: Array  # [neurons, bands] that end there: the derivative as a fraction of its peak
     neurons_above: Array  # [neurons, thresholds] share that spikes or is above the second threshold
@@ -199,7 +199,7 @@ def in_full(node: Node) -> Node:
         if neuron.integrate is not None and has_own:
             fail(
                 f"gradient_share: `{node.name}` must have a surrogate without cutoff, got {neuron.name}. "
-                "Make it without: the same parameters fit."
+                "Make one without it: the same parameters fit."
             )
         surrogate = dataclasses.replace(surrogate, cutoff=0.0)
         neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)

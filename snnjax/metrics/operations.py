@@ -15,14 +15,13 @@ from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
 from snnjax.blocks.linear import Linear, Product
-from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
-from snnjax.blocks.readout import Integrator
+from snnjax.blocks.sparse import Sparse
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network
 from snnjax.graph.check import check_params
-from snnjax.graph.network import Params
+from snnjax.graph.network import Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -71,6 +70,7 @@ def synaptic_operations(
     activity: Mapping[str, Float[Array, "batch _"]],
     lengths: Int[Array, " batch"],
     *,
+    stats: Stats | None = None,
     binary_inputs: bool = True,
 ) -> SynapticOperations:
     """Count the synaptic operations of a network: effective (non-zero weights and inputs only) and dense ones.
@@ -96,6 +96,7 @@ def synaptic_operations(
             dict may also have those of blocks by name, of the signals that ``apply(..., record=name)`` returns.
         activity: the activity that the network returned.
         lengths: number of steps of each sequence.
+        stats: its statistics, which hold the synapses of connections that are `sparse`.
         binary_inputs: whether the inputs are spikes.
 
     Raises:
@@ -126,7 +127,8 @@ def synaptic_operations(
     for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
         block, own, shape = node.block, params.get(node.name), network.shapes[node.name]
         received = [arriving[source] for source in node.sources]
-        found += _operations(block, own, received, shapes)
+        drawn = (stats or {}).get(node.name)
+        found += _operations(block, own, drawn, received, shapes)
         if node.name in given:
             is_binary = block.is_spiking or _passed(block, received, shapes, steps).is_binary
             signal = _counted(given, node.name, shape, is_binary)
@@ -134,7 +136,7 @@ def synaptic_operations(
             signal = _of_neurons(activity, node.name, shape, steps)
         else:
             signal = _passed(block, received, shapes, steps)
-        found += _fed_back(block, own, signal, shapes[0], steps)
+        found += _fed_back(block, own, drawn, signal, shapes[0], steps)
         arriving[node.name] = signal
     accumulates, others = (
         jnp.sum(jnp.stack([jnp.zeros(()), *(each.effective for each in found if each.is_binary is kind)]))
@@ -198,8 +200,7 @@ def unknown_block(network: Network, params: Params, counted: Container[str] = ()
 
 def _is_known(block: Block, shapes: tuple[Shape, ...]) -> bool:
     """Whether it is a connection, or known to multiply nothing by weights."""
-    kinds = Linear | Spiking | Integrator | Join | BatchNorm | LayerNorm | RatePool
-    is_known = isinstance(block, kinds) or block.is_skipped(train=False)
+    is_known = block.is_counted or block.is_skipped(train=False)
     return is_known or isinstance(_op(block, shapes), Product | Pooled | Delayed | Flattened)
 
 
@@ -211,9 +212,18 @@ def _of_neurons(activity: Mapping[str, Array], name: str, shape: Shape, steps: A
 
 
 def _operations(
-    block: Block, params: Any, received: list[_Arriving], shapes: tuple[Shape, ...]
+    block: Block, params: Any, stats: Any, received: list[_Arriving], shapes: tuple[Shape, ...]
 ) -> list[_Operations]:
     """The operations of a connection; none of other blocks."""
+    if isinstance(block, Sparse):
+        if stats is None:
+            fail(
+                "synaptic_operations: `stats` must hold the synapses of connections that are sparse, got none. "
+                "Pass stats= those of the network."
+            )
+        fan_out = jnp.diff(stats.ends, prepend=0).astype(jnp.float32)
+        effective = jnp.mean(jnp.sum(received[0].counts * fan_out[None, :], axis=1))
+        return [_Operations(effective, received[0].most * stats.num_synapses, received[0].is_binary)]
     if not isinstance(block, Linear):
         return []
     (signal,), (shape,), weights = received, shapes, block.used(params.weights)
@@ -242,12 +252,16 @@ def _fan_out(block: Linear, exist: Array, shape: Shape) -> Array:
     return jax.grad(total)(jnp.zeros(shape, jnp.float32)).reshape(-1)
 
 
-def _fed_back(block: Block, params: Any, signal: _Arriving, shape: Shape, steps: Array) -> list[_Operations]:
+def _fed_back(
+    block: Block, params: Any, stats: Any, signal: _Arriving, shape: Shape, steps: Array
+) -> list[_Operations]:
     """The operations of the recurrent connection of neurons."""
     found = []
     if isinstance(block, Spiking) and block.feedback:
-        for part, own in zip(block.feedback, params.recurrent, strict=True):
-            found += _operations(part, own, [signal], (shape,))
+        nothing = (None,) * len(block.feedback)
+        drawn_of_parts = nothing if stats is None or stats.recurrent is None else stats.recurrent
+        for part, own, drawn in zip(block.feedback, params.recurrent, drawn_of_parts, strict=True):
+            found += _operations(part, own, drawn, [signal], (shape,))
             signal, shape = _passed(part, [signal], (shape,), steps), part.out_shape(shape)
     return found
 

@@ -248,7 +248,7 @@ def check_spiking(op: str, neuron: Any) -> None:
             f"{op}: `neuron` must be a Neuron, got {actual}. Call one of snnjax.neurons, as in neurons.lif()."
         )
     if not neuron.spikes:
-        hint = "Use it as the read-out, snnjax.leaky_readout, or choose another"
+        hint = "Use it as the readout, snnjax.leaky_readout, or choose another"
         fail(f"{op}: `neuron` must be a spiking neuron, got {neuron.name}. {hint}.")
     check_surrogates(op, neuron)
     check_choice(op, "neuron.per", neuron.per, OWNERS)

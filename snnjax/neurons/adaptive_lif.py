@@ -15,7 +15,7 @@ from snnjax.surrogates import Surrogate
 class AdaptiveLIFParams(NamedTuple):
     """The parameters of `adaptive_lif`; None for a constant that is not learned."""
 
-    raw_decay: Array | None = None  # [neurons], or [] for one a layer
+    raw_decay: Array | None = None  # [neurons], or [] for one per layer
     raw_adaptation_decay: Array | None = None  # likewise
     adaptation_strength: Array | None = None  # likewise
     threshold: Array | None = None  # [neurons], threshold at rest

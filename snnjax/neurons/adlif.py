@@ -29,7 +29,7 @@ PARAMETERS = (
 class AdLIFParams(NamedTuple):
     """The parameters of `adlif`; None for a constant that is not learned."""
 
-    raw_decay: Array | None = None  # [neurons], or [] for one a layer
+    raw_decay: Array | None = None  # [neurons], or [] for one per layer
     raw_adaptation_decay: Array | None = None  # likewise
     membrane_coupling: Array | None = None  # likewise, `a` in the paper
     spike_coupling: Array | None = None  # likewise, `b` in the paper

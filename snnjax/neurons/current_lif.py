@@ -16,7 +16,7 @@ from snnjax.surrogates import Surrogate
 class CurrentLIFParams(NamedTuple):
     """The parameters of `current_lif`; None for a constant that is not learned."""
 
-    raw_decay: Array | None = None  # [neurons], or [] for one a layer
+    raw_decay: Array | None = None  # [neurons], or [] for one per layer
     raw_synapse_decay: Array | None = None  # likewise
     threshold: Array | None = None  # [neurons]
 

@@ -42,7 +42,7 @@ _MODEL = Model(
 def leaky_integrator(
     decay: Constant = 0.95, *, per: str = "channel", normalize: bool = True, learn_decay: bool = False
 ) -> Neuron:
-    """Make leaky integrators, for read-outs: ``v = decay v' + gain inputs``, without spikes or reset.
+    """Make leaky integrators, for readouts: ``v = decay v' + gain inputs``, without spikes or reset.
 
     `step` returns the membrane instead of spikes.
 

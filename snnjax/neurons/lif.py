@@ -14,7 +14,7 @@ from snnjax.surrogates import Surrogate
 class LIFParams(NamedTuple):
     """The parameters of `lif`; None for a constant that is not learned."""
 
-    raw_decay: Array | None = None  # [neurons], or [] for one a layer; decay = raw_to_decay(raw_decay)
+    raw_decay: Array | None = None  # [neurons], or [] for one per layer; decay = raw_to_decay(raw_decay)
     threshold: Array | None = None  # [neurons]
 
 

@@ -70,7 +70,7 @@ def _scan(
     currents = upcast(currents)
     matrix, gains, constants = _transition(params, currents, form)
     given = [gain * currents for gain in gains]
-    if valid is not None:  # the state stays as it is behind the end of a sequence
+    if valid is not None:  # the state stays as it is after the end of a sequence
         inside = valid[:, :, None]
         rows = enumerate(matrix)
         matrix = [[jnp.where(inside, own, float(i == j)) for j, own in enumerate(row)] for i, row in rows]

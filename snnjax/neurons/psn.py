@@ -48,7 +48,7 @@ def psn(num_steps: int, threshold: float = 1.0, *, surrogate: str | Surrogate = 
         v_t = \sum_s W_{ts} x_s, \qquad s_t = [v_t > \theta_t]
 
     Spikes depend on later currents, so these neurons need all `num_steps` steps of a sequence in one call: they have no
-    step of their own, cannot be recurrent, and a network does not cut them into chunks. Currents behind the end of a
+    step of their own, cannot be recurrent, and a network does not cut them into chunks. Currents after the end of a
     shorter sequence are 0.
 
     Args:
@@ -83,7 +83,7 @@ def masked_psn(
     mask_share: float = 1.0,
     surrogate: str | Surrogate = "arctan",
 ) -> Neuron:
-    r"""Make masked parallel spiking neurons: those of `psn` that see the last `order` currents alone.
+    r"""Make masked parallel spiking neurons: those of `psn` that only see the last `order` currents.
 
     With the mask :math:`M_{ts} = [t - k < s \le t]` of the order :math:`k` and its share :math:`\lambda`:
 

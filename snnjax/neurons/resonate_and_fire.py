@@ -20,7 +20,7 @@ FREQUENCY_RANGE = (0.05, 0.5)
 class ResonateAndFireParams(NamedTuple):
     """The parameters of `resonate_and_fire`; None for a constant that is not learned."""
 
-    raw_decay: Array | None = None  # [neurons], or [] for one a layer; decay = raw_to_decay(raw_decay)
+    raw_decay: Array | None = None  # [neurons], or [] for one per layer; decay = raw_to_decay(raw_decay)
     frequency: Array | None = None  # likewise, radians per step
     threshold: Array | None = None  # [neurons]
 

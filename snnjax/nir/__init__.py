@@ -50,7 +50,7 @@ def to_nir(
 
     Integrate-and-fire neurons get ``r = 1 / dt``, delays ``delay * dt``. Images become [channels, height, width], and
     the weights after them are reordered accordingly. Neurons with the reset "none" become an integrator and a
-    Threshold. Signals that are added, as in `snnjax.residual`, become several edges to one node. Norms behind
+    Threshold. Signals that are added, as in `snnjax.residual`, become several edges to one node. Norms after
     connections become part of their weights, and dropout, which does nothing outside of training, is left out.
 
     What NIR cannot express is stored as metadata, which `from_nir` reads and others ignore: `dt`; the names of blocks;
@@ -69,7 +69,7 @@ def to_nir(
         A `nir.NIRGraph`.
 
     Raises:
-        ValueError: if NIR has no node for something (other neurons, joins that do not add, norms that are not behind a
+        ValueError: if NIR has no node for something (other neurons, joins that do not add, norms that are not after a
             connection, asymmetric padding, transposed convolutions, pools that are one-dimensional or take the maximum,
             dense recurrent connections of images, weights of 8 bits), or `dt` is not positive.
 

@@ -13,7 +13,7 @@ from snnjax.blocks.dense import Dense
 from snnjax.blocks.join import Join
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
-from snnjax.blocks.spiking import Spiking
+from snnjax.blocks.spiking import Spiking, SpikingStats
 from snnjax.graph import Network, Node
 from snnjax.graph.network import Params, Stats
 from snnjax.nir._layout import Layout, Shape, channels_first
@@ -115,12 +115,12 @@ def _sum(name: str, signals: list[_Written]) -> _Written:
     names = tuple(each for signal in signals for each in signal.names)
     first = signals[0].layout
     if len(set(names)) < len(names):
-        hint = "Put a block on one of the ways"
+        hint = "Put a block on one of the paths"
         fail(f"to_nir: `network` must add a signal once, got {name!r}, which adds one to itself. {hint}.")
     if not all(signal.layout.fits(first) for signal in signals):
         fail(
             f"to_nir: `network` must add neurons in one order, got a flattened image and others in {name!r}. "
-            "Flatten behind the join."
+            "Flatten after the join."
         )
     return _Written(names, first, name)
 
@@ -166,22 +166,24 @@ def _pool(graph: _Graph, node: Node, signal: _Written) -> _Written:
 
 def _delay(graph: _Graph, node: Node, signal: _Written) -> _Written:
     facts = _facts(node, signal)
-    made = delay_node(node.block, graph.params[node.name], signal.layout, graph.writing, facts)
+    held = graph.params.get(node.name, graph.stats.get(node.name))
+    made = delay_node(node.block, held, signal.layout, graph.writing, facts)
     return _Written((graph.add(node.name, made, signal.names),), signal.layout)
 
 
-def delay_node(block: Any, params: Any, layout: Layout, writing: Writing, facts: dict[str, Any]) -> Any:
-    """Delays."""
+def delay_node(block: Any, held: Any, layout: Layout, writing: Writing, facts: dict[str, Any]) -> Any:
+    """Delays; `held` are their params or stats."""
     import nir
 
-    steps, raw = np.asarray(block.delays(params, layout.shape), np.float64), params.raw_delay
+    steps = np.asarray(block.delays(held, layout.shape), np.float64)
     about = {
         "max_delay": block.max_delay,
         "initial": list(block.initial),
         "learn": block.learn,
         "per": block.per,
     }
-    metadata = written({**facts, "delays": about}, raw_delay=np.asarray(raw, writing.dtype))
+    raw = {} if held is None else {"raw_delay": np.asarray(held.raw_delay, writing.dtype)}
+    metadata = written({**facts, "delays": about}, **raw)
     return nir.Delay(delay=layout.written(steps * writing.dt).astype(writing.dtype), metadata=metadata)
 
 
@@ -262,7 +264,8 @@ def _neurons(graph: _Graph, node: Node, signal: _Written) -> _Written:
     if isinstance(block, Spiking):
         facts |= {"capacity": block.capacity, "second_threshold": block.second_threshold}
         held = None if held is None else held.neuron
-    held = block.neuron.merged(held, graph.stats.get(node.name))
+    drawn = graph.stats.get(node.name)
+    held = block.neuron.merged(held, drawn.neuron if isinstance(drawn, SpikingStats) else drawn)
     sources, names = signal.names, [node.name, f"{node.name}/threshold"]
     made = nodes_of(node.name, block.neuron, held, signal.layout, graph.writing, facts)
     written_names = []
@@ -278,7 +281,10 @@ def _add_feedback(graph: _Graph, node: Node, names: list[str], layout: Layout) -
     """Feed the spikes of neurons back to them."""
     block: Any = node.block
     signal, last = layout, names[-1]
-    for part, arrays in zip(block.feedback, graph.params[node.name].recurrent, strict=True):
+    learned: Any = graph.params[node.name].recurrent
+    drawn = getattr(graph.stats.get(node.name), "recurrent", None) or (None,) * len(learned)
+    for part, own, other in zip(block.feedback, learned, drawn, strict=True):
+        arrays = other if own is None else own
         name = f"{node.name}/recurrent"
         if type(part) is Axonal:
             made = delay_node(part, arrays, signal, graph.writing, {})

@@ -15,8 +15,8 @@ from snnjax.nir._metadata import facts_of
 from snnjax.nir._read_connections import Signal, Weights, delays_of, identity_of, weights_of
 from snnjax.nir._wiring import Step
 
-# The blocks, their parameters, and a constant current that is not part of them, one value per neuron.
-Feedback = tuple[tuple[Block, ...], tuple[Any, ...] | None, np.ndarray | None]
+# The blocks, their params and stats, and a constant current that is not part of them, one value per neuron.
+Feedback = tuple[tuple[Block, ...], tuple[Any, ...] | None, tuple[Any, ...] | None, np.ndarray | None]
 
 
 def feedback_of(
@@ -24,7 +24,7 @@ def feedback_of(
 ) -> Feedback:
     """The recurrent connection of the neurons `name`, whose inputs are scaled."""
     if way is None:
-        return (), None, None
+        return (), None, None, None
     signal, parts = Signal(name, layout), []
     for step in way:
         if step.kind == "Scale":
@@ -76,9 +76,10 @@ def _without_bias(parts: list[Any], way: tuple[Step, ...]) -> Feedback:
         if given is not None and given.any():
             bias = np.tile(given, math.prod(last.layout.shape[:-1])) if len(last.layout.shape) > 1 else given
         parts[-1] = last._replace(params=last.params._replace(bias=None))
-    blocks, params = [], []
+    blocks, params, stats = [], [], []
     for block, arrays, *_ in parts:
         is_linear = isinstance(arrays, LinearParams)
         blocks.append(dataclasses.replace(block, bias=arrays.bias is not None) if is_linear else block)
-        params.append(arrays)
-    return tuple(blocks), tuple(params), bias
+        params.append(arrays if is_linear or block.learn else None)
+        stats.append(None if is_linear or block.learn else arrays)
+    return tuple(blocks), tuple(params), tuple(stats) if any(stats) else None, bias

@@ -17,7 +17,7 @@ from snnjax.blocks.join import join
 from snnjax.blocks.linear import Linear
 from snnjax.blocks.pool import Flatten, flatten
 from snnjax.blocks.readout import integrator
-from snnjax.blocks.spiking import Spiking, SpikingParams, spiking
+from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingStats, spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.network import Params, Stats
 from snnjax.nir._check import MAX_NEURONS, per_neuron
@@ -229,8 +229,10 @@ class _Builder:
         self._add(place, block, signal, layout, factor)
 
     def _delay(self, place: Place, signal: Signal) -> None:
-        block, params = delays_of(place.step, signal.layout, self.reading.dt)
-        self.others[self._add(place, block, signal, signal.layout, signal.factor)] = params
+        block, held = delays_of(place.step, signal.layout, self.reading.dt)
+        name = self._add(place, block, signal, signal.layout, signal.factor)
+        if held is not None:
+            (self.others if block.learn else self.stats)[name] = held
 
     def _weights(self, place: Place, signal: Signal) -> None:
         weights = weights_of(place.step, signal)
@@ -240,15 +242,16 @@ class _Builder:
         """Neurons, with their recurrent connection."""
         step, spikes = place.step, place.threshold is not None or place.step.kind not in INTEGRATORS
         cell = cell_of(step, place.threshold, signal.layout, self.reading)
-        feedback, held, bias = feedback_of(
+        feedback, held, drawn, bias = feedback_of(
             place.recurrent, step.name, signal.layout, cell.scale, self.reading.dt
         )
         offset = bias if cell.offset is None else cell.offset if bias is None else cell.offset + bias
         signal = self._scaled(signal, step.name, cell.scale, offset)
         block = _spiking(step, cell, feedback) if spikes else integrator(cell.neuron)
         name = self._add(place, block, signal, signal.layout)
-        if cell.stats is not None:
-            self.stats[name] = cell.stats
+        stats = SpikingStats(cell.stats, drawn) if spikes else cell.stats
+        if jax.tree.leaves(stats):
+            self.stats[name] = stats
         own = SpikingParams(cell.params, held) if spikes else cell.params
         if jax.tree.leaves(own):
             self.others[name] = own

@@ -214,8 +214,8 @@ def identity_of(name: str, layout: Layout) -> Weights:
     return Weights(dense(count, mask=weights == 1), LinearParams(weights, None), layout)
 
 
-def delays_of(step: Step, layout: Layout, dt: float) -> tuple[Axonal, DelayParams]:
-    """The axonal delays of a node, and their parameters: as `to_nir` wrote them, else one per neuron."""
+def delays_of(step: Step, layout: Layout, dt: float) -> tuple[Axonal, DelayParams | None]:
+    """The axonal delays of a node, and what they hold: as `to_nir` wrote them, else a number or one per neuron."""
     steps, shape = per_neuron(step.name, step.node, "delay", layout) / dt, layout.shape
     if not (steps >= 0).all():
         actual, hint = float(np.min(steps)), "Write times after which spikes arrive"
@@ -229,10 +229,13 @@ def delays_of(step: Step, layout: Layout, dt: float) -> tuple[Axonal, DelayParam
         fail(f"from_nir: `graph` must {expected}, got {longest}. Choose a longer dt.")
     facts, kept = facts_of(step.name, step.node), array_of(step.node, "raw_delay")
     stored = _axonal(facts)
-    if stored is not None and kept is not None and kept.size == stored.count(shape):
-        there = np.asarray(stored.delays(DelayParams(jnp.asarray(kept, jnp.float32)), shape), np.float64)
-        if close(there, steps).all():
-            return stored, _delay_params(kept)
+    if stored is not None and (kept is not None) == (stored.learn or stored.is_drawn):
+        held = None if kept is None else DelayParams(jnp.asarray(kept, jnp.float32))
+        fits = kept is None or kept.size == stored.count(shape)
+        if fits and close(np.asarray(stored.delays(held, shape), np.float64), steps).all():
+            return stored, None if kept is None else _delay_params(kept)
+    if is_whole and (steps.round() == round(last)).all():
+        return axonal(longest, initial=float(round(last)), learn=False), None
     share = np.clip((steps.round() if is_whole else steps) / longest, _DELAY_MARGIN, 1 - _DELAY_MARGIN)
     # Integer delays stay fixed integers: learnable delays are never exactly 0.
     return axonal(longest, learn=not is_whole), _delay_params(raw_of_leak(1 - share))

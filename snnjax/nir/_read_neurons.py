@@ -36,7 +36,7 @@ class Reading(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The neurons of a layer or read-out, with arrays in the shape of their params and stats."""
+    """The neurons of a layer or readout, with arrays in the shape of their params and stats."""
 
     neuron: Neuron
     params: Any

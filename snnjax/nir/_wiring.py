@@ -210,7 +210,7 @@ def _ordered(graph: _Graph) -> list[str]:
                 name = next(source for source in before[name] if source not in found)
             fail(
                 "from_nir: `graph` must have no cycles except from neurons that spike to themselves, got one at "
-                f"{name}. Remove the edge, or let it lead from weights behind neurons to the same neurons."
+                f"{name}. Remove the edge, or let it lead from weights after neurons to the same neurons."
             )
         waiting = later
     return list(found)

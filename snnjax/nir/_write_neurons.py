@@ -106,7 +106,7 @@ def nodes_of(
 def _arguments(where: str, neuron: Neuron) -> dict[str, Any]:
     """The arguments that make this neuron, except for a custom surrogate, which is a function."""
     given, make = dict(neuron.arguments), _MAKERS.get(neuron.name)
-    # Its surrogate, and for a read-out whether it spikes, may be others than those of the function.
+    # Its surrogate, and for a readout whether it spikes, may be others than those of the function.
     replaced = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
     if not (make is not None and bool(given) and make(**given)._replace(**replaced) == neuron):
         fail(

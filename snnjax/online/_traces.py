@@ -31,7 +31,7 @@ class LayerArrays(NamedTuple):
 
 
 def neuron_of(layer: ChainLayer) -> Neuron:
-    """The neuron model of a layer or read-out."""
+    """The neuron model of a layer or readout."""
     block: Any = layer.neuron.block
     return block.neuron
 
@@ -51,7 +51,7 @@ class Traces(NamedTuple):
 class Fired(NamedTuple):
     """The spikes of one step, ``[batch, neurons]``, and their derivatives by the distance to the threshold."""
 
-    listed: Array  # the spikes that reach other neurons; a read-out's membrane
+    listed: Array  # the spikes that reach other neurons; a readout's membrane
     slope: Array
     counted: Array  # the true spikes, as the activity counts them
     counted_slope: Array
@@ -60,7 +60,7 @@ class Fired(NamedTuple):
 class LayerStep(NamedTuple):
     """The result of one step of a layer: its traces, its spikes, and the derivatives of the distance to the threshold.
 
-    For a read-out, the distance is its membrane.
+    For a readout, the distance is its membrane.
     """
 
     traces: Traces
@@ -72,7 +72,7 @@ class LayerStep(NamedTuple):
 
 
 def readout_decay(layer: ChainLayer, own: LayerArrays, state: Any) -> Array:
-    """The decay of the read-out's membrane, the mean over the outputs; 0 without a leaky read-out."""
+    """The decay of the readout's membrane, the mean over the outputs; 0 without a leaky readout."""
     if not layer.is_readout:
         return jnp.float32(0)
     nothing = jnp.zeros_like(state.v)

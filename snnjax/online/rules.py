@@ -10,7 +10,7 @@ from snnjax._check import check_integer, fail
 from snnjax._quantised import refuse_gradient
 from snnjax._types import upcast
 from snnjax.blocks.linear import Product
-from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingState
+from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingState, SpikingStats
 from snnjax.graph import Network
 from snnjax.graph.chain import ChainLayer, layers_of
 from snnjax.graph.check import check_state
@@ -35,7 +35,7 @@ class OnlineCarry(NamedTuple):
     """What a trace-based rule carries from step to step."""
 
     state: State
-    traces: tuple[Any, ...]  # one per layer, and one for the read-out
+    traces: tuple[Any, ...]  # one per layer, and one for the readout
     rates: Rates | None = None  # with a penalty on rates
     stats: Stats | None = None  # those of the network
 
@@ -48,7 +48,7 @@ def eprop(
     penalty: RatePenalty | None = None,
     rate_window: int = _RATE_WINDOW,
 ) -> Learner:
-    """E-prop: eligibility traces, filtered like the spikes by the read-out, times a learning signal.
+    """E-prop: eligibility traces, filtered like the spikes by the readout, times a learning signal.
 
     Args:
         network: dense layers of generalised LIF neurons, feed-forward or recurrent.
@@ -99,7 +99,7 @@ def ostl(
 ) -> Learner:
     """OSTL: traces of the neurons' states times the gradient of the loss within the step.
 
-    Arguments and errors are as for `eprop`. The two differ below a leaky read-out: OSTL ignores that its membrane
+    Arguments and errors are as for `eprop`. The two differ below a leaky readout: OSTL ignores that its membrane
     remembers earlier spikes.
 
     Example:
@@ -243,7 +243,8 @@ def _learner(
         # Masks act on parameters linearly, so gradients are update_rates back through them.
         owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)
         stats = carry.stats or {}
-        drawn = [stats.get(layer.neuron.name) for layer in layers]
+        held = [stats.get(layer.neuron.name) for layer in layers]
+        drawn = [own.neuron if isinstance(own, SpikingStats) else own for own in held]
         owns = [own._replace(drawn=each) for own, each in zip(owns, drawn, strict=True)]
         state, steps = _advanced(layers, owns, carry, inputs, is_presynaptic)
         output = steps[-1].fired.listed.astype(params_dtype(params))
@@ -314,7 +315,7 @@ def _gradients(
 def _times_traces(ran: LayerStep, reaching: Array, pull: Array | None) -> tuple[Array, Array]:
     """A layer's gradient: the learning signal of the loss, and the pull of the penalty, times its traces.
 
-    The read-out remembers earlier spikes, so the loss of this step depends on them by the filtered traces. The penalty
+    The readout remembers earlier spikes, so the loss of this step depends on them by the filtered traces. The penalty
     weighs each spike in its own step, so it needs the traces as they are.
     """
     direct = None if pull is None else pull * ran.fired.counted_slope

@@ -14,3 +14,4 @@ from snnjax.ops.select_spikes import select_spikes as select_spikes
 from snnjax.ops.spike import spike as spike
 from snnjax.ops.spike_conv import spike_conv as spike_conv
 from snnjax.ops.spike_matmul import spike_matmul as spike_matmul
+from snnjax.ops.spike_sparse_matmul import spike_sparse_matmul as spike_sparse_matmul

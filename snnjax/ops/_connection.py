@@ -13,7 +13,7 @@ from snnjax._quantised import unscaled
 from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
 from snnjax.ops.pool_spikes import Pooling
-from snnjax.ops.spike_matmul import dense_product, without_zeros
+from snnjax.ops.spike_matmul import Guard, dense_product, without_zeros
 
 
 @jax.tree_util.register_static
@@ -76,14 +76,12 @@ class Connection:
         """Dense rows ``[rows, inputs]`` as the weights receive them: pooled, in the accumulation dtype."""
         return rows if self.pooling is None else self.pooling.pool(upcast(rows))
 
-    def current(self, rows: Array, weights: Any) -> Array:
+    def current(self, rows: Array, weights: Any, guard: Guard = without_zeros) -> Array:
         """The current of dense rows ``[rows, inputs]``, in the accumulation dtype."""
-        return self._product(self.pool(rows), weights)
-
-    def _product(self, rows: Array, weights: Any) -> Array:
+        pooled = self.pool(rows)
         if self.convolution is None:
-            return dense_product(rows, weights)
-        return without_zeros(self.convolution.convolve, rows, weights)
+            return dense_product(pooled, weights, guard)
+        return guard(self.convolution.convolve, pooled, weights)
 
     def backward(self, rows: Array, weights: Array, g: Array) -> tuple[Array, Array]:
         """The cotangents of the rows and the weights from that of the current, all in the accumulation dtype."""

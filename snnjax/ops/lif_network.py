@@ -57,20 +57,20 @@ class LeakyReadout(NamedTuple):
     decay: Float[ArrayLike, "..."]  # scalar or [outputs]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [outputs]; None is 1 - decay
     bias: Float[Array, " outputs"] | None = None
-    connection: Connection = DENSE  # pooling before the read-out
+    connection: Connection = DENSE  # pooling before the readout
 
 
 class LIFNetworkState(NamedTuple):
     """The state that a network carries from one piece of a sequence to the next; membranes are at least float32."""
 
     layers: tuple[LayerState, ...]  # fields of a layer that has no such state are None
-    readout: Float[Array, "batch outputs"] | None  # the membranes of the read-out
+    readout: Float[Array, "batch outputs"] | None  # the membranes of the readout
 
 
 class LIFNetworkOutput(NamedTuple):
     """The results of a network; tuples have one entry per layer."""
 
-    # The membranes of the read-out; without one the spikes of the last layer, lists if it has a capacity.
+    # The membranes of the readout; without one the spikes of the last layer, lists if it has a capacity.
     output: Float[Array, "time batch outputs"] | Any
     activity: tuple[Float[Array, "batch neurons"], ...]  # mean true spikes per step, before capping
     dropped: tuple[Int[Array, " batch"], ...]  # spikes that did not fit into the lists
@@ -136,7 +136,8 @@ def lif_network(
             bfloat16 network. Layers with a second state and float64 networks round none.
         chunk: recompute the forward pass in chunks of this many steps to save memory; any length works.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
-            kernels or raises; "composed" is plain jnp with forward mode and second-order derivatives.
+            kernels or raises; "gpu" runs the neurons of layers without recurrent weights in one kernel of a GPU each,
+            or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
     Returns:
         `LIFNetworkOutput` and the new `LIFNetworkState`. The backward pass of the activity is the surrogate at every
@@ -196,7 +197,7 @@ def _switches(
 ) -> Switches:
     """The static switches, from values given once or per layer.
 
-    Without a read-out the spikes of the last layer are recorded: they are the output.
+    Without a readout the spikes of the last layer are recorded: they are the output.
     """
     num_layers = len(layers)
     records = checks.switch_per_layer("record_spikes", record_spikes, num_layers)

@@ -29,6 +29,8 @@ from snnjax.surrogates import Surrogate, as_surrogate
 
 # The default second threshold lies below the threshold by this share of its distance from rest.
 _BAND = 0.1
+# Up to so many neurons, each of a row is compared with each: on a GPU a few microseconds by its peak, not measured.
+_MOST_RANKED = 1024
 
 
 class Selection(NamedTuple):
@@ -145,15 +147,42 @@ def cap(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Arr
     """The masks ``[rows, neurons]`` of `candidates`, limited to `capacity` neurons per row as in `select_spikes`."""
     if capacity >= v.shape[-1]:
         return spikes, near
-    spikes = _shorten(v, spikes, jnp.full(v.shape[:1], capacity, jnp.int32), capacity)
-    left = capacity - jnp.sum(spikes, axis=-1, dtype=jnp.int32)
-    return spikes, _shorten(v, near, left, capacity)
+    both = functools.partial(_shorten, v, spikes, near, capacity)
+    return jax.lax.cond(_overflows(spikes | near, capacity), both, lambda: (spikes, near))
 
 
-def _shorten(v: Array, among: Array, slots: Array, capacity: int) -> Array:
-    """`among`, or the ones with the largest membranes in rows with more than ``slots[row]`` of them."""
-    overflow = any_group(jnp.sum(among, axis=-1, dtype=jnp.int32) > slots)
-    return jax.lax.cond(overflow, lambda: _largest(v, among, slots, capacity), lambda: among)
+def _overflows(among: Array, capacity: int) -> Array:
+    return any_group(jnp.sum(among, axis=-1, dtype=jnp.int32) > capacity)
+
+
+def _shorten(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Array]:
+    """The spikes with the largest membranes, and then so many of those near that there are `capacity` in a row."""
+    slots = jnp.full(v.shape[:1], capacity, jnp.int32)
+    most = functools.partial(_largest, v, spikes, slots, capacity)
+    spikes = jax.lax.cond(_overflows(spikes, capacity), most, lambda: spikes)
+    return spikes, _largest(v, near, slots - jnp.sum(spikes, axis=-1, dtype=jnp.int32), capacity)
+
+
+def cap_by_ranks(v: Array, spikes: Array, near: Array, capacity: int) -> tuple[Array, Array]:
+    """`cap` without a conditional: each neuron counts those that come before it, which is cheap for few neurons."""
+    if not capacity < v.shape[-1] <= _MOST_RANKED:
+        return cap(v, spikes, near, capacity)
+    place = jnp.asarray(np.argsort(_hash_order(v.shape[-1])).astype(np.int32))
+    # A key is larger or smaller than that of another neuron, and thus in the order of `top_k`, also for -0 and 0.
+    keys = [spikes.astype(jnp.int32), _in_order(upcast(v)), jnp.broadcast_to(-place, v.shape)]
+    before = jnp.zeros((), bool)
+    for key in reversed(keys):
+        own, other = key[:, :, None], key[:, None, :]
+        before = (other > own) | ((other == own) & before)
+    among = spikes | near
+    kept = jnp.sum(before & among[:, None, :], axis=-1, dtype=jnp.int32) < capacity
+    return spikes & kept, near & kept
+
+
+def _in_order(x: Array) -> Array:
+    """Integers in the order of floating-point numbers, in which -0 is smaller than 0."""
+    bits = jax.lax.bitcast_convert_type(x, jnp.int32 if x.dtype == jnp.float32 else jnp.int64)
+    return jnp.where(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
 
 
 def _largest(v: Array, among: Array, slots: Array, capacity: int) -> Array:

@@ -167,7 +167,7 @@ def _weights_backward(operands: WeightsBackwardOperands, geometry: Convolution) 
 
 
 def _as_kernel_reads(record: Any, geometry: Convolution) -> Any:
-    """A record of arrays, or of shapes, with weights of two spatial axes behind the groups axis."""
+    """A record of arrays, or of shapes, with weights of two spatial axes after the groups axis."""
     missing = (1,) * (2 - len(geometry.kernel))
 
     def of_two_axes(array: Any) -> Any:

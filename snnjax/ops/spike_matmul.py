@@ -121,14 +121,6 @@ def prefers_lists(ids: Array, num_neurons: int) -> bool:
     return rows <= _MAX_LIST_ROWS and capacity <= _MAX_LIST_SHARE * num_neurons
 
 
-def dense_product(dense: Array, weights: Any) -> Array:
-    """``dense @ weights`` as in `accumulated_product`, where an entry of 0 adds nothing whatever its weights."""
-    if isinstance(weights, Quantised):
-        # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
-        return scaled(dense_product(dense, weights.values.astype(weights.dtype)), upcast(weights.scale))
-    return without_zeros(accumulated_product, dense, weights)
-
-
 def accumulated_product(entries: Array, matrix: Array) -> Array:
     """``entries @ matrix`` in the accumulation dtype, which entries that are sums may have already.
 
@@ -154,6 +146,12 @@ def without_zeros(multiply: Callable[[Array, Array], Array], dense: Array, weigh
     return jax.lax.cond(suspect, by_parts, lambda *_: out, dense, weights)
 
 
+def of_tested_weights(multiply: Callable[[Array, Array], Array], dense: Array, weights: Array) -> Array:
+    """The same, decided by the weights: a GPU then need not wait for the products, nor copy them."""
+    by_parts = functools.partial(_without_zeros_not_finite, multiply)
+    return jax.lax.cond(any_group(~jnp.isfinite(weights)), by_parts, multiply, dense, weights)
+
+
 def _without_zeros_not_finite(
     multiply: Callable[[Array, Array], Array], dense: Array, weights: Array
 ) -> Array:
@@ -170,6 +168,25 @@ def _without_zeros_not_finite(
     out = jnp.where(ups > 0, out + jnp.inf, out)
     out = jnp.where(downs > 0, out - jnp.inf, out)
     return jnp.where(count(dense != 0, jnp.isnan(weights)) > 0, jnp.nan, out)
+
+
+# `without_zeros` or `of_tested_weights`
+Guard = Callable[[Callable[[Array, Array], Array], Array, Array], Array]
+
+
+def dense_product(dense: Array, weights: Any, guard: Guard = without_zeros) -> Array:
+    """``dense @ weights`` as in `accumulated_product`, where an entry of 0 adds nothing whatever its weights."""
+    if isinstance(weights, Quantised):
+        return finite_product(dense, weights)
+    return guard(accumulated_product, dense, weights)
+
+
+def finite_product(dense: Array, weights: Any) -> Array:
+    """The same if all weights are finite."""
+    if isinstance(weights, Quantised):
+        # Whole numbers up to 128 are the same in every dtype, and so are their sums in float32.
+        return scaled(accumulated_product(dense, weights.values.astype(weights.dtype)), upcast(weights.scale))
+    return accumulated_product(dense, weights)
 
 
 def _weight_rows(ids: Array, weights: Array) -> Array:

@@ -20,7 +20,7 @@ from snnjax._write import write_atomically
 from snnjax.blocks.delay import DelayParams, DelayState
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import NormParams, NormStats
-from snnjax.blocks.spiking import SpikingParams, SpikingState
+from snnjax.blocks.spiking import SpikingParams, SpikingState, SpikingStats
 from snnjax.graph import Network
 from snnjax.graph.describe import describe, first_difference
 
@@ -32,7 +32,16 @@ _DTYPES = (
     *("float16", "bfloat16", "float32", "float64", "complex64"),
 )
 # What networks hold: parameters, states and stats are dictionaries of these by block, and of those of a user's blocks.
-_OF_NETWORKS = LinearParams | SpikingParams | DelayParams | NormParams | SpikingState | DelayState | NormStats
+_OF_NETWORKS = (
+    LinearParams
+    | SpikingParams
+    | DelayParams
+    | NormParams
+    | SpikingState
+    | DelayState
+    | SpikingStats
+    | NormStats
+)
 _REBUILD = "Build the network with the settings that the checkpoint was trained with"
 
 

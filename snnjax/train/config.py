@@ -30,6 +30,8 @@ class TrainConfig:
     epochs: int = 10
     batch_size: int = 128
     seed: int = 0
+    # Which epoch's parameters are the result: "best" by validation accuracy, or "last", which needs no validation data.
+    selection: str = "best"
     # Where gradients come from: back-propagation through time, or an online rule of `snnjax.online` in each step.
     rule: str = "bptt"
     learning_rate: float = 2e-3  # peak: a linear warm-up leads up to it, and a cosine from it down to 0
@@ -48,6 +50,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         op = "TrainConfig"
         check_choice(op, "rule", self.rule, ("bptt", *RULES))
+        check_choice(op, "selection", self.selection, ("best", "last"))
         first, last = self.second_threshold, self.final_second_threshold
         if first is None and last is not None:
             hint = "Set both, for instance second_threshold=0.8"

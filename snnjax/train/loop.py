@@ -47,7 +47,7 @@ from snnjax.train.totals import spiking_nodes, summarise
 class FitResult(NamedTuple):
     """The result of training."""
 
-    params: Params  # of the epoch with the best validation accuracy
+    params: Params  # of the epoch that `TrainConfig.selection` selects
     stats: Stats | None  # of the same epoch: the running statistics of norms
     best_epoch: int  # counted from 1
     metrics: list[dict[str, Any]]  # one per epoch
@@ -72,7 +72,7 @@ def fit(
     progress_bar: bool = False,
     devices: Sequence[Any] | None = None,
 ) -> FitResult:
-    """Train a network and select the epoch with the best validation accuracy; ties go to the smaller validation loss.
+    """Train a network and select the last epoch, or that of the best validation accuracy (ties: smaller loss).
 
     After each epoch the checkpoint in `folder` is replaced: parameters, stats, optimiser state, key, the best epoch's
     parameters and stats, and metrics. The order of the data, dropout and all schedules follow from the epoch and the
@@ -89,11 +89,12 @@ def fit(
         params: initial parameters.
         train: a data set of `snnjax.data`, or a function ``train(epoch)`` that makes one for each epoch (fresh
             augmentation); it runs in a thread during the previous epoch and must depend on the epoch only.
-        validation: a data set that shares no sample with `train`, nor with the test data.
+        validation: a data set that shares no sample with `train`, nor with the test data; None if the last epoch is
+            selected (``config.selection``) and nothing is held out.
         loss: one of `snnjax.losses`.
         config: the settings.
         stats: the first running statistics of norms; None for those of ``network.init_stats``.
-        decoder: the decoder of `snnjax.metrics.predictions` that matches the loss; of several read-outs, it decodes the
+        decoder: the decoder of `snnjax.metrics.predictions` that matches the loss; of several readouts, it decodes the
             first.
         folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing.
         resume: continue from the checkpoint in `folder`. `config.epochs` may differ, so that a finished run can be
@@ -147,7 +148,7 @@ def fit(
                 state, trained = _train_epoch(step, progress, parts.get(epoch), config, stop, advance, places)
                 if trained is None:
                     break
-                progress = after_epoch(progress, state, trained, test(state, validation))
+                progress = after_epoch(progress, state, trained, test(state, validation), config.selection)
                 if not _keep(network, progress, folder, stored, on_epoch):
                     break
     return _result(progress, config)
@@ -162,7 +163,7 @@ def _programs(
     decoder: str,
     places: "_Places",
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A function that trains on a batch, and one that evaluates a state on data, each compiled once."""
+    """A function that trains on a batch, and one that evaluates a state on data if there are any, compiled once."""
     train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
 
     def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:
@@ -171,8 +172,12 @@ def _programs(
     evaluation: Any = {"loss": loss, "batch_size": config.batch_size}
     evaluation["step"] = make_evaluation_step(network, loss, decoder)
 
-    def test(state: TrainState, validation: Any) -> dict[str, Any]:
-        return evaluate(network, state.params, validation, stats=state.stats, **evaluation)
+    def test(state: TrainState, validation: Any | None) -> dict[str, Any] | None:
+        return (
+            None
+            if validation is None
+            else evaluate(network, state.params, validation, stats=state.stats, **evaluation)
+        )
 
     options = compiler_options(places.first(params))
     return jax.jit(step, donate_argnums=0, compiler_options=options), test
@@ -262,7 +267,11 @@ def _check_arguments(loss: Any, config: Any, network: Network, params: Any, vali
         hint = "Make it with train.TrainConfig(...)"
         fail(f"fit: `config` must be a TrainConfig, got {type_words(config)}. {hint}.")
     check_params("fit", params, network.nodes, network.in_shapes)
-    check_dataset("fit", "validation", validation, network)
+    if validation is not None:
+        check_dataset("fit", "validation", validation, network)
+    elif config.selection != "last":
+        hint = 'Hold samples out, or set selection="last"'
+        fail(f"fit: `validation` must be a data set to select the best epoch, got None. {hint}.")
 
 
 def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, network: Network) -> int:
@@ -288,7 +297,7 @@ def _keep(
 ) -> bool:
     """Save the progress, warn about losses and layers, and call `on_epoch`; returns whether to train on.
 
-    A loss that is not finite leaves parameters that no later epoch would mend.
+    A loss that is not finite leaves parameters that no later epoch would repair.
     """
     if folder is not None and jax.process_index() == 0:
         save(folder, network, progress, stored)

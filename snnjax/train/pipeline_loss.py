@@ -60,12 +60,12 @@ def pipeline_loss(
 
     A step takes the time of ``pieces + devices - 1`` forward and backward passes of a piece, as with `pipeline`, and
     each device computes `pieces` of them. In the bubble a device computes nothing. Only the last device computes the
-    loss, while the others wait, so the read-out had better be small.
+    loss, while the others wait, so the readout had better be small.
 
     Args:
         stage: ``stage(params[k], x) -> y`` for one stage and one piece; `y` has the structure, shapes and dtypes of
             `x`. Samples must not depend on each other.
-        loss: ``loss(loss_params, y, targets) -> scalar`` for one piece, such as a read-out and its loss.
+        loss: ``loss(loss_params, y, targets) -> scalar`` for one piece, such as a readout and its loss.
         params: the device's shard of the result of `stack_stages`; its leaves are ``[1, ...]``.
         loss_params: the parameters of the loss, the same on all devices; ``()`` if it has none.
         inputs: the device's share of the batch, a pytree whose leaves are ``[time, batch / devices, ...]``, such as

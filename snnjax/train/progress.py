@@ -47,19 +47,32 @@ def begin(network: Network, params: Params, stats: Stats | None, config: TrainCo
 
 
 def after_epoch(
-    progress: Progress, state: TrainState, trained: dict[str, Any], validated: dict[str, Any]
+    progress: Progress,
+    state: TrainState,
+    trained: dict[str, Any],
+    validated: dict[str, Any] | None,
+    selection: str,
 ) -> Progress:
-    """The progress one epoch later: its metrics, and its parameters and stats if they are the best so far."""
+    """The progress one epoch later: its metrics, and its parameters and stats if they are the best so far.
+
+    Where the last epoch is selected, each is the best so far unless training diverged in it.
+    """
     epoch = len(progress.metrics) + 1
     scores = {f"train_{name}": trained[name] for name in ("loss", "accuracy")}
-    scores |= {f"validation_{name}": validated[name] for name in ("loss", "accuracy")}
+    if validated is not None:
+        scores |= {f"validation_{name}": validated[name] for name in ("loss", "accuracy")}
     line = {
         "epoch": epoch,
         **scores,
         **{name: trained[name] for name in trained if name not in ("loss", "accuracy")},
     }
     history = [*progress.metrics, line]
-    if all(_score(line) > _score(each) for each in progress.metrics):
+    better = (
+        math.isfinite(line["train_loss"])
+        if selection == "last"
+        else all(_score(line) > _score(each) for each in progress.metrics)
+    )
+    if better:
         return Progress(state, progress.key, state.params, state.stats, epoch, history)
     return progress._replace(state=state, metrics=history)
 

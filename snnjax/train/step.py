@@ -73,7 +73,7 @@ def make_train_step(
     import optax
 
     _check_config(network, config, mesh)
-    # Neurons of the read-out may be as active as the task requires.
+    # Neurons of the readout may be as active as the task requires.
     hidden = [name for name in spiking_nodes(network) if name not in dict(network.outputs).values()]
     run = forward(network, mesh, train=True)
 
@@ -150,7 +150,7 @@ def evaluate(
         dataset: a data set of `snnjax.data`, with ``len(dataset)`` and ``dataset.take(indices)``.
         loss: a loss of `snnjax.losses`.
         stats: the running statistics of its norms, such as `FitResult.stats`; None if it has none.
-        decoder: the decoder of `snnjax.metrics.predictions`; of several read-outs, it decodes the first.
+        decoder: the decoder of `snnjax.metrics.predictions`; of several readouts, it decodes the first.
         batch_size: samples per batch; the last batch is padded with samples that do not count.
         second_threshold: None keeps those of the layers; it only affects gradients.
         step: the result of `make_evaluation_step`, to compile once for many calls.
@@ -190,7 +190,7 @@ def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> Non
     if classes > network.num_outputs:
         expected = f"have no more classes than the network has outputs, {network.num_outputs}"
         fail(
-            f"{op}: `{argument}` must {expected}, got {classes}. Give the read-out one output for each class."
+            f"{op}: `{argument}` must {expected}, got {classes}. Give the readout one output for each class."
         )
 
 
@@ -215,7 +215,7 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable
 
 
 def _first(network: Network, output: NetworkOutput) -> Any:
-    """The output, that of the first read-out if there are several."""
+    """The output, that of the first readout if there are several."""
     return output.output if network.is_single else output.output[network.outputs[0][0]]
 
 

@@ -15,14 +15,24 @@ from snnjax._check import fail
 from snnjax.data.spoken import SPLITS, default_folder
 from snnjax.train import electrocardiograms, gestures
 from snnjax.train.background import draw_words
-from snnjax.train.tasks import TaskSettings, task_key
+from snnjax.train.tasks import FOLDS, TaskSettings, task_key
 
 # Debian's dataset-fashion-mnist package installs the files here.
 FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
+# Where a user gets the data of the tasks whose data are not in the package.
+_SOURCES = {
+    "nmnist": "N-MNIST from doi.org/10.17632/468j46mzdv.1",
+    "speech": "github.com/Jakobovski/free-spoken-digit-dataset",
+    "dvs-gesture": "DVS-Gesture from ibm.ent.box.com/s/3hiq58ww1pbbjrinh367ykfdf60xsfm8",
+    "shd": "shd_train.h5 and shd_test.h5 from zenkelab.org/datasets",
+    "ssc": "ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from zenkelab.org/datasets",
+}
 # Augmentation of words, as if from other voices.
 _OTHER_VOICES = data.EventAugmentation(
     shift=6.0, channel_warp=1.5, stretch=0.1, time_warp=1.0, lost=0.2, added=0.01
 )
+# Augmentation of recordings by a camera, as if of other hands.
+_OTHER_HANDS = data.CameraAugmentation(shift=3.0, rotation=15.0, scale=0.15)
 # Number of samples used to scale the initial weights to a target activity.
 _INIT_SAMPLES = 64
 
@@ -31,7 +41,7 @@ class TaskData(NamedTuple):
     """The three disjoint parts of a task's data."""
 
     train: Callable[[int], Any]  # epoch -> data set
-    validation: Any
+    validation: Any  # None if the share of validation data is 0
     test: Any
     sample: Any  # a `Batch` of the training data, for the initial weights
     num_inputs: int
@@ -45,7 +55,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         settings: an entry of `TASKS`, or a modified one.
         folder: where the data were downloaded to. The digits, vowels and qtdb data come with the package, and spar is
             found in the seglearn package if that is installed. The words of spoken are synthesised, in minutes, if the
-            folder (by default ~/.cache/snnjax) does not hold them yet.
+            folder (by default ~/.cache/snnjax) does not hold them yet. The words of speech are heard once, in minutes,
+            and their events kept in ~/.cache/snnjax.
 
     Raises:
         ValueError: if the data must be downloaded first, or a file cannot be read.
@@ -72,10 +83,12 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
     if settings.task == "spoken":
         return _spoken(settings, default_folder() if folder is None else Path(folder))
     if folder is None:
-        fail(
-            f"load_task: `folder` must hold the data, got None. Download {settings.task} and pass its folder "
-            "as --data."
-        )
+        actual, where = "got None", _SOURCES[settings.task]
+        fail(f"load_task: `folder` must hold the data, {actual}. Download {where}, and pass --data.")
+    if settings.task == "speech":
+        return _speech(settings, Path(folder))
+    if settings.task == "nmnist":
+        return _event_camera(settings, Path(folder))
     train, validation, test = _recordings(settings, Path(folder))
     train, test = _as_read(settings, train), _as_read(settings, test)
     validation = None if validation is None else _as_read(settings, validation)
@@ -150,11 +163,54 @@ def _spoken(settings: TaskSettings, folder: Path) -> TaskData:
     )
 
 
+def _speech(settings: TaskSettings, path: Path) -> TaskData:
+    """Real words, of which usually each speaker's first five of each digit are for testing, or those of one speaker."""
+    options: dict[str, Any] = {name: getattr(settings, name) for name in ("num_steps", "downsample")}
+    options["capacity"] = settings.input_capacity
+    tested, unknown = None if settings.fold is None else [settings.fold], None
+    if settings.fold is not None and settings.validation_share > 0:
+        unknown = [(settings.fold + 1) % FOLDS["speech"]]
+    with draw_words(sys.stderr.isatty()) as on_words:
+        test = data.load_fsdd(path, "test", speakers=tested, on_words=on_words, **options)
+    # A speaker to validate on, as unknown in training as the one to test on.
+    unseen = tested if unknown is None or tested is None else tested + unknown
+    train = data.load_fsdd(path, "train", speakers=unseen, **options)
+    validation = None if unknown is None else data.load_fsdd(path, "test", speakers=unknown, **options)
+    task, key = _split_task(settings, train, validation, test, test.num_neurons), task_key(settings, 2)
+    if not settings.augment:
+        return task
+    calm = task.train(0)
+    return task._replace(
+        train=lambda epoch: data.augment_events(jax.random.fold_in(key, epoch), calm, _OTHER_VOICES)
+    )
+
+
+def _event_camera(settings: TaskSettings, path: Path) -> TaskData:
+    """The recordings of N-MNIST."""
+    options: dict[str, Any] = {"num_steps": settings.num_steps, "capacity": settings.input_capacity}
+    train, test = (
+        data.load_nmnist(path, split, fold=settings.fold, **options) for split in ("train", "test")
+    )
+    task, key = _split_task(settings, train, None, test, test.num_neurons), task_key(settings, 2)
+    calm = task.train(0)
+
+    def varied(epoch: int) -> Any:
+        return _as_read(
+            settings, data.augment_camera_events(jax.random.fold_in(key, epoch), calm, _OTHER_HANDS)
+        )
+
+    seen = _as_read(settings, calm)
+    return task._replace(
+        train=varied if settings.augment else lambda epoch: seen,
+        validation=None if task.validation is None else _as_read(settings, task.validation),
+        test=_as_read(settings, task.test),
+        sample=seen.take(np.arange(min(_INIT_SAMPLES, len(seen)))),
+    )
+
+
 def _recordings(settings: TaskSettings, folder: Path) -> tuple[Any, Any, Any]:
     """The training, validation (or None) and test parts of a downloaded data set."""
     options: dict[str, Any] = {"num_steps": settings.num_steps, "capacity": settings.input_capacity}
-    if settings.task == "nmnist":
-        return data.load_nmnist(folder, "train", **options), None, data.load_nmnist(folder, "test", **options)
     options["downsample"] = settings.downsample
     if settings.task == "dvs-gesture":
         parts = (data.load_dvs_gesture(folder, split, **options) for split in ("train", "test"))
@@ -175,7 +231,7 @@ def _as_read(settings: TaskSettings, events: Any) -> Any:
 def _split_task(settings: TaskSettings, train: Any, validation: Any, test: Any, num_inputs: int) -> TaskData:
     """A task made from data sets; without a validation part, one is split off from the training part."""
     train, test = _cut(train, settings), _cut(test, settings)
-    if validation is None:
+    if validation is None and settings.validation_share > 0:
         train, validation = _halves(settings, train)
     sample = train.take(np.arange(min(_INIT_SAMPLES, len(train))))
     return TaskData(lambda epoch: train, validation, test, sample, num_inputs, test.num_classes)

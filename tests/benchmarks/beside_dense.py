@@ -26,7 +26,7 @@ def sparse_name(activity: float) -> str:
 
 
 def of_size(width: int, batch: int, recurrent: bool, steps: int) -> Workload:
-    """Inputs and a layer of one width, and a read-out of ten classes."""
+    """Inputs and a layer of one width, and a readout of ten classes."""
     name = f"{width}, batch {batch}"
     return Workload(name, (width, width, 10), steps, batch, 0.01, (0.01,), recurrent=recurrent, readout=True)
 

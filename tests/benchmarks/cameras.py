@@ -26,7 +26,7 @@ DIGIT_PIXELS = 28  # each way
 
 
 class Camera(NamedTuple):
-    """Digits in front of a camera, and a network of convolutions with sum pools behind them."""
+    """Digits in front of a camera, and a network of convolutions with sum pools after them."""
 
     steps: int = 20
     batch: int = 48

@@ -17,7 +17,7 @@ from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload
 
 SUPERSPIKE = Surrogate("superspike", SLOPE)
 
-# (layers, inputs, whether the last layer is a read-out) -> outputs [time, batch, outputs]
+# (layers, inputs, whether the last layer is a readout) -> outputs [time, batch, outputs]
 Forward = Callable[[list[Layer], Any, bool], jax.Array]
 Spike = Callable[[jax.Array], jax.Array]  # of the membranes' distances from the threshold
 

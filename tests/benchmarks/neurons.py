@@ -44,13 +44,17 @@ class Shape(NamedTuple):
         return f"{widths}, {self.steps} steps, batch {self.batch}"
 
 
-def made(shape: Shape, model: str, capped: bool) -> tuple[Any, Any, jax.Array, jax.Array]:
-    """The network, its parameters at 2 % activity, inputs and labels."""
+def net(shape: Shape, model: str, capped: bool) -> Any:
+    """The network."""
     neuron, capacity = MODELS[model](), 0.1 if capped else None
     layers = [layer(each, neuron, recurrent=shape.recurrent, capacity=capacity) for each in shape.hidden]
-    net = network(shape.inputs, layers, leaky_readout(shape.outputs))
-    inputs, labels = sample(shape)
-    return net, net.init(jax.random.key(0), inputs, target_activity=shape.rate), inputs, labels
+    return network(shape.inputs, layers, leaky_readout(shape.outputs))
+
+
+def made(shape: Shape, model: str, capped: bool) -> tuple[Any, Any, jax.Array, jax.Array]:
+    """The network, its parameters at 2 % activity, inputs and labels."""
+    of, (inputs, labels) = net(shape, model, capped), sample(shape)
+    return of, of.init(jax.random.key(0), inputs, target_activity=shape.rate), inputs, labels
 
 
 def sample(shape: Shape) -> tuple[jax.Array, jax.Array]:
@@ -84,7 +88,7 @@ def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
 
 
 def scan_readout(params: Any, x: jax.Array) -> jax.Array:
-    """The membranes of a leaky read-out."""
+    """The membranes of a leaky readout."""
     weights, bias = params["readout/connection"]
     decay = jnp.float32(0.95)
     currents = (1 - decay) * (x @ weights + bias)

@@ -110,7 +110,7 @@ def spikingjelly(workload: Workload, layers: list[Layer]) -> Tasks:
     if workload.readout:
         modules[-1] = neuron.NonSpikingLIFNode(time_constant, decode="mean-mem")
     network = nn.Sequential(*modules)
-    # Its read-out is a mean over time of membranes to which inputs count only in part.
+    # Its readout is a mean over time of membranes to which inputs count only in part.
     scale = workload.steps * time_constant
 
     def forward(inputs: Any) -> Any:

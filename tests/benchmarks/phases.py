@@ -66,7 +66,7 @@ COMPILED = "Adam and all else that XLA compiles"
 REST = "Python, JAX, and threads that look for work"
 ALL = (*PHASES, OTHER_KERNELS, PAGES, COMPILED, REST)
 
-# A function of ours, without what templates run for others: their name holds that of their task behind it.
+# A function of ours, without what templates run for others: their name holds that of their task after it.
 OWN = re.compile(r"snnjax::(?!snnjax|eachRow<|eachRange<|Sequence::eachBlock<)([\w:~]*[\w~])")
 NAMESPACES = re.compile(r"\(anonymous namespace\)::|\b(portable|avx2|avx512|neon)::")
 # What XLA compiles lies in no library: perf names the file that would describe it.

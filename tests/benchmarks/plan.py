@@ -35,7 +35,7 @@ class Plan:
     )
     # W6: layers of LIF neurons in front of one that is scanned.
     mixed: neurons.Shape = MIXED
-    # W7: convolutions behind a camera, and W8: delays.
+    # W7: convolutions after a camera, and W8: delays.
     cameras: tuple[Camera, ...] = (Camera(steps=20), Camera(steps=100))
     delayed: neurons.Shape = DELAYED
     max_delay: int = 30

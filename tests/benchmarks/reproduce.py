@@ -1,7 +1,8 @@
 """Train every task whose data are in the package over five seeds, and write the page of results (`make reproduce`).
 
 ``--only spar`` trains the one whose data come with the Python package seglearn, and
-those whose names begin with ``spoken`` those whose words espeak-ng speaks.
+those whose names begin with ``spoken`` those whose words espeak-ng speaks. Real recordings are where the user has them:
+``--nmnist`` and ``--speech`` take their paths, and add their runs.
 What is recorded says before how long it will take. A run that has ended is not done again: remove its folder for that.
 """
 
@@ -15,12 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snnjax import train
+from snnjax.train.tasks import FOLDS
 
 ROOT = Path(__file__).parents[2]
 RECORDS, PAGE = ROOT / "docs/runs", ROOT / "docs/explanation/results.md"
 # What each run asks of `snnjax train`.
 RUNS: dict[str, tuple[str, ...]] = {name: ("--task", name) for name in ("vowels", "qtdb", "digits")}
-RUNS |= {"digits-conv": ("--task", "digits", "--model", "conv"), "spar": ("--task", "spar")}
+RUNS |= {f"digits-{model}": ("--task", "digits", "--model", model) for model in ("conv", "residual")}
+RUNS["spar"] = ("--task", "spar")
 _SPOKEN = ("--task", "spoken")
 # Online rules beside back-propagation, both for a third of the usual epochs; OTTT for more as well, at a rate that was
 # chosen on the validation data of seed 0.
@@ -31,38 +34,63 @@ RUNS |= {f"spoken-{rule}-short": (*_SPOKEN, "--rule", rule, "--epochs", "40") fo
 # OTTT gains more from wide layers.
 _WIDE = (*_SPOKEN, "--hidden", "384", "384")
 RUNS |= {"spoken-wide": _WIDE, "spoken-wide-ottt": (*_WIDE, *_OTTT)}
+# Real recordings: the usual test data over seeds, and each fold once, where fold n has seed n.
+RUNS |= {"nmnist": ("--task", "nmnist", "--model", "conv"), "speech": ("--task", "speech")}
+_FOLDED = {f"{task}-folds": task for task in FOLDS}
+RUNS |= {name: RUNS[task] for name, task in _FOLDED.items()}
 # Of the others the data are in the package.
 _WANTS_DATA = {"spar", *(name for name in RUNS if name.startswith("spoken"))}
+_RECORDED = {name: RUNS[name][1] for name in ("nmnist", "speech", *_FOLDED)}
+_WANTS_DATA |= _RECORDED.keys()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/reproduce"), help="folder of the runs")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument(
-        "--only",
-        nargs="+",
-        choices=tuple(RUNS),
-        default=tuple(name for name in RUNS if name not in _WANTS_DATA),
-    )
+    parser.add_argument("--only", nargs="+", choices=tuple(RUNS), help="train these (default: all with data)")
+    for task in FOLDS:
+        parser.add_argument(f"--{task}", type=Path, metavar="PATH", help=f"folder or file of {task}")
     options = parser.parse_args(arguments)
-    missing = [(name, seed) for name in options.only for seed in range(options.seeds)]
+    chosen = names(options)
+    missing = [(name, seed) for name in chosen for seed in seeds(name, options.seeds)]
     missing = [each for each in missing if not (_folder(options.out, *each) / "run.json").exists()]
     say(f"{len(missing)} runs to train, {announce([name for name, _ in missing])}\n")
     for name, seed in missing:
-        asked = [*RUNS[name], "--seed", str(seed), "--out", str(_folder(options.out, name, seed))]
+        asked = [*asks(name, seed, options), "--out", str(_folder(options.out, name, seed))]
         # A process each, whose CPU time and memory are those of one run.
         code = "from snnjax.cli import program; program()"
         done = subprocess.run([sys.executable, "-c", code, "train", *asked, "--overwrite"], check=False)
         if done.returncode != 0:
             return done.returncode
     RECORDS.mkdir(exist_ok=True)
-    for name in options.only:
-        for seed in range(options.seeds):
+    for name in chosen:
+        for seed in seeds(name, options.seeds):
             shutil.copy(_folder(options.out, name, seed) / "run.json", RECORDS / f"{name}-{seed}.json")
     PAGE.write_text(train.results_page(train.read_runs([RECORDS])))
     say(f"The page is {PAGE}.\n")
     return 0
+
+
+def names(options: argparse.Namespace) -> tuple[str, ...]:
+    """The runs that are wanted, by default all whose data are at hand."""
+    if options.only is not None:
+        return tuple(options.only)
+    found = {name for name, task in _RECORDED.items() if getattr(options, task) is not None}
+    return tuple(name for name in RUNS if name not in _WANTS_DATA or name in found)
+
+
+def seeds(name: str, count: int) -> range:
+    """The seeds of the runs of a name."""
+    return range(FOLDS[_FOLDED[name]] if name in _FOLDED else count)
+
+
+def asks(name: str, seed: int, options: argparse.Namespace) -> list[str]:
+    """What a run asks of `snnjax train`."""
+    asked = [*RUNS[name], "--seed", str(seed)]
+    asked += ["--fold", str(seed)] if name in _FOLDED else []
+    path = getattr(options, _RECORDED[name]) if name in _RECORDED else None
+    return asked + ([] if path is None else ["--data", str(path)])
 
 
 def announce(names: Sequence[str]) -> str:

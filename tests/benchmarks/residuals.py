@@ -29,7 +29,7 @@ _NEURON = neurons.lif()
 class Residual(NamedTuple):
     """A stem and stages of two residual blocks, each stage at half the resolution with twice the channels."""
 
-    kind: str = SEW  # spikes are added behind the neurons, or currents before them
+    kind: str = SEW  # spikes are added after the neurons, or currents before them
     channels: int = 32
     stages: int = 4
     edge: int = 34  # pixels each way, with two polarities

@@ -81,7 +81,7 @@ def w1(neurons: int, rate: float, steps: int = 500, batch: int = 16) -> Workload
 
 
 def w2(batch: int) -> Workload:
-    """A recurrent layer and a read-out, of the size of Spiking Heidelberg Digits."""
+    """A recurrent layer and a readout, of the size of Spiking Heidelberg Digits."""
     name = f"W2, batch {batch}"
     return Workload(name, (700, 256, 20), 100, batch, 0.02, (0.023,), recurrent=True, readout=True)
 
@@ -129,7 +129,7 @@ def layers(workload: Workload) -> list[Layer]:
     spikes, made = bernoulli(shape, workload.rate, SEED + 2), []
     for index, (inputs, neurons) in enumerate(pairwise(workload.widths)):
         weights = rng.standard_normal((inputs, neurons), np.float32) / np.float32(inputs**0.5)
-        if index == len(workload.rates):  # the read-out, which does not spike
+        if index == len(workload.rates):  # the readout, which does not spike
             return [*made, Layer(weights)]
         recurrent = None
         if workload.recurrent:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from snnjax.data import load_nmnist, read_nmnist
 from tests.data.damage import check_absent, flips, survives
 
-HINT = "Download N-MNIST and unpack Train.zip and Test.zip"
+HINT = "Download N-MNIST from doi.org/10.17632/468j46mzdv.1, and unpack Train.zip and Test.zip"
 EVENTS = st.lists(
     st.tuples(st.integers(0, 33), st.integers(0, 33), st.integers(0, 1), st.integers(0, 2**23 - 1)),
     min_size=1,
@@ -122,3 +122,56 @@ def test_load_nmnist_refuses(tmp_path):
     assert str(caught.value) == (
         "load_nmnist: `split` must be 'train' or 'test', got 'validation'. Choose one of these."
     )
+
+
+def write_arrays(path, **changes):
+    """The data set of `write_data_set` as one file, of which all or none of a digit's recordings are for testing."""
+    recordings = [[(digit, 1, 1, 0), (digit, 1, 1, 9_999)] for digit in range(10)]
+    recordings += [[(digit, 0, 0, 299_999)] for digit in range(10)]
+    columns = np.array([event for recording in recordings for event in recording]).T
+    arrays = dict(zip(("x", "y", "polarity", "time_us"), columns, strict=True))
+    arrays |= {"offsets": np.cumsum([0, *map(len, recordings)]), "label": np.arange(20) % 10}
+    np.savez(path, **(arrays | {"is_test": np.arange(20) >= 10} | changes))
+
+
+def test_load_nmnist_reads_an_array_file(tmp_path):
+    write_data_set(tmp_path)
+    write_arrays(tmp_path / "one.npz")
+    train, test = (load_nmnist(tmp_path / "one.npz", split) for split in ("train", "test"))
+    assert train.labels.tolist() == test.labels.tolist() == list(range(10))
+    whole = load_nmnist(tmp_path)
+    np.testing.assert_array_equal(train.ids, whole.ids[::2])
+    np.testing.assert_array_equal(test.ids, whole.ids[1::2])
+
+
+@pytest.mark.parametrize("fold", [0, 9])
+def test_load_nmnist_folds_are_of_both_parts(tmp_path, fold):
+    write_arrays(tmp_path / "one.npz")
+    parts = [load_nmnist(tmp_path / "one.npz", split, fold=fold) for split in ("train", "test")]
+    assert [len(part) for part in parts] == [18, 2]
+    counts = [int(part.counts.max(axis=1).sum()) for part in parts]
+    assert sum(counts) == 20  # each recording is in one of them
+
+
+def test_load_nmnist_refuses_array_files(tmp_path):
+    path = tmp_path / "one.npz"
+    for changes, text in (
+        ({"x": np.full(30, 34)}, "have x from 0 to 33, got 34 to 34"),
+        ({"polarity": np.full(30, -1)}, "have polarity from 0 to 1, got -1 to -1"),
+        ({"is_test": np.zeros(20)}, "have one axis of whole numbers in is_test, got float64[20]"),
+        ({"y": np.zeros(29, int)}, "hold 30 values of y, as its offsets say, got 29"),
+    ):
+        write_arrays(path, **changes)
+        with pytest.raises(ValueError) as caught:
+            load_nmnist(path)
+        assert str(caught.value) == (
+            f"load_nmnist: `path` must {text} in {str(path)!r}. Download or extract the file again."
+        )
+    path.unlink()
+    for fold, text in (
+        (None, f"`path` must be a readable file, got {str(path)!r} (No such file or directory). {HINT}"),
+        (10, "`fold` must be between 0 and 9, got 10. Number the folds from 0"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            load_nmnist(path, fold=fold)
+        assert str(caught.value) == f"load_nmnist: {text}."

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+import wave
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,6 +61,13 @@ def readers(folder: Path) -> list[Reader]:
     return [
         Reader("a.aedat", data.read_aedat, _aedat()),
         Reader("a.bin", data.read_nmnist, bytes([3, 7, 0x80, 1, 0, 0, 240, 0, 0, 0, 33, 33, 5, 255, 255])),
+        Reader(
+            "nmnist.npz",
+            data.load_nmnist,
+            _arrays(x=[3], y=[7], polarity=[1], time_us=[9], label=[2], is_test=[0]),
+        ),
+        Reader("fsdd.npz", data.read_fsdd, _arrays(samples=[5], digit=[3], speaker=[0], index=[7])),
+        Reader("1_ann_0.wav", lambda path: data.read_fsdd(path.parent), _sound()),
         Reader("a_labels.csv", data.read_gesture_labels, _GESTURES),
         Reader(
             "trials_to_train.txt",
@@ -78,6 +86,7 @@ def readers(folder: Path) -> list[Reader]:
     ]
 
 
+_EVENT = {"x": [3], "y": [7], "polarity": [1], "time_us": [9], "label": [2], "is_test": [0]}
 _GESTURES = b"class,startTime_usec,endTime_usec\n2,1000,6000\n11,6000,9000\n"
 _RESULT = {
     "task": "digits",
@@ -102,6 +111,21 @@ _RESULT = {
 
 def _run() -> dict[str, Any]:
     return {"epoch": 1, "best_epoch": 1, "metrics": [{"loss": 0.5}], "config": {}, "settings": {}}
+
+
+def _arrays(**arrays: list[int]) -> bytes:
+    """One recording of one event or sample."""
+    stream = io.BytesIO()
+    np.savez(stream, offsets=np.array([0, 1]), **{name: np.array(each) for name, each in arrays.items()})
+    return stream.getvalue()
+
+
+def _sound() -> bytes:
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", "not compressed"))
+        file.writeframes(bytes(range(8)))
+    return stream.getvalue()
 
 
 def _aedat() -> bytes:

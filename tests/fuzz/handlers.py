@@ -14,11 +14,13 @@ from snnjax import (
     LeakyReadout,
     LIFLayer,
     SparseSpikes,
+    Synapses,
     delay_spikes,
     lif_network,
     select_spikes,
     spike_conv,
     spike_matmul,
+    spike_sparse_matmul,
 )
 from snnjax._targets import TARGETS
 from snnjax.quantisation import quantise
@@ -66,7 +68,14 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), (spikes, jnp.ones((width, 7)))))
         spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 0 * counts, 4 * width)
         found.append((_convolve(width), (spikes, jnp.ones((2, 2, 2, 7)))))
+        synapses = Synapses.fixed_fan_out(jax.random.key(0), width, 7, fan_out=3)
+        spikes = SparseSpikes(ids, jnp.ones((batch, slots)), counts, counts, 0 * counts, width)
+        given = spikes, jnp.ones(synapses.num_synapses), synapses
+        found.append((lambda *a: spike_sparse_matmul(*a, implementation="cpu"), given))
     for dtype in (jnp.float32, jnp.bfloat16):
+        synapses = Synapses.fixed_fan_in(jax.random.key(0), width, 7, fan_in=3)
+        given = jnp.ones((batch, width), dtype), jnp.ones(synapses.num_synapses, dtype), synapses
+        found.append((lambda *a: spike_sparse_matmul(*a, implementation="cpu"), given))
         given = (jnp.ones((batch, width), dtype), jnp.ones((width, 7), dtype))
         found.append((lambda *a: spike_matmul(*a, implementation="cpu"), given))
         for pending in (None, jnp.ones((4, batch, width), dtype)):

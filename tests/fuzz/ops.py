@@ -11,7 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import SparseSpikes, delay_spikes, select_spikes, spike_conv, spike_matmul
+from snnjax import (
+    SparseSpikes,
+    Synapses,
+    delay_spikes,
+    select_spikes,
+    spike_conv,
+    spike_matmul,
+    spike_sparse_matmul,
+)
 from tests.fuzz import values
 from tests.ops.common import jit, with_gradient
 from tests.ops.random_networks import LIST_INPUTS, Form, arguments, random_form, runner
@@ -34,6 +42,7 @@ def subjects(num_networks: int) -> list[Subject]:
     return [
         *(_network(number) for number in range(num_networks)),
         *_products(),
+        *_sparse_products(),
         *_convolutions(),
         *_selections(),
         *_delays(),
@@ -52,21 +61,43 @@ def _network(number: int) -> Subject:
     return Subject(f"lif_network {form}", run, functools.partial(arguments, form), incomparable)
 
 
+def _lists(dtype: str, neurons: int, slots: int, rng: np.random.Generator) -> SparseSpikes:
+    """Three lists of ids, most of which name nothing."""
+    ids = values.array(rng, "hostile", (3, slots), dtype)
+    if dtype != "int8":  # some of which name neurons
+        named = rng.integers(0, neurons + 1, ids.shape)
+        ids = np.where(rng.random(ids.shape) < 0.5, named, ids).astype(dtype)
+    counts = jnp.zeros(3, jnp.int32)
+    ones = jnp.asarray(rng.integers(0, 2, ids.shape), jnp.float32)
+    return SparseSpikes(jnp.asarray(ids), ones, counts, counts, 0 * counts, neurons)
+
+
 def _products() -> list[Subject]:
     def make(dtype: str, neurons: int, slots: int, rng: np.random.Generator) -> tuple[Any, ...]:
-        ids = values.array(rng, "hostile", (3, slots), dtype)
-        if dtype != "int8":  # some of which name neurons
-            ids = np.where(rng.random(ids.shape) < 0.5, rng.integers(0, neurons + 1, ids.shape), ids).astype(
-                dtype
-            )
-        counts = jnp.zeros(3, jnp.int32)
-        ones = jnp.asarray(rng.integers(0, 2, ids.shape), jnp.float32)
-        spikes = SparseSpikes(jnp.asarray(ids), ones, counts, counts, 0 * counts, neurons)
-        return spikes, jnp.asarray(values.array(rng, "plain", (neurons, 5), "float32"))
+        return _lists(dtype, neurons, slots, rng), jnp.asarray(
+            values.array(rng, "plain", (neurons, 5), "float32")
+        )
 
     run = lambda implementation, *given: spike_matmul(*given, implementation=implementation)  # noqa: E731
     forms = [(dtype, *size) for dtype in ID_DTYPES for size in ((0, 4), (300, 40), (65535, 9), (70000, 9))]
     return [Subject(f"spike_matmul {form}", run, functools.partial(make, *form)) for form in forms]
+
+
+def _sparse_products() -> list[Subject]:
+    def make(dtype: str, neurons: int, each: int, rng: np.random.Generator) -> tuple[Any, ...]:
+        """Some lead to nobody. Ends ascend: those of the reference are others where they do not."""
+        spikes = _lists(dtype, neurons, 9, rng)
+        targets = values.array(rng, "hostile", (each * neurons,), dtype)
+        targets = np.where(rng.random(targets.shape) < 0.5, rng.integers(0, 6, targets.shape), targets)
+        ends = jnp.asarray(each * np.arange(1, neurons + 1), jnp.int32)
+        weights = values.array(rng, "plain", targets.shape, "float32")
+        return spikes, jnp.asarray(weights), Synapses(ends, jnp.asarray(targets.astype(dtype)), 5)
+
+    run = lambda implementation, *given: spike_sparse_matmul(*given, implementation=implementation)  # noqa: E731
+    forms = [(dtype, *size) for dtype in ("uint16", "int32") for size in ((0, 4), (300, 3), (40, 30))]
+    return [
+        Subject(f"spike_sparse_matmul {form}", run, functools.partial(make, *form), (0,)) for form in forms
+    ]
 
 
 def _convolutions() -> list[Subject]:

@@ -21,7 +21,7 @@ SHAPES = [(5, 5, 1, 8), (3, 3, 8, 16), (256, 64), (64, 10)]
 
 
 def network(params: Any, stats: Any, x: Any, train: bool) -> tuple[jax.Array, Any]:
-    """Two convolutions with norms, the first with a stride and a pool behind it, and two dense layers."""
+    """Two convolutions with norms, the first with a stride and a pool after it, and two dense layers."""
     after = []
     for place, stride in ((0, 2), (1, 1)):
         kernel, scale, bias = params[place]

@@ -1,5 +1,6 @@
 """Connections: shapes, what is shared by a channel, masks, and delays whose spikes are in transit between pieces."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from snnjax import (
 )
 from snnjax.blocks.delay import DelayParams
 from snnjax.blocks.linear import LinearParams
+from snnjax.neurons import decay_to_raw
 from tests.graph.helpers import initial, random_spikes
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
@@ -156,29 +158,80 @@ def test_the_gradient_of_delays_is_that_of_the_linear_split() -> None:
             chex.assert_trees_all_close(gradient[index], difference, rtol=1e-5, strict=True)
 
 
-def test_parameters_of_learnt_delays_run_rounded_in_a_network_that_does_not_learn_them() -> None:
+def test_learnt_delays_run_rounded_as_stats_of_a_network_that_does_not_learn_them() -> None:
     learnt, fixed = (network(6, [axonal(7, learn=learn), layer(4)], READOUT) for learn in (True, False))
     params, inputs = initial(learnt), random_spikes(0.5, steps=12, inputs=6)
-    delays = [axonal(7, learn=learn).delays(params["axonal_0"], (6,)) for learn in (True, False)]
+    held = params["axonal_0"]
+    delays = [axonal(7, learn=learn).delays(held, (6,)) for learn in (True, False)]
     chex.assert_trees_all_equal(delays[1], jnp.round(delays[0]), strict=True)
     arrived, _ = delay_spikes(inputs, delays[1], max_delay=7)
     plain = network(6, [layer(4)], READOUT)
     bare = {name: own for name, own in params.items() if name != "axonal_0"}
     chex.assert_trees_all_equal(
-        jit(fixed.apply)(params, None, inputs)[0].output,
+        jit(fixed.apply)(bare, None, inputs, stats={"axonal_0": held})[0].output,
         jit(plain.apply)(bare, None, arrived)[0].output,
         strict=True,
     )
 
 
 def test_delays_can_be_shared_and_fixed() -> None:
+    """They are stats, which start where learned ones do."""
+    key, shape = jax.random.key(0), (6, 2)
     for per, count in (("neuron", 12), ("channel", 2), ("layer", 1)):
-        block = axonal(7, per=per, learn=False)
-        params = block.init(jax.random.key(0), (6, 2), dtype=jnp.float32)
-        assert params.raw_delay.shape == (count,)
-        delays = block.delays(params, (6, 2))
+        block, learned = axonal(7, per=per, learn=False), axonal(7, per=per)
+        assert block.init(key, shape, dtype=jnp.float32) is None
+        assert learned.initial_stats(key, shape) is None
+        stats = block.initial_stats(key, shape)
+        chex.assert_trees_all_equal(stats, learned.init(key, shape, dtype=jnp.float32), strict=True)
+        assert stats is not None and stats.raw_delay.shape == (count,)
+        delays = block.delays(stats, shape)
         assert delays.shape == (12,)
         chex.assert_trees_all_equal(delays, jnp.round(delays), strict=True)
+
+
+def test_fixed_delays_of_a_recurrent_connection_are_stats() -> None:
+    """They equal learned ones of the same numbers, whose parameters are whole delays; weight decay finds none."""
+    back = ([axonal(5, learn=learn), dense(4, bias=False)] for learn in (True, False))
+    learned, fixed = (network(4, [layer(4, recurrent=own)], READOUT) for own in back)
+    params, stats, name = initial(fixed), fixed.init_stats(jax.random.key(0)), "layer_0/neuron"
+    assert stats.keys() == {name} and params[name].recurrent[0] is None
+    block = fixed.nodes[1].block.feedback[0]
+    steps = block.delays(stats[name].recurrent[0], (4,))
+    raw = DelayParams(decay_to_raw(jnp.clip(steps / 5, 1e-6, 1 - 1e-6)))
+    full = params | {name: params[name]._replace(recurrent=(raw, params[name].recurrent[1]))}
+    inputs = random_spikes(0.5, steps=12, inputs=4)
+    out, state = jit(fixed.apply)(params, None, inputs, stats=stats)
+    # A learned delay is never whole: its spikes are split, 5e-6 of them a step later.
+    chex.assert_trees_all_close(
+        out.output, jit(learned.apply)(full, None, inputs)[0].output, rtol=1e-3, atol=1e-4, strict=True
+    )
+    chex.assert_trees_all_equal(out.stats, stats, strict=True)
+    again, _ = jit(fixed.apply)(params, state, inputs, stats=out.stats)
+    assert bool(jnp.any(again.output != out.output))
+
+
+@dataclasses.dataclass(frozen=True)
+class Counting(blocks.Block):
+    """A block of one's own that counts its calls."""
+
+    kind = "counting"
+
+    def initial_stats(self, key: Any, *shapes: Any) -> Any:
+        return jnp.zeros(())
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(signals[0], stats=stats + 1)
+
+
+def test_stats_that_change_in_every_step_are_refused_in_a_recurrent_connection() -> None:
+    net = network(4, [layer(4, recurrent=[Counting(), dense(4, bias=False)])], READOUT)
+    params, stats = initial(net), net.init_stats(jax.random.key(0))
+    with pytest.raises(ValueError) as error:
+        jax.eval_shape(lambda x: net.apply(params, None, x, stats=stats), jnp.ones((2, 1, 4)))
+    assert str(error.value) == (
+        "spiking: `recurrent` must hold blocks whose stats stay as they are, got counting. "
+        "Put it before or behind the neurons."
+    )
 
 
 @hypothesis.given(share=st.floats(0, 1), most=st.integers(1, 2**22) | st.integers(1, 3000))
@@ -191,6 +244,7 @@ def test_fixed_delays_are_those_asked_for(share: float, most: int) -> None:
             for learn in (False, True):
                 spec = axonal(most, initial=float(steps), learn=learn, per="layer")
                 raw = spec.init(jax.random.key(0), (2,), dtype=dtype)
+                assert (raw is None) != learn and spec.initial_stats(jax.random.key(0), (2,)) is None
                 found, expected = spec.delays(raw, (2,)), np.full(2, steps, np.float32)
                 np.testing.assert_allclose(found, expected, rtol=0, atol=0.3 if learn else 0, strict=True)
                 chex.assert_trees_all_equal(jnp.round(found), expected, strict=True)
@@ -337,7 +391,7 @@ def test_cotangents_near_the_threshold_are_exact(implementation: str) -> None:
 
 
 def test_dense_weights_feed_an_image_back_as_a_flat_one() -> None:
-    """What the message about ``recurrent=True`` behind a convolution suggests."""
+    """What the message about ``recurrent=True`` after a convolution suggests."""
     image = [conv2d(2, 3), blocks.spiking(recurrent=dense(18))]
     flat = [conv2d(2, 3), flatten(), blocks.spiking(recurrent=dense(18))]
     nets = [network((3, 3, 1), items, READOUT) for items in (image, flat)]

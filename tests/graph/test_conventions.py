@@ -156,7 +156,7 @@ def test_a_carried_state_and_chunks_are_scanned_with_an_immediate_reset() -> Non
         jit(lambda own: net.apply(own, None, INPUT, chunk=4))(params), whole, rtol=1e-5
     )
     segments = net.plan(from_rest=False)
-    assert any("from rest alone" in getattr(segment, "why", "") for segment in segments)
+    assert any("only from rest" in getattr(segment, "why", "") for segment in segments)
 
 
 @pytest.mark.parametrize(

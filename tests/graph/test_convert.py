@@ -95,7 +95,7 @@ def test_mean_output_is_that_of_the_source_with_rounded_rates(name: str) -> None
 
 
 def source(layers: Sequence[Any], weights: list[np.ndarray], x: jax.Array) -> tuple[jax.Array, Any]:
-    """The activations behind the only rectifier, and the function from them to the logits."""
+    """The activations after the only rectifier, and the function from them to the logits."""
     given = iter([jnp.asarray(array, jnp.float32) for array in weights])
     steps = [step(item, given) for item in layers]
     place = layers.index(RELU) + 1
@@ -222,7 +222,7 @@ FAILURES = {
     ),
     "silent": (
         lambda: convert(GOOD, [*HIDDEN, *LAST], -X - 1),
-        "convert: `samples` must activate every rectifier, got zeros alone in layers[1]. "
+        "convert: `samples` must activate every rectifier, got only zeros in layers[1]. "
         "Pass inputs on the scale of the training.",
     ),
     "infinite": (
@@ -261,7 +261,7 @@ FAILURES = {
     ),
     "end": (
         lambda: convert([*GOOD, RELU], [*HIDDEN, *LAST], X),
-        "convert: `layers` must end with a connection, got no connection behind the last rectifier. "
+        "convert: `layers` must end with a connection, got no connection after the last rectifier. "
         "Leave out what follows the logits.",
     ),
     "nothing": (
@@ -274,7 +274,7 @@ FAILURES = {
     ),
     "norm": (
         lambda: convert([dense(4), RELU, NORM, dense(2)], [*HIDDEN, *LAST], X),
-        "convert: `layers` must have batch_norm directly behind a connection, got it in layers[2]. "
+        "convert: `layers` must have batch_norm directly after a connection, got it in layers[2]. "
         "Train the network with the norm there.",
     ),
     "maximum": (

@@ -90,12 +90,12 @@ NETS: dict[str, Network] = {
         ],
         leaky_readout(3),
     ),
-    "two read-outs and a tap": network(
+    "two readouts and a tap": network(
         6,
         [layer(5, name="first"), layer(4), layer(5, name="last"), blocks.join(source=("first", "last"))],
         {"early": leaky_readout(2, source="first"), "late": spiking_readout(3)},
     ),
-    "no read-out": network(6, [layer(5, capacity=2), layer(4, capacity=3)]),
+    "no readout": network(6, [layer(5, capacity=2), layer(4, capacity=3)]),
     "a pool at the end": network(IMAGE, [layer(conv2d(2, 3)), sum_pool(2)]),
     "maxima and windows that overlap, of lists and arrays": network(
         IMAGE,
@@ -302,13 +302,13 @@ def test_signals_are_recorded_by_the_names_asked_for_outputs_too() -> None:
 
 
 def test_a_chain_goes_on_into_the_longest_consumer() -> None:
-    net = NETS["two read-outs and a tap"]
+    net = NETS["two readouts and a tap"]
     chain = "first/connection > first/neuron > layer_0/connection > layer_0/neuron > last/connection > last/neuron"
     assert net.paths.splitlines() == [
         f"fused: {chain}",
         "alone: add_0 (it is no part of the fused op)",
-        "alone: early/connection (a read-out is fused only at the end of a chain)",
-        "alone: early/neuron (a read-out is fused only at the end of a chain)",
+        "alone: early/connection (a readout is fused only at the end of a chain)",
+        "alone: early/neuron (a readout is fused only at the end of a chain)",
         "fused: late/connection > late/neuron",
     ]
 
@@ -397,7 +397,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: network(4, [network(4, [layer(3)], {"a": leaky_readout(2), "b": leaky_readout(2)})]),
         "network: `blocks` must hold networks with one output, got one with 2. "
-        "Make it without read-outs, and name sources in the outer network.",
+        "Make it without readouts, and name sources in the outer network.",
     ),
     (
         lambda: network(5, [INNER]),

@@ -130,7 +130,7 @@ def test_folded_networks_equal_evaluation() -> None:
     assert "connection > layer_0/norm > layer_0/neuron > " in net.paths
     chex.assert_trees_all_equal(fused.stats, stats)
     bare, own, left = net.fold(params, stats)
-    assert left.keys() == {"batch_norm_0"}  # behind a join
+    assert left.keys() == {"batch_norm_0"}  # after a join
     assert [node.name for node in bare.nodes if isinstance(node.block, BatchNorm)] == [*left]
     folded = jit(bare.apply)(own, None, inputs, stats=left, lengths=LENGTHS)[0]
     for found in (composed, folded):
@@ -217,7 +217,7 @@ def test_frozen_norms_use_their_statistics_in_training() -> None:
 
 
 def test_neurons_behind_a_norm_spike_from_the_start() -> None:
-    """A norm has the drive of the neurons behind it: about 5 % of them spike in a step; or as many as asked for."""
+    """A norm has the drive of the neurons after it: about 5 % of them spike in a step; or as many as asked for."""
     net = network(40, [layer(60, norm=blocks.batch_norm()), layer(60, norm=blocks.layer_norm())])
     inputs = random_spikes(0.1, 40, 8, 40)
     for options, low, high in (({}, 0.02, 0.1), ({"target_activity": 0.2}, 0.17, 0.23)):

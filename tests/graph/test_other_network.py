@@ -127,7 +127,6 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
     },
     "delays": {
         "delays": one(before=[axonal(3)]),
-        "fixed delays": one(before=[axonal(3, learn=False)]),
         "max_delay": one(before=[axonal(4)]),
         "initial delays": one(before=[axonal(3, initial=1.0)]),
     },
@@ -280,7 +279,7 @@ MESSAGES = {
     "delays": ("delays", LIF, None, "", "hold axonal_0, got none of it"),
     "blocks": ("deeper", LIF, None, "", "hold layer_1/connection, got none of it"),
     "names": ("named", LIF, None, "", "hold hidden/connection, got none of it"),
-    "too many": ("lif", DELAYS, None, "", "hold blocks of this network alone, got axonal_0"),
+    "too many": ("lif", DELAYS, None, "", "hold only blocks of this network, got axonal_0"),
     "integers": (
         "lif",
         jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.int32), LIF),

@@ -305,7 +305,7 @@ REFUSED = {
     ),
     "neurobench": (
         lambda: to_neurobench(OWN_GAIN, OWN_GAIN.init(jax.random.key(0))),
-        "to_neurobench: `network` must have dense weights alone, got gain in 'gain_0'. "
+        "to_neurobench: `network` must have only dense weights, got gain in 'gain_0'. "
         "Count its operations with metrics.synaptic_operations.",
     ),
 }

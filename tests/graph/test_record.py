@@ -63,7 +63,7 @@ def test_recorded_spikes_are_membranes_above_the_threshold(chunk: int | None) ->
     assert output.membranes.keys() == {NEURON, "readout/neuron"}
     assert output.recorded.keys() == {NEURON, "readout/neuron"}
     for name, v in output.membranes.items():
-        threshold = stats[name].threshold if name in stats else 1.0
+        threshold = stats[name].neuron.threshold if name in stats else 1.0
         spikes = output.recorded[name]
         assert v.shape[:2] == (STEPS, BATCH) and np.any(v)
         dense = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes

@@ -69,7 +69,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         plain(LEARNED, leaky_readout(dense(3, bias=False)), capacity=3, recurrent=True),
         {"lengths": LENGTHS, "chunk": 6},
     ),
-    "spiking read-out, no reset": (
+    "spiking readout, no reset": (
         plain(NONE, spiking_readout(3, NONE, recurrent=True), capacity=0.4),
         {"lengths": LENGTHS, "second_threshold": jnp.float32(0.7)},
     ),
@@ -117,7 +117,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         ),
         {"lengths": LENGTHS, "listed": True},
     ),
-    "lists below a spiking read-out that is scanned": (
+    "lists below a spiking readout that is scanned": (
         network(INPUTS, [layer(8, LEARNED, capacity=1)], spiking_readout(3, LOW)),
         {"lengths": LENGTHS},
     ),
@@ -203,7 +203,7 @@ def test_a_path_names_the_conventions_of_other_libraries(make: Any) -> None:
 
 @pytest.mark.parametrize("capacity", [None, 3])
 def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
-    """Slow neurons and a slow read-out, whose gains a rounded decay would halve or take away."""
+    """Slow neurons and a slow readout, whose gains a rounded decay would halve or take away."""
     slow = neurons.lif((0.95, 0.999), (0.02, 0.05), learn_decay=True)
     last = leaky_readout(3, decay=0.999, learn_decay=True)
     net = network(INPUTS, [layer(8, slow, capacity=capacity, recurrent=True), layer(6, slow)], last)
@@ -245,7 +245,7 @@ def test_what_stands_behind_the_end_has_no_influence(neuron: Any, listed: bool) 
     chex.assert_trees_all_equal(garbage, clean, strict=True)
     chex.assert_tree_all_finite(clean[1])
     output, end = clean[0]
-    # Frozen at the end: the read-out keeps its last value, hidden layers are silent.
+    # Frozen at the end: the readout keeps its last value, hidden layers are silent.
     last = np.asarray(output.output)[np.maximum(np.asarray(LENGTHS) - 1, 0), np.arange(BATCH)]
     np.testing.assert_array_equal(
         np.where(np.asarray(LENGTHS)[:, None] > 0, last, 0), end["readout/neuron"].v
@@ -306,7 +306,7 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
     ],
 )
 def test_implementation_reaches_every_op(neuron: Any, ops: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The forward and the backward pass of all; the products of the events, of the layers and of the read-out."""
+    """The forward and the backward pass of all; the products of the events, of the layers and of the readout."""
     net = plain(neuron, leaky_readout(3), capacity=3, recurrent=True)
     params, inputs = initial(net), SparseSpikes.from_dense(random_spikes(0.3), 6)
     run = with_gradients(functools.partial(net.apply, implementation="reference"))
@@ -324,10 +324,10 @@ def test_implementation_that_is_unknown(neuron: Any) -> None:
     net = plain(neuron, leaky_readout(3))
     with pytest.raises(ValueError) as error:
         jax.eval_shape(
-            lambda params: net.apply(params, None, random_spikes(0.3), implementation="gpu"), initial(net)
+            lambda params: net.apply(params, None, random_spikes(0.3), implementation="tpu"), initial(net)
         )
     assert str(error.value) == (
-        "network.apply: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. "
+        "network.apply: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
         "Choose one of these."
     )
 
@@ -406,3 +406,25 @@ def test_scanned_layers_run_on_shares_of_a_batch() -> None:
         atol=1e-6,
         strict=True,
     )
+
+
+@pytest.mark.parametrize(
+    "dtype, given",
+    [("float64", "uint8"), ("float64", "float32"), ("float32", "float64"), ("bfloat16", "float64")],
+)
+@pytest.mark.usefixtures("compiles_fast")
+def test_the_state_keeps_its_dtype_whatever_the_inputs_have(dtype: str, given: str) -> None:
+    """Also from piece to piece: delays of float32 inputs in a network of float64 had turned into float32."""
+    specs = [axonal(3, learn=False), layer(4, neurons.adlif(), recurrent=[axonal(2), dense(4)])]
+    with jax.enable_x64(True):
+        net = network(5, specs, leaky_readout(2))
+        params = net.init(jax.random.key(0), dtype=jnp.dtype(dtype))
+        inputs = jnp.asarray(np.random.default_rng(0).random((5, 3, 5)) < 0.3).astype(given)
+        start = net.initial_state(params, 3)
+        whole, cut = (
+            jax.eval_shape(functools.partial(net.apply, chunk=chunk), params, None, inputs)
+            for chunk in (None, 2)
+        )
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), start)
+    assert whole[1] == cut[1] == shapes
+    assert whole[0].output.dtype == jnp.dtype(dtype)

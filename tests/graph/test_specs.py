@@ -160,7 +160,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: layer(4, neurons.leaky_integrator()),
         "layer: `neuron` must be a spiking neuron, got leaky_integrator. "
-        "Use it as the read-out, snnjax.leaky_readout, or choose another.",
+        "Use it as the readout, snnjax.leaky_readout, or choose another.",
     ),
     (
         lambda: layer(4, ATTACHED),

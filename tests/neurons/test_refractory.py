@@ -120,7 +120,7 @@ def test_only_spiking_neurons_have_a_period() -> None:
         neurons.refractory(neurons.leaky_integrator(), 1)
     assert str(error.value) == (
         "refractory: `neuron` must be a spiking neuron, got leaky_integrator. "
-        "Use it as the read-out, snnjax.leaky_readout, or choose another."
+        "Use it as the readout, snnjax.leaky_readout, or choose another."
     )
 
 

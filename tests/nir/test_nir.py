@@ -95,7 +95,7 @@ def test_graph_gives_the_outputs_of_the_library(case: str, golden: Path) -> None
     late = LATE.get(case, 0)
     assert not np.any(outputs[:late])
     ours, outputs = ours[: len(ours) - late], outputs[late:]
-    # Spikes are the same; membranes of a read-out are sums in another order.
+    # Spikes are the same; membranes of a readout are sums in another order.
     chex.assert_trees_all_close(
         ours, outputs, atol=2e-7 if case == "norse_readout" else 0, rtol=0, strict=True
     )
@@ -195,7 +195,7 @@ def test_parameters_come_back_in_their_dtype(dtype: Any) -> None:
     with jax.enable_x64(True):
         # A third has digits in every dtype.
         params = jax.tree.map(lambda array: array / 3, params_of(network, dtype))
-        assert_same_bits(from_nir(to_nir(network, params, dt=DT))[1], params)
+        assert_same_bits(from_nir(to_nir(network, params, dt=DT, stats=stats_of(network)))[1], params)
 
 
 def argument(block: Any, name: str) -> Any:
@@ -290,7 +290,7 @@ def test_constants_that_differ_are_stats(shape: tuple[int, ...]) -> None:
         assert (params, argument(neuron, "threshold")) == ({}, 1.0)
         per_pixel = per == "neuron" and len(shape) > 1
         assert argument(neuron, "per") == ("neuron" if per_pixel else "channel")
-        decay = neurons.raw_to_decay(stats["n0"].raw_decay)
+        decay = neurons.raw_to_decay(stats["n0"].neuron.raw_decay)
         wanted = np.moveaxis(1 - DT / differing, 0, -1).reshape(-1)
         np.testing.assert_allclose(decay, wanted if per_pixel else wanted[:3], rtol=1e-6)
         again = from_nir(to_nir(network, params, dt=DT, stats=stats))
@@ -338,22 +338,55 @@ def test_subgraph_is_the_same_network_inlined() -> None:
 
 def test_delays_become_steps() -> None:
     for times, learn in (([3e-3, 0.0], False), ([2.5e-3, 1e-3], True)):
-        made, params = read(graph_of(nir.Delay(np.array(times)), identity(2), lif(2), shape=(2,)))
+        graph = graph_of(nir.Delay(np.array(times)), identity(2), lif(2), shape=(2,))
+        network, params, stats = from_nir(graph, dt=DT)
+        block: Any = network.nodes[0].block
         # A learnable delay is never 0, and no longer than the longest.
-        np.testing.assert_allclose(
-            made["n0"].delays(params["n0"], (2,)), np.array(times) / DT, rtol=0, atol=1e-5 if learn else 0
-        )
-        assert made["n0"].learn == learn
+        found = block.delays((params if learn else stats)["n0"], (2,))
+        np.testing.assert_allclose(found, np.array(times) / DT, rtol=0, atol=1e-5 if learn else 0)
+        assert block.learn == learn
+
+
+def delayed_loop(delays: Any) -> Any:
+    """Two neurons whose spikes come back through delays."""
+    nodes = {
+        "lif": lif(2),
+        "wait": delays,
+        "back": nir.Linear(np.eye(2)),
+        "output": nir.Output(np.array([2])),
+    }
+    edges = [("input", "lif"), ("lif", "wait"), ("wait", "back"), ("back", "lif"), ("lif", "output")]
+    return nir.NIRGraph({"input": nir.Input(np.array([2])), **nodes}, edges)
+
+
+def test_one_delay_of_whole_steps_is_a_number_of_the_network() -> None:
+    delays = nir.Delay(np.full(2, 3e-3))
+    loop = delayed_loop(delays)
+    for graph in (graph_of(delays, identity(2), lif(2), shape=(2,)), loop):
+        network, _, stats = from_nir(graph, dt=DT)
+        blocks: Any = [node.block for node in network.nodes]
+        delayed = blocks[-1].feedback[0] if graph is loop else blocks[0]
+        assert stats == {} and delayed.delays(None, (2,)).tolist() == [3.0, 3.0]
+
+
+def test_delays_of_a_recurrent_connection_that_differ_are_stats() -> None:
+    graph = delayed_loop(nir.Delay(np.array([1e-3, 4e-3])))
+    network, params, stats = from_nir(graph, dt=DT)
+    ((name, own),) = stats.items()
+    block: Any = {node.name: node.block for node in network.nodes}[name]
+    assert block.feedback[0].delays(own.recurrent[0], (2,)).tolist() == [1.0, 4.0]
+    again = from_nir(to_nir(network, params, dt=DT, stats=stats))
+    assert_same_bits(again[1:], (params, stats))
 
 
 def test_long_delays_stay_whole_steps() -> None:
     """Times in float32, of up to 200,000 steps of 0.1 ms, which round them by up to a hundredth of a step."""
     steps = np.array([0, 1, 4_999, 5_000, 123_457, 199_999, 200_000])
     times = (steps * 1e-4).astype(np.float32)
-    network, params, _ = from_nir(graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,)), dt=1e-4)
-    again, same, _ = from_nir(to_nir(network, params, dt=1e-4))
-    for made, own in ((network, params), (again, same)):
-        block = made.nodes[0].block
+    network, params, stats = from_nir(graph_of(nir.Delay(times), identity(7), lif(7), shape=(7,)), dt=1e-4)
+    again, _, same = from_nir(to_nir(network, params, dt=1e-4, stats=stats))
+    for made, own in ((network, stats), (again, same)):
+        block: Any = made.nodes[0].block
         assert block.learn is False
         np.testing.assert_array_equal(block.delays(own["n0"], (7,)), steps)
 
@@ -373,7 +406,7 @@ def test_integrators_with_a_threshold_are_neurons_without_reset() -> None:
 
 
 def test_integrators_of_every_kind_come_back() -> None:
-    """As read-outs, and with others behind them."""
+    """As readouts, and with others after them."""
     one = np.ones(1, np.float32)
     kinds = {
         "LI": (nir.LI(tau=4e-3 * one, r=one, v_leak=0 * one), [0.25, 0.1875]),
@@ -423,7 +456,7 @@ def test_scale_becomes_part_of_weights() -> None:
 
 
 def scaled_sum(readers: int) -> nir.NIRGraph:
-    """A gain of 3 behind the sum of two weights, whose signals one or two neurons receive."""
+    """A gain of 3 after the sum of two weights, whose signals one or two neurons receive."""
     graph = graph_of(identity(2), lif(2, r=3 * np.ones(2)), shape=(2,))
     graph.nodes["other"] = nir.Linear(2 * np.eye(2))
     graph.edges += [("input", "other"), ("other", "n1")]

@@ -207,7 +207,7 @@ def refused_networks() -> dict[str, tuple[Any, str]]:
         "new kind": (Doubled(2, name="first"), "hold blocks that NIR has nodes for, got dense in 'first'."),
         "twice": (
             [snnjax.dense(2, name="same"), two],
-            "add a signal once, got 'sequential_0/add_0', which adds one to itself. Put a block on one of the ways.",
+            "add a signal once, got 'sequential_0/add_0', which adds one to itself. Put a block on one of the paths.",
         ),
         "orders": (
             [snnjax.layer(snnjax.conv2d(2, 1)), snnjax.flatten(), snnjax.residual(snnjax.dense(8))],

@@ -30,7 +30,7 @@ def make_network(
     second_states: Any = (),
     currents: bool = False,
 ) -> tuple[Any, ...]:
-    """Inputs, layers of `widths` (the first may be recurrent), a read-out and a state, all random.
+    """Inputs, layers of `widths` (the first may be recurrent), a readout and a state, all random.
 
     With `currents`, these are the inputs, and the first layer has no weights.
 

@@ -39,7 +39,7 @@ class Form(NamedTuple):
     batch: int
     inputs: int
     widths: tuple[int, ...]  # of the layers
-    outputs: int | None = 2  # of the read-out; None: the last layer's spikes are the output
+    outputs: int | None = 2  # of the readout; None: the last layer's spikes are the output
     recurrent: bool = False  # the first layer
     bias: bool = True
     capacity: Any = None  # one value or one per layer
@@ -114,7 +114,7 @@ def of_currents(form: Form) -> Form:
 
 
 def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
-    """Arrays for `run`: inputs, layers, read-out, state, lengths and second thresholds."""
+    """Arrays for `run`: inputs, layers, readout, state, lengths and second thresholds."""
     pairs = list(zip((form.inputs, *form.widths), form.widths, strict=False))
     layers = tuple(_layer(form, *pair, index, rng) for index, pair in enumerate(pairs))
     readout = None

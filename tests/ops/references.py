@@ -127,6 +127,18 @@ def multiply_rows(spikes: Any, weights: Any) -> Any:
     return out.astype(weights.dtype)
 
 
+def spike_sparse_matmul(spikes: Any, weights: Any, synapses: Any) -> Any:
+    """Of lists or rows, synapse by synapse."""
+    rows = to_dense(spikes) if isinstance(spikes, SparseSpikes) else spikes
+    out = np.zeros((*rows.shape[:-1], synapses.num_targets))
+    starts = [0, *synapses.ends[:-1]]
+    for place, value in np.ndenumerate(rows):
+        for s in range(starts[place[-1]], synapses.ends[place[-1]]):
+            if value != 0 and 0 <= synapses.targets[s] < synapses.num_targets:
+                out[(*place[:-1], synapses.targets[s])] += float(value) * float(weights[s])
+    return out.astype(weights.dtype)
+
+
 def spike_conv(spikes: Any, weights: Any, geometry: Any) -> Any:
     """Of lists or rows of a geometry, spike by spike and weight by weight."""
     rows = to_dense(spikes) if isinstance(spikes, SparseSpikes) else spikes

@@ -12,6 +12,7 @@ from snnjax import (
     LIFLayer,
     SparseSpikes,
     Surrogate,
+    Synapses,
     delay_spikes,
     lif_network,
     lif_network_state,
@@ -21,6 +22,7 @@ from snnjax import (
     spike,
     spike_conv,
     spike_matmul,
+    spike_sparse_matmul,
 )
 from snnjax._check import type_words
 from snnjax.ops._connection import Connection
@@ -34,6 +36,7 @@ LISTS = SparseSpikes.from_ids(jnp.zeros((2, 4), int), 3)
 BUILD = "Build it with SparseSpikes.from_ids or from_dense."
 X = jnp.zeros((5, 2, 4))
 W_CONV = jnp.zeros((3, 1, 2))
+SYNAPSES, W_SPARSE = Synapses.from_mask(np.ones((3, 2), bool)), jnp.zeros(6)
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
@@ -146,15 +149,15 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
     *(
         (
             call,
-            f"{op}: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. "
+            f"{op}: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
             "Choose one of these.",
         )
         for op, call in (
-            ("lif_step", lambda: lif_step(V, V, 0.5, 1.0, implementation="gpu")),
-            ("select_spikes", lambda: select_spikes(V, 1.0, 0.9, capacity=1, implementation="gpu")),
-            ("spike_matmul", lambda: spike_matmul(LISTS, V.T, implementation="gpu")),
-            ("delay_spikes", lambda: delay(implementation="gpu")),
-            ("lif_network", lambda: net(implementation="gpu")),
+            ("lif_step", lambda: lif_step(V, V, 0.5, 1.0, implementation="tpu")),
+            ("select_spikes", lambda: select_spikes(V, 1.0, 0.9, capacity=1, implementation="tpu")),
+            ("spike_matmul", lambda: spike_matmul(LISTS, V.T, implementation="tpu")),
+            ("delay_spikes", lambda: delay(implementation="tpu")),
+            ("lif_network", lambda: net(implementation="tpu")),
         )
     ),
     (
@@ -355,8 +358,8 @@ CONV: list[tuple[Callable[[], Any], str]] = [
         ),
     ),
     (
-        lambda: conv(implementation="gpu"),
-        "spike_conv: `implementation` must be None, 'reference', 'cpu' or 'composed', got 'gpu'. Choose "
+        lambda: conv(implementation="tpu"),
+        "spike_conv: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. Choose "
         "one of these.",
     ),
 ]
@@ -518,6 +521,8 @@ def test_wrong_argument_says_so(call: Callable[[], Any], message: str) -> None:
 NOT_ARRAYS = {
     "spike_matmul: `spikes`": lambda value: spike_matmul(value, jnp.ones((3, 2))),
     "spike_matmul: `weights`": lambda value: spike_matmul(LISTS, value),
+    "spike_sparse_matmul: `spikes`": lambda value: spike_sparse_matmul(value, W_SPARSE, SYNAPSES),
+    "spike_sparse_matmul: `weights`": lambda value: spike_sparse_matmul(V, value, SYNAPSES),
     "spike_conv: `weights`": lambda value: conv(weights=value),
     "spike_conv: `spikes`": lambda value: conv(spikes=value),
     "pool_spikes: `spikes`": lambda value: pool_spikes(value, (4, 1), 2),
@@ -548,6 +553,10 @@ def test_what_is_not_an_array_is_named(argument: str, value: Any) -> None:
 
 COMPLEX: list[tuple[str, Callable[[], Any]]] = [
     ("spike_matmul: `spikes`", lambda: spike_matmul(V.astype(jnp.complex64), jnp.zeros((3, 2)))),
+    (
+        "spike_sparse_matmul: `spikes`",
+        lambda: spike_sparse_matmul(V.astype(jnp.complex64), W_SPARSE, SYNAPSES),
+    ),
     ("spike_conv: `spikes`", lambda: conv(X[0].astype(jnp.complex64))),
     ("delay_spikes: `spikes`", lambda: delay(X.astype(jnp.complex64))),
     ("pool_spikes: `spikes`", lambda: pool_spikes(X[0].astype(jnp.complex64), (2, 2, 1), 2)),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ CASES = {
     "one convolution, values that are no spikes": Given(
         network((8, 8, 2), [layer(conv2d(4, 3), LEARNED)], leaky_readout(3)), rate=0.9
     ),
-    "strides and pools, down to the read-out": Given(
+    "strides and pools, down to the readout": Given(
         network(
             (8, 8, 2),
             [
@@ -188,12 +189,15 @@ def under_way(state: Any) -> Any:
 def test_kernels_equal_the_reference(name: str) -> None:
     given = CASES[name]
     params, inputs = initial(given.net, dtype=given.dtype), inputs_of(given)
+    stats = given.net.init_stats(jax.random.key(0))
 
     def run(implementation: str) -> Any:
         def apply(params: Any, state: Any, inputs: Any) -> Any:
-            return given.net.apply(params, state, inputs, implementation=implementation, **given.options)
+            options = {"stats": stats, "implementation": implementation, **given.options}
+            return given.net.apply(params, state, inputs, **options)
 
-        return jit(with_gradients(apply))(params, under_way(given.net.initial_state(params, BATCH)), inputs)
+        state = under_way(given.net.initial_state(params, BATCH, stats))
+        return jit(with_gradients(apply))(params, state, inputs)
 
     (ours, ours_gradients), (theirs, theirs_gradients) = run("cpu"), run("reference")
     assert all(float(jnp.sum(each)) > 0 for each in ours[0].activity.values())

@@ -108,11 +108,11 @@ PLAIN_WANTED = "lif_network: `layers[0]` must have neither a connection nor dela
         ),
         (
             lambda: lif_network(CURRENTS, [LAYER, GIVEN]),
-            "lif_network: `layers[1].weights` must be an array behind the first layer, got None. Give it weights.",
+            "lif_network: `layers[1].weights` must be an array after the first layer, got None. Give it weights.",
         ),
         (
             lambda: lif_network(CURRENTS, [LAYER], READOUT._replace(weights=None)),
-            "lif_network: `readout.weights` must be an array behind the first layer, got None. Give it weights.",
+            "lif_network: `readout.weights` must be an array after the first layer, got None. Give it weights.",
         ),
         (
             lambda: lif_network_state(2, [GIVEN]),

@@ -25,7 +25,7 @@ pytestmark = needs_kernels
 FORM = Form(3, 20, 40, (130, 20), 3, recurrent=True, capacity=(12, None), given="float32")
 EVENTS = Form(3, 20, 40, (130, 20), None, capacity=12, given="uint16 lists", reset="zero")
 ARGUMENTS = ("inputs", "layers", "readout", "state", "lengths", "second_threshold")
-# Over one argument or all; there is no read-out in the second form.
+# Over one argument or all; there is no readout in the second form.
 MAPPED = [(form, place) for form in (FORM, EVENTS) for place in (*range(len(ARGUMENTS)), None)]
 MAPPED.remove((EVENTS, ARGUMENTS.index("readout")))
 SHARDS = 4

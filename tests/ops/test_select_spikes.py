@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from snnjax import Surrogate, select_spikes, spike_matmul
+from snnjax.ops.select_spikes import cap, cap_by_ranks
 from tests.cases import as_numpy
 from tests.ops import references
 from tests.ops.common import jit
@@ -56,6 +57,23 @@ def test_lists_hold_spikes_first_and_sorted(v: np.ndarray, threshold: np.ndarray
         assert [*ids[:listed]] == [*sorted(firing), *sorted(near)]
         assert (v[row, firing] > threshold[firing]).all()
         assert ((v[row, near] <= threshold[near]) & (v[row, near] > threshold[near] - 0.5)).all()
+
+
+@functools.cache
+def compiled_caps(capacity: int) -> Any:
+    """Both ways to limit masks to a capacity."""
+    return jit(lambda *given: (cap(*given, capacity), cap_by_ranks(*given, capacity)))
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 3, 6])
+def test_counting_ranks_equals_choosing_the_largest(capacity: int) -> None:
+    """For many rows with ties, zeros of both signs, infinities and membranes that are not a number."""
+    rng = np.random.default_rng(capacity)
+    v = rng.choice(np.float32([-np.inf, -1, -0.0, 0, 0.5, 0.5, 1, 2, np.inf, np.nan]), (500, 7))
+    spikes = (rng.random(v.shape) < 0.4) & (v > -np.inf)
+    near = (rng.random(v.shape) < 0.5) & (v > -np.inf) & ~spikes
+    largest, ranks = compiled_caps(capacity)(v, spikes, near)
+    chex.assert_trees_all_equal(ranks, largest)
 
 
 def test_largest_membranes_go_first_spikes_before_all() -> None:

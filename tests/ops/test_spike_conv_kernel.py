@@ -154,7 +154,7 @@ def test_geometry_that_does_not_fit_is_refused(number: int) -> None:
     call = valid_call()
     assert refusal(call) == ""
     for name in Geometry._fields:
-        # Zeros behind the image may be fewer or more without a change of the outputs.
+        # Zeros after the image may be fewer or more without a change of the outputs.
         if number == call.attributes[name][0] or (name in ("bottom", "right") and number in (0, 1)):
             continue
         wrong = {**call.attributes, name: np.array([number], np.int64)}

@@ -278,10 +278,28 @@ def test_epoch_is_chosen_on_validation_data() -> None:
         stats = {"norm": jnp.float32(epoch)}
         state = train.TrainState({**params, "layer_0/connection": own}, (), stats)
         trained = {"loss": 1.0, "accuracy": epoch / 4}
-        reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy})
+        reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy}, "best")
     assert reached.best_epoch == 3  # among equals the smaller loss, then the earliest; never without a loss
     assert reached.best_params["layer_0/connection"].bias[0] == reached.best_stats["norm"] == 3
     assert [line["epoch"] for line in reached.metrics] == [1, 2, 3, 4, 5]
+
+
+def test_last_epoch_needs_no_validation_data() -> None:
+    last = replace(CONFIG, epochs=2, selection="last")
+    alone, validated = run(last, validation=None), run(last)
+    assert alone.best_epoch == validated.best_epoch == 2
+    assert jax.tree.all(jax.tree.map(np.array_equal, alone.params, validated.params))
+    assert "validation_loss" in validated.metrics[0] and "validation_loss" not in alone.metrics[0]
+
+
+def test_last_epoch_is_the_last_whose_loss_is_finite() -> None:
+    params = first_params()
+    reached = begin(NET, params, None, CONFIG)
+    for epoch, loss in enumerate((1.0, 2.0, math.nan)):
+        own = params["layer_0/connection"]._replace(bias=jnp.full(16, float(epoch)))
+        state = train.TrainState({**params, "layer_0/connection": own}, (), None)
+        reached = after_epoch(reached, state, {"loss": loss, "accuracy": 0.5}, None, "last")
+    assert reached.best_epoch == 2 and reached.best_params["layer_0/connection"].bias[0] == 1
 
 
 def test_upper_bound_holds_activity_down(whole) -> None:
@@ -376,7 +394,7 @@ FAILURES = {
     "classes": (
         lambda: run(source=replace(events(0), num_classes=CLASSES + 1)),
         f"fit: `train` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
-        "Give the read-out one output for each class.",
+        "Give the readout one output for each class.",
     ),
     "loss": (
         lambda: run(loss="cross_entropy"),
@@ -432,7 +450,8 @@ FAILURES = {
     ),
     "validation left out": (
         lambda: run(validation=None),
-        "fit: `validation` must be a data set, got None. Make one with snnjax.data, such as an EventDataset.",
+        "fit: `validation` must be a data set to select the best epoch, got None. Hold samples out, or set "
+        'selection="last".',
     ),
     "batch for data": (
         lambda: run(source=events(0).take(range(8))),
@@ -447,7 +466,7 @@ FAILURES = {
             NET, first_params(), replace(VALIDATION, num_classes=CLASSES + 1), loss=losses.cross_entropy_sum
         ),
         f"evaluate: `dataset` must have no more classes than the network has outputs, {CLASSES}, got {CLASSES + 1}. "
-        "Give the read-out one output for each class.",
+        "Give the readout one output for each class.",
     ),
 }
 

@@ -118,7 +118,7 @@ def test_spiking_layers_learn_what_they_learn_on_one_device(rounds, stage) -> No
 
 
 def test_lists_go_through_and_the_layers_around_work_on_shares() -> None:
-    """First layer, pipeline, read-out and loss in one data-parallel program."""
+    """First layer, pipeline, readout and loss in one data-parallel program."""
     spikes, layers = spikes_and_layers(LISTED, 4)
     labels = jnp.arange(8) % 3
 

@@ -111,7 +111,7 @@ def spikes_and_layers(layers, batch=8):
 
 
 def test_lists_go_through_and_every_layer_learns_what_it_learns_on_one_device() -> None:
-    """A first layer before the pipeline, and a read-out within the loss."""
+    """A first layer before the pipeline, and a readout within the loss."""
     spikes, layers, labels = spikes_and_layers(4)
     first, *stages, last = layers
 

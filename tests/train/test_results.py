@@ -1,5 +1,6 @@
 """The results page: its content for several runs, and that the page in the documentation is up to date."""
 
+import argparse
 import json
 import re
 from pathlib import Path
@@ -50,6 +51,31 @@ def test_page_has_means_and_spread_over_seeds() -> None:
 
 def test_runs_that_are_not_alike_are_not_averaged() -> None:
     assert [row.split(" | ")[2] for row in rows([RUN, OTHER | {"kernels": "neon"}])] == ["90.00 %", "80.00 %"]
+
+
+def test_folds_and_their_rule_are_said() -> None:
+    folds = [run | {"fold": run["seed"], "selection": "last"} for run in (RUN, OTHER)]
+    (row,) = rows(folds)
+    assert row.startswith("| digits, 2 folds | 8 | 85.00 ± 7.07 % | 2 | last of 2 epochs | 1,234 |")
+    usual = RUN | {"selection": "last", "fold": None}
+    assert [each.split(" | ")[0] for each in rows([*folds, usual, OTHER])] == ["| digits, 2 folds"] + 2 * [
+        "| digits"
+    ]
+
+
+def test_reproduction_takes_the_paths_of_recordings() -> None:
+    options = argparse.Namespace(only=None, nmnist=Path("events.npz"), speech=None)
+    wanted = reproduce.names(options)
+    assert {"nmnist", "nmnist-folds", "digits"} <= set(wanted)
+    assert not {"speech", "speech-folds", "spar", "spoken"} & set(wanted)
+    assert list(reproduce.seeds("nmnist-folds", 5)) == list(range(10)) and list(
+        reproduce.seeds("qtdb", 2)
+    ) == [0, 1]
+    usual = ["--task", "nmnist", "--model", "conv", "--seed", "3", "--data", "events.npz"]
+    assert reproduce.asks("nmnist", 3, options) == usual
+    assert reproduce.asks("nmnist-folds", 3, options) == [*usual[:6], "--fold", "3", *usual[6:]]
+    assert reproduce.asks("qtdb", 1, options) == ["--task", "qtdb", "--seed", "1"]
+    assert reproduce.names(argparse.Namespace(only=["spar"])) == ("spar",)
 
 
 def test_parts_that_differ_between_seeds_are_given_as_a_range() -> None:

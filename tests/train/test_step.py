@@ -193,7 +193,7 @@ def test_networks_with_blocks_of_ones_own_are_trained_without_a_count_of_operati
 
 
 def test_several_inputs_and_readouts_are_trained() -> None:
-    """The loss sees all read-outs; answers are those of the first one."""
+    """The loss sees all readouts; answers are those of the first one."""
     net = snnjax.network(
         {"sound": 5, "picture": (4, 4, 1)},
         [

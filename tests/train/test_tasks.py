@@ -104,11 +104,59 @@ def test_stretched_labels_stay_with_their_events(monkeypatch: pytest.MonkeyPatch
 
 
 LOADERS = {
-    "nmnist": ("load_nmnist", [("train",), ("test",)], 30),
     "dvs-gesture": ("load_dvs_gesture", [("train",), ("test",)], 60),
     "shd": ("load_shd", [("shd_train.h5",), ("shd_test.h5",)], 100),
     "ssc": ("load_ssc", [("ssc_train.h5",), ("ssc_valid.h5",), ("ssc_test.h5",)], 100),
 }
+
+
+def nmnist_arrays(path: Path) -> None:
+    """11 recordings of each digit, the last of them for testing, with one event at a pixel of its own."""
+    numbers = np.arange(110)
+    places = {"x": numbers % 34, "y": numbers // 34, "polarity": numbers % 2, "time_us": 0 * numbers}
+    np.savez(path, **places, offsets=np.arange(111), label=numbers % 10, is_test=numbers >= 100)
+
+
+def test_nmnist_is_one_array_file_with_folds(tmp_path: Path) -> None:
+    path = tmp_path / "nmnist.npz"
+    nmnist_arrays(path)
+    settings = replace(task_settings("nmnist", "conv"), num_steps=3)
+    parts = load_task(settings, path)
+    assert (len(parts.train(0)), parts.validation, len(parts.test)) == (100, None, 10)
+    tested = []
+    for fold in range(10):
+        folded = load_task(replace(settings, fold=fold, validation_share=0.1, augment=False), path)
+        assert len(folded.train(0)) + len(folded.validation) + len(folded.test) == 110
+        tested += folded.test.ids[:, 0, 0].tolist()
+        assert np.bincount(folded.test.labels).max() <= 2
+    assert len(set(tested)) == len(tested) == 110  # each recording is tested once
+    # Each epoch is new, and the same when it is asked for again.
+    assert not np.array_equal(parts.train(0).ids, parts.train(1).ids)
+    np.testing.assert_array_equal(parts.train(1).ids, parts.train(1).ids)
+
+
+def test_speech_is_tested_on_a_person_or_on_some_words_of_all(monkeypatch) -> None:
+    asked = []
+
+    def load(path, split, *, speakers, num_steps, downsample, capacity, on_words=None) -> EventDataset:
+        asked.append((split, speakers))
+        ids = np.zeros((20, num_steps, 2), np.uint16)
+        return EventDataset(ids, np.ones(ids.shape[:2], np.int32), np.arange(20) % 10, 140, 10)
+
+    monkeypatch.setattr(data, "load_fsdd", load)
+    settings = TASKS["speech"]
+    parts = load_task(settings, "words")
+    assert asked == [("test", None), ("train", None)] and parts.validation is None
+    assert not np.array_equal(parts.train(0).ids, parts.train(1).ids)
+    asked.clear()
+    calm = load_task(replace(settings, fold=5, augment=False), "words")
+    assert asked == [("test", [5]), ("train", [5])]
+    np.testing.assert_array_equal(calm.train(0).ids, calm.train(1).ids)
+    asked.clear()
+    parts = load_task(replace(settings, fold=5, validation_share=0.2), "words")
+    assert asked == [("test", [5]), ("train", [5, 0]), ("test", [0])]
+    assert len(parts.validation) == 20
+    assert len(load_task(replace(settings, validation_share=0.5), "words").validation) == 10
 
 
 @pytest.mark.parametrize("task", sorted(LOADERS))
@@ -257,7 +305,7 @@ FAILURES = {
     "task": (
         lambda: replace(DIGITS, task="letters"),
         "TaskSettings: `task` must be 'digits', 'vowels', 'qtdb', 'spar', 'spoken', 'fashion', "
-        "'nmnist', 'shd', 'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.",
+        "'nmnist', 'speech', 'shd', 'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.",
     ),
     "hidden": (
         lambda: replace(DIGITS, hidden=()),
@@ -272,13 +320,22 @@ FAILURES = {
         lambda: task_settings("shd", "conv"),
         "task_settings: `model` must be 'dense', got 'conv'. Choose one of these.",
     ),
+    "fold of another task": (
+        lambda: replace(DIGITS, fold=0),
+        "TaskSettings: `fold` must be None for digits, got 0. Folds are for nmnist and speech.",
+    ),
+    "fold": (
+        lambda: replace(TASKS["speech"], fold=6),
+        "TaskSettings: `fold` must be between 0 and 5, got 6. Number the folds from 0.",
+    ),
     "header": (
         lambda: TaskSettings.from_header({"settings": {}, "config": {}}),
         "TaskSettings.from_header: `header` must name a task, got {}. Train with `snnjax train`.",
     ),
     "folder": (
         lambda: load_task(TASKS["ssc"]),
-        "load_task: `folder` must hold the data, got None. Download ssc and pass its folder as --data.",
+        "load_task: `folder` must hold the data, got None. Download ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from "
+        "zenkelab.org/datasets, and pass --data.",
     ),
 }
 

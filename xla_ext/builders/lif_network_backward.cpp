@@ -174,7 +174,9 @@ Sequence beforeLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkC
     const LayerPlan& layer = loop.plan.layers[l];
     if (layer.recurrent) {
       zero.push_back(stages[l].own_dots);
-      program.add(addLastSpikesGradient(loop.graph, loop.plan, l, loop.tensors, cotangents.layers[l]));
+      if (loop.plan.options.last_spikes_gradient) {
+        program.add(addLastSpikesGradient(loop.graph, loop.plan, l, loop.tensors, cotangents.layers[l]));
+      }
     }
     if (!layer.learns_constants) continue;
     program.add(layer.leaky ? addReadoutConstantsGradient(loop, l, cotangents.layers[l])

@@ -141,7 +141,7 @@ Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const Network
     if (plan.firesLists(l)) program.add(addSelection(loop, l));
     if (!plan.layers[l].recurrent) continue;
     program.add(addFirstSpikes(graph, plan, l, tensors.layers[l]));
-    after.add(addLastSpikes(graph, plan, l, tensors));
+    if (plan.options.last_spikes) after.add(addLastSpikes(graph, plan, l, tensors));
   }
   Sequence body;
   for (const poplar::ComputeSet& set : loop.sets) body.add(Execute(set));

@@ -49,8 +49,10 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
   }
   if (layer.recurrent) {
     const std::vector<Home>& homes = plan.lists[l + 1].homes;
-    own.g_last_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_last_spikes");
-    if (plan.options.first_spikes) {
+    if (plan.options.last_spikes_gradient) {
+      own.g_last_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_last_spikes");
+    }
+    if (plan.options.first_spikes && plan.options.first_spikes_gradient) {
       own.g_first_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_first_spikes");
     }
     own.g_recurrent = matrix(there.recurrent, layer.neurons, "g_recurrent");

@@ -168,28 +168,33 @@ Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, s
   const LayerPlan& layer = plan.layers[l];
   const std::size_t neurons = layer.neurons, columns = layer.tiles.columns;
   const std::vector<Samples> pieces = inPieces(plan, layer);
-  const Tensor dots = addBlocks(graph, poplar::FLOAT, layer.tiles, pieces.front().last * neurons, nameOf(l, "dots"));
+  const bool is_wanted = cotangents.g_first_spikes.valid();
+  const std::size_t num_dots = is_wanted ? pieces.front().last * neurons : 0;
+  const Tensor dots = addBlocks(graph, poplar::FLOAT, layer.tiles, num_dots, nameOf(l, "dots"));
   const std::string of_spikes = templateVertex("snnjax::ListedDots", weightsType(plan), UNSIGNED_SHORT);
   const std::string of_weights = templateVertex("snnjax::ValuedRowsGradient", UNSIGNED_SHORT);
   Sequence program;
   for (const Samples& samples : pieces) {
     const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "first_spikes_gradient"));
-    const Tensor own_dots = dots.slice(0, (samples.last - samples.first) * neurons, 1);
+    const Tensor own_dots = dots.slice(0, is_wanted ? (samples.last - samples.first) * neurons : 0, 1);
     for (unsigned i = 0; i < layer.tiles.count; ++i) {
       const Tensor g = samples.blockOf(g_current[i], columns);
-      addReader(graph, set, layer, i, samples, of_spikes, tensors,
-                {{"weights", tensors.recurrent[i]}, {"g_current", g}, {"dots", own_dots[i]}});
       addReader(graph, set, layer, i, samples, of_weights, tensors,
                 {{"values", samples.rowsOf(tensors.first_spikes)},
                  {"g_current", g},
                  {"g_weights", cotangents.g_recurrent[i]}});
+      if (!is_wanted) continue;
+      addReader(graph, set, layer, i, samples, of_spikes, tensors,
+                {{"weights", tensors.recurrent[i]}, {"g_current", g}, {"dots", own_dots[i]}});
     }
     program.add(Execute(set));
+    if (!is_wanted) continue;
     // Sequences without steps pass their gradient through.
-    const Tensor through = samples.rowsOf(cotangents.g_last_spikes).flatten().expand({0});
-    popops::reduceWithOutput(graph, poplar::concat(own_dots, through),
-                             samples.rowsOf(cotangents.g_first_spikes).flatten(), {0}, popops::Operation::ADD, program,
-                             nameOf(l, "sum_first_dots"));
+    const Tensor& g_last = cotangents.g_last_spikes;
+    popops::reduceWithOutput(
+        graph, g_last.valid() ? poplar::concat(own_dots, samples.rowsOf(g_last).flatten().expand({0})) : own_dots,
+        samples.rowsOf(cotangents.g_first_spikes).flatten(), {0}, popops::Operation::ADD, program,
+        nameOf(l, "sum_first_dots"));
   }
   return program;
 }

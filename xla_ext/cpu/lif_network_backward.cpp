@@ -373,23 +373,6 @@ class BackwardPass {
   std::unique_ptr<const DelayedCotangents> delayed_;
 };
 
-// Membranes that an IPU kept on its tiles do not tell the gradient.
-void refuseLeftOnTiles(const Network& network, const Arguments& arguments, Index groups) {
-  const Index rows = network.sizes().steps * network.sizes().batch;
-  for (std::size_t l = 0; l < network.size(); ++l) {
-    const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
-    const Operand& v = record.v ? record.v : record.listed_v;
-    const Index width = record.v ? network.sizes().neurons[l] : network.fields().of_layers[l].capacity;
-    if (v.type() != ffi::F32 || rows * width == 0) continue;
-    for (Index group = 0; group < groups; ++group) {
-      if (std::bit_cast<std::uint32_t>(*v.at<float>(group)) != kLeftOnTiles) continue;
-      throw Error(ErrorCode::kInvalidArgument,
-                  "lif_network: `pull-back` must be called where the forward pass ran, got one of an IPU, which keeps "
-                  "the record on its tiles. Call it there, or take the gradient inside one jax.jit.");
-    }
-  }
-}
-
 void lifNetworkBackward(Call<Arguments, Cotangents, NetworkFields>& call) {
   const Network network(call.numbers, call.from.operands);
   network.check(call.from, call.operands);
@@ -397,7 +380,6 @@ void lifNetworkBackward(Call<Arguments, Cotangents, NetworkFields>& call) {
   network.checkCotangents(call.to, call.results);
   checkTogether(network, call.from, call.to);
   needSameGroups(call.operands, call.results);
-  refuseLeftOnTiles(network, call.from, call.groups());
   for (Index group = 0; group < call.groups(); ++group) {
     BackwardPass(network, call.from, call.to, group, call.threads).run();
   }

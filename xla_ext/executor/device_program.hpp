@@ -87,6 +87,7 @@ struct ProgramFacts {
   std::string name;
   std::size_t runs;
   std::vector<PlanLowering::LiveMemory> live_memory;
+  std::vector<std::string> notes;  // of the plan
 };
 
 // A JSON object (ipu_model/profile.hpp) of all runs since the engine's last reset, with these facts.

@@ -69,6 +69,8 @@ class Lowering {
   virtual bool takeOver(ValueId output, ValueId input) = 0;
   // Whether the output is best placed where the input is, because a loop carries both there.
   virtual bool wants(ValueId output, ValueId input) const = 0;
+  // Whether anything reads an output of the present instruction. What nobody reads needs no tensor.
+  virtual bool isRead(ValueId output) const = 0;
   // Adds the copy of a value into a tensor of its type and shape.
   virtual void copy(ValueId from, const poplar::Tensor& to) = 0;
 

@@ -15,6 +15,8 @@ std::string modelProfile(const poplar::Engine& engine, const ProgramFacts& facts
     json.open('{').field("name", each.name).field("bytes", each.live.bytes);
     json.field("tile_bytes", each.live.tile_bytes).close('}');
   }
+  json.close(']').key("notes").open('[');
+  for (const std::string& note : facts.notes) json.value(note);
   return json.close(']').close('}').text();
 }
 

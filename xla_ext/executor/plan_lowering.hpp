@@ -57,6 +57,7 @@ class PlanLowering final : public Lowering {
   void bind(ValueId output, const poplar::Tensor& tensor, const std::vector<ValueId>& views_of) override;
   bool takeOver(ValueId output, ValueId input) override;
   bool wants(ValueId output, ValueId input) const override;
+  bool isRead(ValueId output) const override { return !diesNow(output); }
   void copy(ValueId from, const poplar::Tensor& to) override;
   void rename(ValueId output, ValueId input, const poplar::Tensor& tensor) override;
   poplar::Tensor memoryIn(const Blocks& blocks, ValueId value) override;

@@ -120,10 +120,11 @@ void check(Root& root, std::size_t layers, Has has, Visit visit, Refuse refuse) 
 }
 
 // Throws unless the results of a backward pass are cotangents of operands that are there and have one, and all those
-// that are always there. visit(leaf, layer, operand, item) gets each result, an operand of nullptr for what is no
-// cotangent: the operands are the first field of the results.
+// that a kernel `always` computes. visit(leaf, layer, operand, item) gets each result, an operand of nullptr for what
+// is no cotangent: the operands are the first field of the results.
 template <typename Operands, typename Results, typename Visit, typename Refuse>
-void checkCotangents(const Operands& operands, const Results& results, std::size_t layers, Visit visit, Refuse refuse) {
+void checkCotangents(const Operands& operands, const Results& results, std::size_t layers, Visit visit, Refuse refuse,
+                     bool always = true) {
   for (std::size_t number = 0; number < Results::kLeaves.size(); ++number) {
     const Leaf& leaf = Results::kLeaves[number];
     for (std::size_t i = 0; i < (leaf.is_layered ? layers : 1); ++i) {
@@ -133,7 +134,7 @@ void checkCotangents(const Operands& operands, const Results& results, std::size
       if (operand != nullptr) {
         const bool may_be = leaf.gradient != Gradient::kNone && static_cast<bool>(*operand);
         if (is_given && !may_be) refuse(std::string(leaf.name), "have no cotangent", "one");
-        if (!is_given && may_be && leaf.gradient == Gradient::kAlways) {
+        if (always && !is_given && may_be && leaf.gradient == Gradient::kAlways) {
           refuse(std::string(leaf.name), "be given", "nothing");
         }
       }

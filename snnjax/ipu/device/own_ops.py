@@ -6,13 +6,20 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from snnjax._dispatch import Kernel, Target
 from snnjax._types import RESET_TIMES, RESETS
+from snnjax.ipu.device import network_cost
+from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
 from snnjax.ops._glif_step import LIFConvention
-from snnjax.ops._kernel_operands import call_by_records, surrogate_numbers
-from snnjax.ops._lif_network.kernel import call_backward
+from snnjax.ops._kernel_operands import call_by_records, named, surrogate_numbers
+from snnjax.ops._lif_network.kernel import as_kernel_reads, call_for_cotangents, call_forward
+from snnjax.ops._lif_network.records import BackwardArguments, BackwardOnTiles, ForwardOnTiles
+from snnjax.ops._lif_network.records import Operands as NetworkOperands
+from snnjax.ops._lif_network.shapes import result_shapes
+from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
 from snnjax.ops._tables.lif_step import BackwardOperands, Operands, Results, StepNumbers
 from snnjax.surrogates import Surrogate
 
@@ -29,7 +36,19 @@ def kernel(target: Target) -> Kernel | None:
     if op not in _OBSTACLES:
         return None
     call = _CALLS[target.name] if target.name in _CALLS else target.kernels["cpu"].call
-    return Kernel(call, functools.partial(_obstacle, target.name, _OBSTACLES[op]), takes_groups=False)
+    obstacle = functools.partial(_obstacle, target.name, _OBSTACLES[op])
+    return Kernel(call, obstacle, _PAYS.get(op, _always), takes_groups=False)
+
+
+def _always(shapes: Any, static: Any) -> bool:
+    del shapes, static
+    return True
+
+
+def _network_pays(shapes: Any, static: Any) -> bool:
+    """Both passes decide alike: the record of each form can be read, but at a cost."""
+    is_backward = isinstance(shapes, BackwardArguments)
+    return network_cost.pays(*((shapes.operands, static[0]) if is_backward else (shapes, static)))
 
 
 def _obstacle(
@@ -107,6 +126,7 @@ def _of_widths(operands: Any) -> str | None:
     return None
 
 
+_PAYS: dict[str, Callable[[Any, Any], bool]] = {"lif_network": _network_pays}
 _OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
     "spike_matmul": _of_product,
     "spike_matmul_values": _of_product,
@@ -139,9 +159,51 @@ def _call_step_backward(operands: BackwardOperands, convention: LIFConvention, r
     return call_by_records("snnjax_lif_step_backward", operands, shapes, _step_numbers(convention))
 
 
-# On the CPU the step is plain jax.numpy, and the backward pass of a network writes over its record.
+def _call_network(operands: NetworkOperands, switches: Switches, results: Any) -> list[Array]:
+    """The forward pass of one group, and the record made of what stays on the tiles."""
+    of_one = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape[1:], array.dtype), operands)
+    tree = jax.tree.structure(result_shapes(of_one, switches).results)
+    plain = jax.tree.unflatten(tree, results[: tree.num_leaves])
+    on_tiles = shapes_on_tiles(operands, switches) if switches.keeps_record else None
+    shapes = ForwardOnTiles(plain, on_tiles)
+    called = call_forward(operands, switches, named(shapes))
+    yielded: Any = jax.tree.unflatten(jax.tree.structure(shapes), list(called.values()))
+    if on_tiles is None:
+        return jax.tree.leaves(yielded)
+    record = record_from(_of_one_group(operands), switches, _of_one_group(yielded.record))
+    leaves = jax.tree.leaves(keep(record, yielded.record))
+    wanted = results[tree.num_leaves :]  # what nobody reads has no rows
+    cut = [leaf[None, : shape.shape[1]] for leaf, shape in zip(leaves, wanted, strict=True)]
+    return [*jax.tree.leaves(yielded.results), *cut]
+
+
+def _call_network_backward(
+    arguments: BackwardArguments, static: tuple[Switches, Needs], results: Any
+) -> list[Array]:
+    """The backward pass of one group, on what stayed on the tiles, or as its record says."""
+    switches, needs = static
+    own, readout = _of_one_group(arguments), needs.operands.readout
+    otherwise = jax.tree.map(lambda array: array[None], on_tiles_from(own, switches, needs))
+    learns_readout = readout is not None and (readout.decay or readout.gain)
+    given = BackwardOnTiles(
+        as_kernel_reads(arguments.operands, switches),
+        arguments.results.output if learns_readout else None,
+        kept(own.record, otherwise),
+        arguments.g if needs.counts else arguments.g._replace(counts=()),
+    )
+    asked = differentiable(needs.operands, arguments.operands)
+    return call_for_cotangents(arguments.operands, given, asked, switches, results)
+
+
+def _of_one_group(tree: Any) -> Any:
+    """Arrays without their groups axis, which has length 1."""
+    return jax.tree.map(lambda array: jnp.squeeze(array, 0), tree)
+
+
+# On the CPU the step is plain jax.numpy, and records of networks have another form.
 _CALLS: dict[str, Callable[..., Any]] = {
     "snnjax_lif_step": _call_step,
     "snnjax_lif_step_backward": _call_step_backward,
-    "snnjax_lif_network_backward": call_backward,
+    "snnjax_lif_network": _call_network,
+    "snnjax_lif_network_backward": _call_network_backward,
 }

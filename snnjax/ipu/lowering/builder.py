@@ -40,6 +40,8 @@ class Builder:
         self.constants: dict[int, np.ndarray] = {}
         self.definitions: dict[int, Instruction] = {}  # of values that instructions yield
         self.parts: dict[int, tuple[int, int]] = {}  # of complex numbers: real and imaginary
+        self.made_of: dict[int, dict[str, int]] = {}  # what an array was made of, by name (`rules.calls`)
+        self.notes: dict[str, None] = {}  # what a profile says of the program, in order
         self.where = ""
         self.op = "compile"  # the program's operation, for error messages
         self._blocks = [_OpenBlock(False, [], {})]

@@ -25,3 +25,13 @@ def user_line(location: str) -> str:
     function, file, line = next((frame for frame in frames if not _is_library(frame[1])), frames[0])
     place = f"{Path(file).name}:{line}"
     return f"{place} ({function})" if function else place
+
+
+_REFERENCE = re.compile(r"snnjax_(\w+?)(_backward)?\.reference")
+
+
+@functools.lru_cache(maxsize=4096)
+def reference_in(location: str) -> str | None:
+    """``lif_network``: the op of snnjax that an operation belongs to, if its reference runs; else None."""
+    found = _REFERENCE.search(location)
+    return found and found.group(1)

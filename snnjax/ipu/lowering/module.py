@@ -85,7 +85,7 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
     return Plan(
         name=_name(module),
         num_partitions=layout.num_partitions,
-        options=_options(compile_options),
+        options=[*_options(compile_options), *(("note", note) for note in builder.notes)],
         types=types,
         constants=constants,
         main=block,

@@ -8,7 +8,7 @@ from snnjax.ipu.lowering import pairs, partition
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.folding import fold
-from snnjax.ipu.lowering.locations import user_line
+from snnjax.ipu.lowering.locations import reference_in, user_line
 from snnjax.ipu.lowering.operation import Operation, Walk
 from snnjax.ipu.lowering.rules import RULES, complex_formulas, complex_numbers, elementwise
 from snnjax.ipu.lowering.rules.calls import is_callback
@@ -82,7 +82,10 @@ class ModuleWalk(Walk):
             source = view.operation
             if source.name in _RETURNS:
                 return [self._values[operand] for operand in source.operands]
-            with self.builder.at(source.name.removeprefix("stablehlo."), user_line(str(source.location))):
+            location = str(source.location)
+            with self.builder.at(source.name.removeprefix("stablehlo."), user_line(location)):
+                if op := reference_in(location):
+                    self.builder.notes[f"{op} runs on its reference: {self.builder.where}"] = None
                 for result, value in zip(source.results, self._lower(source), strict=True):
                     self._values[result] = value
         return []

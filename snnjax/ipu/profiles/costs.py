@@ -37,7 +37,8 @@ class Costs:
     """The figures of a profile, which texts, pages and figures show."""
 
     # All data: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp, and for a jitted program its name
-    # (`program`), its number of runs (`runs`) and the live memory at each operation (`live_memory`).
+    # (`program`), its number of runs (`runs`), the live memory at each operation (`live_memory`), and which ops run on
+    # their references (`notes`).
     json: str
 
     @functools.cached_property
@@ -59,6 +60,11 @@ class Costs:
     def runs(self) -> int:
         """The number of runs in this profile."""
         return self.data.get("runs", 1)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which ops of the library run on their references: without codelets for their arrays, or faster there."""
+        return tuple(self.data.get("notes", ()))
 
     @property
     def seconds(self) -> float:

@@ -27,6 +27,7 @@ def _head(profile: Costs) -> list[str]:
     return [
         f"IPU Model (not measured on hardware): {device(profile)}",
         f"Time: {profile.cycles:,} cycles, {time}{of_each_run(profile)}",
+        *profile.notes,
     ]
 
 
@@ -63,7 +64,8 @@ def _tiles(profile: Costs) -> list[str]:
     return [
         f"Exchange: {size(exchange.bytes)} in {exchange.messages:,} messages, {size(exchange.link_bytes)} over links; "
         f"host: {size(profile.host_bytes)}",
-        f"Tiles compute {percent(busy.mean())} of the time on average, the busiest {percent(busy.max())}",
+        f"Tiles compute {percent(busy.mean())} of the time on average, the busiest {percent(busy.max())}, "
+        f"{int(np.sum(busy == 0)):,} of {len(busy):,} never",
         f"Memory per tile: mean {size(memory.mean())}, most {size(memory[fullest])} (tile {fullest}) of {size(limit)}",
         f"Energy (an estimate): {quantity(energy.joules, 'J')} at {energy.watts:g} W: {energy.source}",
     ]

@@ -1,12 +1,13 @@
 """The jnp reference of `lif_network`: its layers one after another, and backwards in reverse order."""
 
+import functools
 from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import LEFT_ON_TILES, id_dtype, steps_within, upcast
+from snnjax._types import id_dtype, steps_within, upcast
 from snnjax.ops._connection import Connection
 from snnjax.ops._glif_step import align
 from snnjax.ops._lif_network.layer import (
@@ -38,25 +39,26 @@ from snnjax.ops._lif_network.records import (
 from snnjax.ops._lif_network.shapes import LEFT_OUT
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
+from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
-from snnjax.ops.spike_matmul import dense_product
+from snnjax.ops.spike_matmul import dense_product, of_tested_weights, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
-class _LayerOverTime(NamedTuple):
+class LayerOverTime(NamedTuple):
     """A layer and what happened in it."""
 
     neurons: Neurons
-    current: Array  # of its inputs
+    current: Any  # of its inputs; None where nothing needs it
     run: LayerRun
     sent: Array  # the listed spikes, dense
     last: LayerState
 
 
-def forward(operands: Operands, switches: Switches) -> ForwardResults:
+def forward(operands: Operands, switches: Switches, loops: Loops = PLAIN) -> ForwardResults:
     """Run the network over all time steps; also return the record if the switches require it."""
-    valid, dtype = _valid(operands), operands.dtype
-    layers = _run_layers(operands, switches)
+    valid, dtype = valid_steps(operands), operands.dtype
+    layers = _run_layers(operands, switches, loops)
     counts, dropped, spikes = [], [], []
     for neurons, _, run, sent, _ in layers:
         true_spikes = neurons.true_spikes(run, valid, dtype)
@@ -68,53 +70,60 @@ def forward(operands: Operands, switches: Switches) -> ForwardResults:
     output, last_readout = None, None
     if operands.readout is not None:
         output, last_readout = _leaky_forward(
-            _apply(operands.readout.linear, layers[-1].sent, switches.readout), valid, operands
+            current_of(operands.readout.linear, layers[-1].sent, switches.readout, loops),
+            valid,
+            operands,
+            loops,
         )
     last = tuple(layer.last for layer in layers)
     results = Results(output, tuple(counts), tuple(dropped), tuple(spikes), last, last_readout)
-    return ForwardResults(results, _record(operands, layers) if switches.keeps_record else None)
+    return ForwardResults(results, record_of(operands, layers) if switches.keeps_record else None)
 
 
-def _valid(operands: Operands) -> Array | None:
+def valid_steps(operands: Operands) -> Array | None:
     """Where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
     return steps_within(jax.tree.leaves(operands.inputs)[0].shape[0], operands.lengths)
 
 
 def _run_layers(
-    operands: Operands, switches: Switches, runs: list[LayerRun] | None = None
-) -> list[_LayerOverTime]:
+    operands: Operands, switches: Switches, loops: Loops, runs: list[LayerRun] | None = None
+) -> list[LayerOverTime]:
     """The layers one after another; if they ran before, as recorded, and with no spike or cotangent rounded."""
-    x, valid, layers = _dense_inputs(operands, switches), _valid(operands), []
-    each = zip(operands.linears, _neurons(operands, switches, runs is not None), operands.first, strict=True)
+    x, valid, layers = dense_inputs(operands, switches), valid_steps(operands), []
+    made = neurons_of(operands, switches, loops, replays=runs is not None)
+    each = zip(operands.linears, made, operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
         x, left = _delayed(operands, linear, x, first, connection)
-        current = _apply(linear, x, connection, again=runs is not None)
+        current = current_of(linear, x, connection, loops, again=runs is not None)
         given = neurons, current, valid, before
         if runs is None:
             run, x, last = layer_forward(*given, operands.dtype)
         else:
             run, x, last = layer_again(*given, runs[index])
-        layers.append(_LayerOverTime(neurons, current, run, x, last._replace(pending=left)))
+        layers.append(LayerOverTime(neurons, current, run, x, last._replace(pending=left)))
     return layers
 
 
-def _neurons(operands: Operands, switches: Switches, replays: bool = False) -> list[Neurons]:
-    return [Neurons(*layer, replays) for layer in zip(operands.constants, switches.layers, strict=True)]
+def neurons_of(
+    operands: Operands, switches: Switches, loops: Loops = PLAIN, *, replays: bool = False
+) -> list[Neurons]:
+    each = zip(operands.constants, switches.layers, strict=True)
+    return [Neurons(*layer, loops, replays) for layer in each]
 
 
-def _record(operands: Operands, layers: list[_LayerOverTime]) -> Record:
+def record_of(operands: Operands, layers: list[LayerOverTime]) -> Record:
     """The record for the backward pass."""
     x, bits = operands.inputs, (None, None)
     if not isinstance(x, SparseSpikes) and not operands.has_currents:
-        x = _inside(x.astype(operands.dtype), _valid(operands))
+        x = _inside(x.astype(operands.dtype), valid_steps(operands))
         bits = packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1)
     each = zip(layers, operands.first, strict=True)
     return Record(*bits, tuple(_record_of_layer(layer, first) for layer, first in each))
 
 
-def _record_of_layer(layer: _LayerOverTime, first: LayerState) -> LayerRecord:
-    (constants, switches, _), current, run, sent, _ = layer
+def _record_of_layer(layer: LayerOverTime, first: LayerState) -> LayerRecord:
+    (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
@@ -131,7 +140,7 @@ def _record_of_layer(layer: _LayerOverTime, first: LayerState) -> LayerRecord:
     )
 
 
-def _dense_inputs(operands: Operands, switches: Switches) -> Array:
+def dense_inputs(operands: Operands, switches: Switches) -> Array:
     """The inputs ``[time, batch, inputs]``, 0 after the end of each sequence.
 
     They have the weights' dtype, but those of lists are sums and have the accumulation dtype.
@@ -140,8 +149,8 @@ def _dense_inputs(operands: Operands, switches: Switches) -> Array:
     if are_lists:
         ids, values = x.ids, x.values
         width = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape)
-        x = _as_dense(ids, upcast(values.astype(operands.dtype)), width)
-    return _inside(x if are_lists else x.astype(operands.dtype), _valid(operands))
+        x = as_dense(ids, upcast(values.astype(operands.dtype)), width)
+    return _inside(x if are_lists else x.astype(operands.dtype), valid_steps(operands))
 
 
 def _inside(x: Array, valid: Array | None) -> Array:
@@ -149,7 +158,7 @@ def _inside(x: Array, valid: Array | None) -> Array:
     return x if valid is None else jnp.where(valid[:, :, None], x, 0)
 
 
-def _as_dense(ids: Array, values: Array, num_neurons: int) -> Array:
+def as_dense(ids: Array, values: Array, num_neurons: int) -> Array:
     """``[time, batch, neurons]`` from lists."""
     return scatter(rows_of(ids), rows_of(values), num_neurons).reshape(*ids.shape[:-1], num_neurons)
 
@@ -170,9 +179,12 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
     return None if operands.lengths is None else jnp.clip(operands.lengths, 0, num_steps)
 
 
-def _apply(linear: Linear, x: Array, connection: Connection, again: bool = False) -> Array:
+def current_of(
+    linear: Linear, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
+) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
-    multiply = product if again else Connection.current
+    guard = without_zeros if loops.branches else of_tested_weights
+    multiply = product if again else functools.partial(Connection.current, guard=guard)
     has_weights = linear.weights is not None
     rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
     rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
@@ -207,45 +219,44 @@ def _as_result(neurons: Neurons, x: Array, true_spikes: Array, run: LayerRun) ->
 
 
 def _leaky_step(constants: tuple[Array, Array], v: Array, current: Array, known: Known) -> Array:
-    """A step of the leaky read-out, ``v = decay * v + gain * current``."""
+    """A step of the leaky readout, ``v = decay * v + gain * current``."""
     decay, gain = (align(upcast(constant), v) for constant in constants)
     new = decay * v + gain * current
     new = new if known.inside is None else jnp.where(known.inside[..., None], new, v)
     return new if known.record is None else recorded(new, known.record)
 
 
-def _leaky_forward(current: Array, valid: Array | None, operands: Operands) -> tuple[Array, Array]:
-    """The leaky read-out over time; returns all membranes and the last."""
-    readout = cast(Readout, operands.readout)
+def _leaky_forward(
+    current: Array, valid: Array | None, operands: Operands, loops: Loops
+) -> tuple[Array, Array]:
+    """The leaky readout over time; returns all membranes and the last."""
+    readout, dtype = cast(Readout, operands.readout), operands.dtype
 
-    def step(v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
-        v = _leaky_step((readout.decay, readout.gain), v, xs[0], Known(xs[1], None))
-        return v, v.astype(operands.dtype)
+    def step(constants: tuple[Array, Array], v: Array, xs: tuple[Array, Array | None]) -> tuple[Array, Array]:
+        v = _leaky_step(constants, v, xs[0], Known(xs[1], None))
+        return v, v.astype(dtype)
 
-    last, output = jax.lax.scan(step, operands.first_readout, (current, valid))
+    given = (readout.decay, readout.gain), operands.first_readout, (current, valid)
+    last, output = loops.apart(step, *given)
     return output, last
 
 
-def backward(arguments: BackwardArguments, static: tuple[Switches, Needs]) -> Operands:
+def backward(arguments: BackwardArguments, static: tuple[Switches, Needs], loops: Loops = PLAIN) -> Operands:
     """The cotangents of the operands (None for second thresholds and integers).
 
     They are the vjp of the same network, in which each scan over time stands for the states that it recorded.
     """
     operands, results, record, g = arguments
-    g = g._replace(
-        output=_known(g.output, record),
-        spikes=(*g.spikes[:-1], _known(g.spikes[-1], record)),
-        counts=g.counts if static[1].counts else (),
-    )
+    g = g._replace(counts=g.counts if static[1].counts else ())
     g = g._replace(last=tuple(_all_rows(*layer) for layer in zip(g.last, static[0].layers, strict=True)))
 
     records = _with_currents(record, operands, static[0])
-    each = zip(records, _neurons(operands, static[0]), operands.first, strict=True)
-    runs = [_run_of(*layer, _valid(operands)) for layer in each]
+    each = zip(records, neurons_of(operands, static[0], loops), operands.first, strict=True)
+    runs = [run_of(*layer, valid_steps(operands)) for layer in each]
 
     def again(given: Operands) -> Cotangents:
         full = jax.tree.map(lambda old, new: old if new is None else new, operands, given, is_leaf=_is_none)
-        return _results_again(full, results, runs, *static)
+        return _results_again(full, results, runs, *static, loops)
 
     found, pull_back = jax.vjp(again, differentiable(operands, operands))
     return pull_back(jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), g, found))[0]
@@ -256,7 +267,7 @@ def _with_currents(record: Record, operands: Operands, switches: Switches) -> tu
     linear, first = operands.linears[0], record.layers[0]
     if not reads_currents(linear, operands.constants[0]):
         return record.layers
-    current = _apply(linear, _dense_inputs(operands, switches), switches.layers[0].connection)
+    current = current_of(linear, dense_inputs(operands, switches), switches.layers[0].connection)
     return first._replace(current=current), *record.layers[1:]
 
 
@@ -265,20 +276,20 @@ def _is_none(leaf: Any) -> bool:
 
 
 def _results_again(
-    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs
+    operands: Operands, results: Kept, runs: list[LayerRun], switches: Switches, needs: Needs, loops: Loops
 ) -> Cotangents:
     """The results that have cotangents, at the recorded states, in the accumulation dtype."""
-    valid = _valid(operands)
+    valid = valid_steps(operands)
 
-    layers = _run_layers(operands, switches, runs)
+    layers = _run_layers(operands, switches, loops, runs)
     output, last_readout = None, None
     if operands.readout is not None:
         readout = operands.readout
-        current = _apply(readout.linear, layers[-1].sent, switches.readout, again=True)
+        current = current_of(readout.linear, layers[-1].sent, switches.readout, again=True)
         # The rounded output is accurate enough as membranes: only the gradient of the decay uses them.
         states = upcast(results.output)
         given = (readout.decay, readout.gain), operands.first_readout, current, Known(valid, states), states
-        replay: Any = replayed(_leaky_step, *given)
+        replay: Any = replayed(_leaky_step, loops.apart, *given)
         output, last_readout = replay
     counts = ()
     if needs.counts:
@@ -307,22 +318,13 @@ def _all_rows(g: LayerState, layer: LayerSwitches) -> LayerState:
     return g._replace(pending=jnp.zeros((longest + 1, *g.pending.shape[1:]), g.pending.dtype))
 
 
-def _known(g: Any, record: Record) -> Any:
-    """A cotangent, or NaN where the record stayed on the tiles of an IPU: it tells no gradient here."""
-    v = record.layers[0].v if record.layers[0].v is not None else record.layers[0].listed_v
-    if g is None or v.dtype != jnp.float32 or v.size == 0:
-        return g
-    first = jax.lax.bitcast_convert_type(v[0, 0, 0], jnp.uint32)
-    return jnp.where(first == jnp.uint32(LEFT_ON_TILES), jnp.asarray(jnp.nan, g.dtype), g)
-
-
-def _run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Array | None) -> LayerRun:
+def run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Array | None) -> LayerRun:
     """The layer over all time steps, as the forward pass recorded it."""
     num_neurons = first.v.shape[-1]
     listed = None if record.listed is None else unpacked(record.listed, num_neurons)
     v, capacity = record.v, neurons.switches.capacity
     if listed is not None and capacity is not None and v is None:  # 0 elsewhere, where it has no effect
-        v = _as_dense(list_ids(listed, capacity), record.listed_v, num_neurons)
+        v = as_dense(list_ids(listed, capacity), record.listed_v, num_neurons)
     v, w = membranes_of(v, neurons.constants.threshold), None
     if neurons.switches.needs_w:
         w = second_states(neurons, v, record.current, valid, first)

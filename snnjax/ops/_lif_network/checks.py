@@ -29,7 +29,7 @@ _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the sa
 
 
 def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int | None) -> int:
-    """Check that inputs, layers and read-out match, and return the batch size."""
+    """Check that inputs, layers and readout match, and return the batch size."""
     if len(layers) == 0:
         fail(f"{_OP}: `layers` must hold at least one layer, got none. Pass [LIFLayer(weights, decay)].")
     if chunk is not None:
@@ -87,7 +87,7 @@ def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
     axes = "inputs, neurons" if len(shape) == 2 else "*kernel, channels / groups, channels"
     argument, weights = f"{name}.weights", layer.weights
     if weights is None:
-        fail(f"{_OP}: `{argument}` must be an array behind the first layer, got None. Give it weights.")
+        fail(f"{_OP}: `{argument}` must be an array after the first layer, got None. Give it weights.")
     if connection.convolution is not None and isinstance(weights, Quantised):
         hint = "Pass quantisation.dequantise(weights)"
         fail(f"{_OP}: `{argument}` must be floating-point in a convolution, got int8. {hint}.")

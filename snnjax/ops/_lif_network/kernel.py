@@ -4,9 +4,8 @@ Every array has a leading groups axis here.
 """
 
 import dataclasses
-import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -50,7 +49,7 @@ def _obstacle(operands: Operands, switches: Switches) -> str | None:
     if any(layer.connection.convolution and constants.recurrent is not None for layer, constants in each):
         return "recurrent layers after a convolution"
     if switches.readout.convolution is not None:
-        return "a read-out after a convolution"
+        return "a readout after a convolution"
     surrogates = (layer.surrogate.obstacle for layer in switches.layers)
     return dtype_obstacle("weights", operands) or next((each for each in surrogates if each), None)
 
@@ -95,7 +94,7 @@ def _static(switches: Switches) -> tuple[list[LayerNumbers], list[ConnectionNumb
     return list(map(_numbers_of_layer, switches.layers)), list(map(_numbers_of_connection, connections))
 
 
-def _as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
+def as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
     """The operands, with inputs in a dtype that the kernels read, and weights as rows of outputs."""
     inputs = operands.inputs
     if isinstance(inputs, SparseSpikes):
@@ -120,47 +119,68 @@ def call(operands: Operands, switches: Switches, results: Sequence[jax.ShapeDtyp
     """The forward pass."""
     of_one_group = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), operands)
     shapes = dict(zip(named(result_shapes(of_one_group, switches)), results, strict=True))
-    called = call_kernel(
-        "snnjax_lif_network", _as_kernel_reads(operands, switches), shapes, *_static(switches)
-    )
-    return list(called.values())
+    return list(call_forward(operands, switches, shapes).values())
+
+
+def call_forward(operands: Operands, switches: Switches, shapes: Mapping[str, Any]) -> dict[str, Array]:
+    """The results of these shapes by name."""
+    return call_kernel("snnjax_lif_network", as_kernel_reads(operands, switches), shapes, *_static(switches))
 
 
 def call_backward(
-    arguments: BackwardArguments,
-    static: tuple[Switches, Needs],
-    results: Sequence[jax.ShapeDtypeStruct],
-    overwrites: bool = False,
+    arguments: BackwardArguments, static: tuple[Switches, Needs], results: Sequence[jax.ShapeDtypeStruct]
 ) -> list[Array]:
     """The backward pass: the cotangents that are needed, and zeros for the others.
 
-    If it `overwrites`, the cotangents of the membranes are further results, in the memory of the recorded membranes.
+    The cotangents of some membranes are further results, in the memory of the recorded membranes.
     """
     switches, needs = static
-    operands, groups = arguments.operands, results[0].shape[0]
-    needed = differentiable(needs.operands, operands)
-    # The states always have a cotangent.
+    needed = differentiable(needs.operands, arguments.operands)
+    # The kernel computes the cotangents of the states in any case.
     first, first_readout = jax.tree.map(lambda _: True, (needed.first, needed.first_readout))
-    asked = named(needed._replace(first=first, first_readout=first_readout))
+    groups = results[0].shape[0]
     spent = [_is_overwritten(arguments, layer, groups) for layer in range(len(switches.layers))]
     g_v = tuple(
-        jax.ShapeDtypeStruct(layer.v.shape, layer.v.dtype) if overwrites and is_spent else None
+        jax.ShapeDtypeStruct(layer.v.shape, layer.v.dtype) if is_spent else None
         for layer, is_spent in zip(arguments.record.layers, spent, strict=True)
     )
-    shapes = named(BackwardResults(differentiable(_cotangents(operands, groups), operands), g_v))
-    kept = {f"operands.{name}": is_asked for name, is_asked in asked.items()}
+    return call_for_cotangents(
+        arguments.operands,
+        _backward_operands(arguments, switches, needs),
+        needed._replace(first=first, first_readout=first_readout),
+        switches,
+        results,
+        g_v,
+        {f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None},
+    )
+
+
+def call_for_cotangents(
+    operands: Operands,
+    arguments: Any,
+    asked: Operands,
+    switches: Switches,
+    results: Sequence[jax.ShapeDtypeStruct],
+    g_v: tuple[Any, ...] = (),
+    aliases: Mapping[str, str] | None = None,
+) -> list[Array]:
+    """The cotangents of the operands that are true in `asked`, and zeros for the others.
+
+    `arguments` are those of the kernel.
+    """
+    flags = named(asked)
+    shapes = BackwardResults(differentiable(_cotangents(operands, results[0].shape[0]), operands), g_v)
+    kept = {f"operands.{name}": is_asked for name, is_asked in flags.items()}
     called = call_kernel(
         "snnjax_lif_network_backward",
-        _backward_operands(arguments, switches, needs),
-        {name: shape for name, shape in shapes.items() if kept.get(name, True)},
+        arguments,
+        {name: shape for name, shape in named(shapes).items() if kept.get(name, True)},
         *_static(switches),
-        aliases={
-            f"record.layers.v[{layer}]": f"g_v[{layer}]" for layer, own in enumerate(g_v) if own is not None
-        },
+        aliases=aliases,
     )
     return [
         _like(called[f"operands.{name}"], result) if is_asked else jnp.zeros(result.shape, result.dtype)
-        for (name, is_asked), result in zip(asked.items(), results, strict=True)
+        for (name, is_asked), result in zip(flags.items(), results, strict=True)
     ]
 
 
@@ -174,7 +194,7 @@ def _backward_operands(arguments: BackwardArguments, switches: Switches, needs: 
     )
     output = None if arguments.operands.readout is None else arguments.results.output
     return arguments._replace(
-        operands=_as_kernel_reads(arguments.operands, switches),
+        operands=as_kernel_reads(arguments.operands, switches),
         results=arguments.results._replace(output=output, spikes=spikes),
         g=arguments.g if needs.counts else arguments.g._replace(counts=()),
     )
@@ -231,7 +251,4 @@ def _like(g: Array, result: jax.ShapeDtypeStruct) -> Array:
 
 
 KERNEL = Kernel(call, _obstacle)
-BACKWARD_KERNEL = Kernel(
-    functools.partial(call_backward, overwrites=True),
-    lambda arguments, static: _obstacle(arguments.operands, static[0]),
-)
+BACKWARD_KERNEL = Kernel(call_backward, lambda arguments, static: _obstacle(arguments.operands, static[0]))

@@ -13,13 +13,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._batching import any_group
+from snnjax._quantised import Quantised
 from snnjax._types import upcast
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import LIFConvention, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
-from snnjax.ops.select_spikes import candidates, cap
-from snnjax.ops.spike_matmul import dense_product
+from snnjax.ops._time_scan import PLAIN, Loops, Scan, time_scan
+from snnjax.ops.select_spikes import candidates, cap, cap_by_ranks
+from snnjax.ops.spike_matmul import dense_product, finite_product
 
 
 class LayerRun(NamedTuple):
@@ -38,7 +41,13 @@ class Neurons(NamedTuple):
 
     constants: LayerConstants
     switches: LayerSwitches
+    loops: Loops = PLAIN
     replays: bool = False  # whether the states are recorded ones, for reverse mode alone
+
+    @property
+    def scan(self) -> Scan:
+        """That of a step of the layer: recurrent weights let neurons act on one another."""
+        return self.loops.apart if self.constants.recurrent is None else self.loops.mixed
 
     @property
     def convention(self) -> LIFConvention:
@@ -68,7 +77,9 @@ class Neurons(NamedTuple):
         known = ~jnp.isnan(distance)
         return jnp.where(known, self.convention.fire(jnp.where(known, distance, 0)), 0)
 
-    def listed(self, state: Any, valid: Array | None) -> Array | None:
+    def listed(
+        self, state: Any, valid: Array | None, cap: Callable[..., tuple[Array, Array]] = cap
+    ) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
         v, capacity = state.v, self.switches.capacity
         if capacity is None:
@@ -150,8 +161,30 @@ def recorded(computed: Array, record: Array) -> Array:
 recorded.defvjp(lambda computed, record: (record, None), lambda _, g: (g, None))
 
 
+class Known(NamedTuple):
+    """What a step knows besides its state and its current."""
+
+    inside: Any  # bool [..., batch], whether the sequence goes on; None without lengths
+    record: LayerRun | None  # of the step, where it ran before
+
+
+class Parts(NamedTuple):
+    """What a step of a recurrent layer calls."""
+
+    multiply: Callable[[Array, Any], Array] = dense_product
+    cap: Callable[..., tuple[Array, Array]] = cap
+
+
+_USUAL, _WITHOUT_BRANCHES = Parts(), Parts(finite_product, cap_by_ranks)
+
+
 def layer_step(
-    switches: LayerSwitches, constants: LayerConstants, state: LayerState, current: Array, known: "Known"
+    switches: LayerSwitches,
+    constants: LayerConstants,
+    state: LayerState,
+    current: Array,
+    known: Known,
+    parts: Parts = _USUAL,
 ) -> tuple[LayerState, LayerRun]:
     """The state after a step, and what happened in it; both as recorded, if they are.
 
@@ -161,7 +194,7 @@ def layer_step(
     neurons = Neurons(constants, switches, replays=record is not None)
     if recurrent is not None:
         if record is None:
-            current = current + dense_product(state.spikes, recurrent)
+            current = current + parts.multiply(state.spikes, recurrent)
         else:
             sent: Any = product(DENSE, rows_of(state.spikes), recurrent)
             current = current + sent.reshape(current.shape)
@@ -173,16 +206,9 @@ def layer_step(
     if recurrent is None:
         return LayerState(run.v, run.w, None), run
     if record is None:
-        run = run._replace(listed=neurons.listed(run, inside))
+        run = run._replace(listed=neurons.listed(run, inside, parts.cap))
     spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
     return LayerState(run.v, run.w, _choose(inside, spikes, state.spikes)), run
-
-
-class Known(NamedTuple):
-    """What a step knows besides its state and its current."""
-
-    inside: Any  # bool [..., batch], whether the sequence goes on; None without lengths
-    record: LayerRun | None  # of the step, where it ran before
 
 
 def layer_forward(
@@ -190,11 +216,28 @@ def layer_forward(
 ) -> tuple[LayerRun, Array, LayerState]:
     """Run a layer from its first state; also return the listed spikes in `dtype` and the last state."""
 
-    def step(state: LayerState, xs: tuple[Array, Array | None]) -> tuple[LayerState, LayerRun]:
-        return layer_step(neurons.switches, neurons.constants, state, xs[0], Known(xs[1], None))
+    def over_time(scan: Scan, parts: Parts) -> tuple[LayerState, LayerRun]:
+        def step(
+            constants: LayerConstants, state: LayerState, xs: tuple[Array, Array | None]
+        ) -> tuple[LayerState, LayerRun]:
+            return layer_step(neurons.switches, constants, state, xs[0], Known(xs[1], None), parts)
 
-    last, run = jax.lax.scan(step, first, (current, valid))
-    if neurons.constants.recurrent is None:
+        return scan(step, neurons.constants, first, (current, valid))
+
+    recurrent = neurons.constants.recurrent
+    usual = functools.partial(over_time, neurons.scan)
+    if recurrent is None or neurons.loops.branches:
+        last, run = usual(_USUAL)
+    elif isinstance(recurrent, Quantised):
+        last, run = usual(_WITHOUT_BRANCHES)
+    else:
+        # Tested once. The other side is hardly ever of use, and compiles faster as a loop of single steps.
+        last, run = jax.lax.cond(
+            any_group(~jnp.isfinite(recurrent)),
+            lambda: over_time(time_scan, _USUAL),
+            lambda: usual(_WITHOUT_BRANCHES),
+        )
+    if recurrent is None:
         run = run._replace(listed=neurons.listed(run, valid))
     return run, neurons.listed_spikes(run, valid, dtype), last
 
@@ -203,13 +246,14 @@ def layer_again(
     neurons: Neurons, current: Array, valid: Array | None, first: LayerState, run: LayerRun
 ) -> tuple[LayerRun, Array, LayerState]:
     """The same as recorded, in the accumulation dtype: its vjp is that of the steps at the recorded states."""
-    spikes, dtype = None, first.v.dtype
+    spikes, dtype, known = None, first.v.dtype, Known(valid, run._replace(listed=None))
     if neurons.constants.recurrent is not None:
+        known = Known(valid, run)
         first = first._replace(spikes=upcast(first.spikes))
         spikes = neurons.listed_spikes(run, valid, dtype)
     step = functools.partial(_state_after, neurons.switches)
     states = LayerState(run.v, run.w, spikes)
-    replay: Any = replayed(step, neurons.constants, first, current, Known(valid, run), states)
+    replay: Any = replayed(step, neurons.scan, neurons.constants, first, current, known, states)
     states, last = replay
     run = run._replace(v=states.v, w=states.w)
     if spikes is None:
@@ -227,35 +271,36 @@ def _state_after(
 Step = Callable[[Any, Any, Array, Any], Any]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def replayed(
-    step: Step, constants: Any, first: Any, current: Array, known: Any, states: Any
+    step: Step, scan: Scan, constants: Any, first: Any, current: Array, known: Any, states: Any
 ) -> tuple[Any, Any]:
-    """The states after each step of a scan of `step`, which are recorded in `states`, and the last one.
+    """The states after each step of a `scan` of `step`, which are recorded in `states`, and the last one.
 
     The derivative is that of the scan at these states. Nothing runs again, so the last state is not computed either:
     the first stands for it.
     """
-    del step, constants, current, known
+    del step, scan, constants, current, known
     return states, first
 
 
-def _replayed_forward(step: Step, *given: Any) -> tuple[Any, Any]:
-    return replayed(step, *given), given
+def _replayed_forward(step: Step, scan: Scan, *given: Any) -> tuple[Any, Any]:
+    return replayed(step, scan, *given), given
 
 
-def _replayed_backward(step: Step, given: tuple[Any, ...], g: tuple[Any, Any]) -> tuple[Any, ...]:
+def _replayed_backward(step: Step, scan: Scan, given: tuple[Any, ...], g: tuple[Any, Any]) -> tuple[Any, ...]:
     """The states' cotangents step by step; then those of constants and currents, of all steps at once."""
     constants, first, current, known, states = given
     before = jax.tree.map(lambda start, after: jnp.concatenate([start[None], after])[:-1], first, states)
-    nothing = jnp.zeros(current.shape[1:], current.dtype)  # no derivative by the state depends on the current
 
-    def back(g: Any, each: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    def back(constants: Any, g: Any, each: tuple[Any, Any, Any]) -> tuple[Any, Any]:
         state, known, g_state = each
         g = jax.tree.map(jnp.add, g, g_state)
+        # No derivative by the state depends on the current.
+        nothing = jnp.zeros(jax.tree.leaves(state)[0].shape, current.dtype)
         return jax.vjp(lambda state: step(constants, state, nothing, known), state)[1](g)[0], g
 
-    g_first, g_states = jax.lax.scan(back, g[1], (before, known, g[0]), reverse=True)
+    g_first, g_states = scan(back, constants, g[1], (before, known, g[0]), reverse=True)
     of_all = jax.vjp(lambda constants, current: step(constants, before, current, known), constants, current)[
         1
     ]
@@ -270,10 +315,12 @@ def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None,
     """The second states of a run, recomputed from its membranes and, if they matter, its currents."""
     before = jnp.concatenate([first.v[None], v])[:-1]
 
-    def step(w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
+    def step(constants: LayerConstants, w: Array, xs: tuple[Array, Any, Array | None]) -> tuple[Array, Array]:
         v, current, inside = xs
         current = jnp.zeros_like(v) if current is None else current
-        w = _choose(inside, neurons.advance(LayerState(v, w, None), current)[1], w)
+        after = neurons._replace(constants=constants).advance(LayerState(v, w, None), current)[1]
+        w = _choose(inside, after, w)
         return w, w
 
-    return jax.lax.scan(step, first.w, (before, current, valid))[1]
+    own = neurons.constants._replace(recurrent=None)
+    return neurons.loops.apart(step, own, first.w, (before, current, valid))[1]

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._batching import SHARED
-from snnjax._dispatch import Target, evaluate
+from snnjax._dispatch import Target, evaluate, kernel_in_jax
 from snnjax._quantised import refuse_gradient
+from snnjax.ops._kernel_operands import dtype_obstacle
 from snnjax.ops._lif_network.chain import backward, forward
 from snnjax.ops._lif_network.kernel import BACKWARD_KERNEL, KERNEL
 from snnjax.ops._lif_network.records import (
@@ -24,10 +25,32 @@ from snnjax.ops._lif_network.records import (
 )
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import Needs, Switches, as_read, differentiable, with_records
+from snnjax.ops._time_scan import KERNELS, UNROLLED
 from snnjax.sparse_spikes import SparseSpikes, beyond
 
-FORWARD = Target("snnjax_lif_network", "lif_network", forward, {"cpu": KERNEL})
-BACKWARD = Target("snnjax_lif_network_backward", "lif_network", backward, {"cpu": BACKWARD_KERNEL})
+# Any surrogate, reset and second state: the kernels of a GPU are traced from the reference's own steps.
+GPU_KERNEL = kernel_in_jax(
+    functools.partial(forward, loops=KERNELS),
+    lambda operands, switches: dtype_obstacle("weights", operands),
+)
+GPU_BACKWARD_KERNEL = kernel_in_jax(
+    functools.partial(backward, loops=KERNELS),
+    lambda arguments, static: dtype_obstacle("weights", arguments.operands),
+)
+FORWARD = Target(
+    "snnjax_lif_network",
+    "lif_network",
+    forward,
+    {"cpu": KERNEL, "gpu": GPU_KERNEL},
+    {"gpu": functools.partial(forward, loops=UNROLLED)},
+)
+BACKWARD = Target(
+    "snnjax_lif_network_backward",
+    "lif_network",
+    backward,
+    {"cpu": BACKWARD_KERNEL, "gpu": GPU_BACKWARD_KERNEL},
+    {"gpu": functools.partial(backward, loops=UNROLLED)},
+)
 
 
 def _axes(operands: Operands) -> Operands:

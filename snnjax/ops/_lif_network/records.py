@@ -196,6 +196,38 @@ class BackwardResults(NamedTuple):
     g_v: tuple[Annotated[Any, _TIMED_SUMS], ...]
 
 
+class LayerOnTiles(NamedTuple):
+    """What an IPU keeps of the forward pass of a layer, and its backward pass reads."""
+
+    v: Annotated[Any, arrays("sums", "steps", "batch", "neurons")]  # the membranes after each step
+    w: Annotated[Any, _TIMED_SUMS]  # the second states, if the backward pass needs them
+    # The records of poplar_kernels/conventions.hpp: a header and ids; None where nothing reads what the layer fires
+    lists: Annotated[Any, arrays("ids", "steps", "batch", "list_entries", given="optional")]
+
+
+class RecordOnTiles(NamedTuple):
+    """What an IPU keeps of the forward pass; its inputs are read again."""
+
+    layers: tuple[LayerOnTiles, ...]
+
+
+class ForwardOnTiles(NamedTuple):
+    """What the forward pass yields on an IPU."""
+
+    results: Results
+    record: RecordOnTiles | None
+
+
+class BackwardOnTiles(NamedTuple):
+    """The arguments of the backward pass on an IPU."""
+
+    operands: Operands
+    # The membranes of the read-out, for the cotangents of its constants
+    output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="optional")]
+    record: RecordOnTiles
+    g: Cotangents
+
+
 class LayerNumbers(NamedTuple):
     """The static values of a layer, with names as codes; presence of arrays says the rest."""
 
@@ -240,5 +272,5 @@ class ConnectionNumbers(NamedTuple):
 
 
 # The roots of the tables: what the two targets take and yield.
-ROOTS = (Operands, ForwardResults, BackwardArguments, BackwardResults)
+ROOTS = (Operands, ForwardResults, BackwardArguments, BackwardResults, ForwardOnTiles, BackwardOnTiles)
 STATIC = (LayerNumbers, ConnectionNumbers)

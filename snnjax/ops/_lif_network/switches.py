@@ -37,7 +37,7 @@ class Switches(NamedTuple):
     """The static switches of the target."""
 
     layers: tuple[LayerSwitches, ...]
-    readout: Connection  # of the read-out's inputs
+    readout: Connection  # of the readout's inputs
     implementation: str | None = None
     keeps_record: bool = False  # for the backward pass
 

@@ -122,10 +122,10 @@ def _lif_network(
     names += [f"readout_{part}" for part in ("weights", "bias", "v", *constants)]
     names += ["values", "inputs"] if inputs_gradient else []
     known = tuple(name for name in names if name in given)
-    return _with_gradients(functools.partial(_network_results, options=options), given, known)
+    return _with_gradients(functools.partial(network_results, options=options), given, known)
 
 
-def _network_results(given: Arrays, options: Any) -> Arrays:
+def network_results(given: Arrays, options: Any) -> Arrays:
     count = num_layers(given)
     layers = [LIFLayer(*(given.get(f"{part}{layer}") for part in PARAMETERS)) for layer in range(count)]
     readout = None

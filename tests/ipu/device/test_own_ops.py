@@ -17,6 +17,7 @@ import snnjax
 from snnjax import SparseSpikes
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax.ipu import lowering, read_profile
+from snnjax.ipu.device import network_cost
 from snnjax.quantisation import quantise_network
 from tests import cases
 
@@ -138,7 +139,7 @@ def test_gradient_of_each_example(ipus):
 
 
 def test_backward_pass_without_its_forward_pass(ipus):
-    """In another program the record is out of reach, and the forward pass runs again."""
+    """In another program it reads the record."""
     rng = np.random.default_rng(9)
     layers, readout = network(rng)
     lists = events(rng)
@@ -248,3 +249,35 @@ def test_weights_of_8_bits_run_on_the_references(ipus):
     run = jax.jit(lambda params, inputs: net.apply(params, None, inputs)[0].output)
     there = run(*jax.device_put((params, inputs), ipus[0]))
     np.testing.assert_allclose(there, run(params, inputs), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("neurons, capacity", [(96, None), (96, 6)], ids=["all listed", "few listed"])
+def test_networks_are_never_slower_than_their_reference(ipus, monkeypatch, neurons, capacity):
+    """Where the reference is faster it runs, and the profile says so."""
+    rng = np.random.default_rng(3)
+    layers, readout = network(rng, widths=(neurons,))
+    arguments = jax.device_put((layers, readout), ipus[0])
+    lists = jax.device_put(events(rng, steps=8, batch=8), ipus[0])
+
+    def profile_of(implementation: str | None) -> Any:
+        def loss(layers: Any, readout: Any) -> jax.Array:
+            out, _ = snnjax.lif_network(
+                lists, layers, readout, capacity=capacity, implementation=implementation
+            )
+            return jnp.sum(out.output)
+
+        lowered = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*arguments)
+        compiled: Any = lowered.compile({"ipu_version": "bow", "ipu_tiles": "1472"})
+        jax.block_until_ready(compiled(*arguments))
+        return read_profile(compiled)
+
+    def cycles(profile: Any) -> int:
+        return profile.cycles - profile.phases.host
+
+    chosen, reference = profile_of(None), profile_of("reference")
+    monkeypatch.setattr(network_cost, "pays", lambda *_: True)
+    codelets = profile_of(None)
+    assert cycles(chosen) == min(cycles(reference), cycles(codelets))
+    runs_reference = cycles(reference) < cycles(codelets)
+    assert [note.split(" runs")[0] for note in chosen.notes] == ["lif_network"] * runs_reference
+    assert ("runs on its reference" in str(chosen)) == runs_reference

@@ -15,18 +15,24 @@ from tests.ipu.lowering.checks import plan_of
 V, W = numbers(np.float32, (4, 6)), numbers(np.float32, (6, 5))
 
 
-def targets(function, *arguments):
-    """The custom calls of a plan, in its order."""
+def instructions(function, *arguments):
+    """Those of a plan, in its order."""
     found = []
 
     def visit(block):
         for instruction in block.instructions:
-            found.extend(instruction.texts[:1] if instruction.op == "custom_call" else ())
+            found.append(instruction)
             for inner in instruction.blocks:
                 visit(inner)
 
     visit(plan_of(function, *arguments).main)
-    return [target.removeprefix("snnjax_") for target in found]
+    return found
+
+
+def targets(function, *arguments):
+    """The custom calls of a plan, in its order."""
+    found = instructions(function, *arguments)
+    return [each.texts[0].removeprefix("snnjax_") for each in found if each.op == "custom_call"]
 
 
 def layer(**changes):
@@ -55,6 +61,42 @@ def test_ops_reach_their_codelets():
     assert targets(lambda x: network(x, layer()), X) == ["lif_network"]
     assert targets(lambda x: network(x, layer(), record_dtype=jnp.bfloat16), X) == ["lif_network"]
     assert targets(lambda x: gradient(x, layer()), X) == ["lif_network", "lif_network_backward"]
+
+
+def test_records_are_not_converted_within_a_program():
+    """The backward pass takes what the forward pass yields; elsewhere it is made of the record, by a `top_k`."""
+    found = instructions(lambda x: gradient(x, layer(), layer(weights=SQUARE)), X)
+    forward, backward = (each for each in found if each.op == "custom_call")
+    assert set(forward.outputs[-3:]) <= set(backward.inputs)
+    assert not {"top_k", "scatter", "gather"} & {each.op for each in found}
+
+    def parts(x):
+        return jax.vjp(lambda x: network(x, layer(), layer(weights=SQUARE)), x)[1]
+
+    pull_back = jax.eval_shape(parts, X)
+    backward = instructions(
+        lambda pull_back, g: pull_back(g), pull_back, jax.ShapeDtypeStruct((3, 4, 5), X.dtype)
+    )
+    assert {"top_k", "custom_call"} <= {each.op for each in backward}
+
+
+@pytest.mark.parametrize(
+    "neurons, capacity, recurrent, is_faster",
+    [(64, None, False, False), (64, 4, False, True), (64, None, True, False), (64, 4, True, True)],
+)
+def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity, recurrent, is_faster):
+    """Forward and backward alike; lists of all neurons are longer than rows of products take."""
+    weights = jax.ShapeDtypeStruct((6, neurons), jnp.float32)
+    square = jax.ShapeDtypeStruct((neurons, neurons), jnp.float32) if recurrent else None
+
+    def output(x, weights, square):
+        hidden, readout = layer(weights=weights, recurrent=square), snnjax.LeakyReadout(weights.T, 0.9)
+        return snnjax.lif_network(x, [hidden], readout, capacity=capacity)[0].output
+
+    x = jax.ShapeDtypeStruct((8, 4, 6), jnp.float32)
+    both = ["lif_network", "lif_network_backward"] if is_faster else []
+    assert targets(output, x, weights, square) == both[:1]
+    assert targets(jax.grad(lambda *given: jnp.sum(output(*given)), argnums=1), x, weights, square) == both
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])

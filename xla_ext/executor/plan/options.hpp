@@ -1,4 +1,4 @@
-// The options of a plan: `compiler_options` of jax.jit, which begin with `ipu_` there.
+// The options of a plan: `compiler_options` of jax.jit, which begin with `ipu_` there; and notes for its profile.
 #pragma once
 
 #include <array>

@@ -41,7 +41,10 @@ class Results {
   }
 
  private:
-  void give(const Value& result, const Tensor& tensor) { yield(lowering_, result.value(), tensor); }
+  // What nobody reads is not copied.
+  void give(const Value& result, const Tensor& tensor) {
+    if (lowering_.isRead(result.value())) yield(lowering_, result.value(), tensor);
+  }
 
   Tensor lastMembranes(std::size_t l) const {
     return inBatch(l, builders::membraneRow(plan_, l, network_.tensors.layers[l], plan_.membraneRows(l) - 1));
@@ -52,14 +55,7 @@ class Results {
     return asRows(blocks, plan_.layers[l].tiles, plan_.options.batch, plan_.layers[l].neurons);
   }
 
-  // Membranes or second states after each step: [num_steps, batch, neurons].
-  Tensor afterSteps(std::size_t l, const Tensor& states) const {
-    const LayerPlan& layer = plan_.layers[l];
-    const std::size_t steps = plan_.options.num_steps, batch = plan_.options.batch;
-    const Tensor rows = asRows(states, layer.tiles, (steps + 1) * batch, layer.neurons);
-    return rows.slice(batch, (steps + 1) * batch, 0).reshape({steps, batch, layer.neurons});
-  }
-  Tensor membranes(std::size_t l) const { return afterSteps(l, network_.tensors.layers[l].membranes); }
+  Tensor membranes(std::size_t l) const { return afterSteps(plan_, l, network_.tensors.layers[l].membranes); }
 
   // Derived from the membranes, none past the end of a sequence: bool [num_steps, batch, neurons].
   Tensor trueSpikes(std::size_t l) {
@@ -79,7 +75,7 @@ class Results {
     const auto within = e::Lt(e::_3, e::_4);
     if (!layer.neuron.raises_threshold) return map(e::And(e::Gt(e::_1, e::_2), within), terms);
     terms.push_back(constant(builders::secondConstant(layer, tensors, ThresholdCoupling)));
-    terms.push_back(afterSteps(l, tensors.second_states));
+    terms.push_back(afterSteps(plan_, l, tensors.second_states));
     return map(e::And(e::Gt(e::_1, e::Add(e::_2, e::Mul(e::_5, e::_6))), within), terms);
   }
 
@@ -97,7 +93,7 @@ class Results {
 
   void giveSpikes(std::size_t l) {
     const schema::Spikes<Value>& to = results_.spikes[l];
-    if (to.array) give(to.array, trueSpikes(l));
+    if (to.array && lowering_.isRead(*to.array)) give(to.array, trueSpikes(l));
     if (!to.ids) return;
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor records = inTime(plan_, list, network_.tensors.lists[l + 1].history, list.stride);
@@ -146,34 +142,32 @@ class Results {
   std::size_t num_lif_;
 };
 
-// The record stays on the tiles: what leaves instead marks itself.
+// The record stays where it is; a backward pass in the same program finds it there.
 void giveRecord(Lowering& lowering, const ForwardCall& call, const NetworkOnTiles& network) {
-  const auto record = std::make_shared<const NetworkOnTiles>(network);
-  const auto marked = [&](const poplar::Type& type) {  // bits are all set
-    const bool is_float = type == poplar::FLOAT;
-    const unsigned bits = is_float ? kLeftOnTiles : type == poplar::BOOL ? 1 : 0xff;
-    const poplar::Type stored = is_float ? poplar::UNSIGNED_INT : type;
-    const Tensor one = lowering.graph().addConstant(stored, {1}, bits, lowering.debug("record"));
-    lowering.graph().setTileMapping(one, network.plan.layers.front().tiles.first);
-    return is_float ? one.reinterpret(type) : one;
+  const auto give = [&](const Value& result, const Tensor& tensor) {
+    if (result) lowering.bind(*result, tensor.reshape(lowering.type(*result).shape));
   };
-  for (std::size_t leaf = 0; leaf < call.results.kLeaves.size(); ++leaf) {
-    if (call.results.kLeaves[leaf].within != schema::Switch::kRecord) continue;
-    for (std::size_t l = 0; l < (call.results.kLeaves[leaf].is_layered ? call.layers.size() : 1); ++l) {
-      const Value& result = call.results.at(leaf, l);
-      if (!result) continue;
-      const ArrayType& type = lowering.type(*result);
-      const auto elements = static_cast<unsigned>(type.numElements());
-      lowering.bind(*result, marked(poplarType(type.dtype)).broadcast(elements, 0).reshape(type.shape));
-      lowering.attach(*result, record);
-    }
+  const auto attached = std::make_shared<const NetworkOnTiles>(network);
+  for (std::size_t l = 0; l < call.layers.size(); ++l) {
+    const lif_network::LayerOnTiles<Value>& own = call.results.record.layers[l];
+    const builders::LayerTensors& tensors = network.tensors.layers[l];
+    if (!own.v) continue;
+    give(own.v, afterSteps(network.plan, l, tensors.membranes));
+    if (own.w) give(own.w, afterSteps(network.plan, l, tensors.second_states));
+    lowering.attach(*own.v, attached);
+    if (!own.lists) continue;
+    const ListPlan& list = network.plan.lists[l + 1];
+    give(own.lists, inTime(network.plan, list, network.tensors.lists[l + 1].history, list.stride));
   }
 }
 
 void lifNetwork(Lowering& lowering, const Instruction& instruction) {
   const ForwardCall call(instruction);
   const NetworkOperands operands = call.network();
-  const NetworkOnTiles network = bringNetwork(lowering, operands, optionsOf(lowering, operands, call.keepsRecord()));
+  builders::NetworkOptions options = optionsOf(lowering, operands, call.keepsRecord());
+  options.last_spikes = std::ranges::any_of(
+      call.results.results.last, [&](const auto& state) { return state.spikes && lowering.isRead(*state.spikes); });
+  const NetworkOnTiles network = bringNetwork(lowering, operands, options);
   lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
   Results(lowering, call, operands, network).run();
   giveRecord(lowering, call, network);
@@ -196,6 +190,8 @@ void checkLifNetwork(const OperationCheck& op) {
     const bool is_output = !operands.has_readout && l + 1 == operands.fields.size();
     const bool lists_all = operands.fields[l].is_recurrent && operands.fields[l].capacity >= check.neurons(l);
     op.need(!call.results.results.spikes[l].ids || !is_output || lists_all, "list what it records");
+    const lif_network::LayerOnTiles<Value>& kept = call.results.record.layers[l];
+    check.needLists(l, kept);
   }
 }
 

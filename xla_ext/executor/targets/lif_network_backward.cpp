@@ -43,6 +43,10 @@ std::vector<bool> learningLayers(const NetworkOperands& operands, const Backward
   return learns;
 }
 
+bool wantsFirstSpikes(const BackwardCall& call) {
+  return std::ranges::any_of(call.results.operands.first, [](const auto& to) { return to.spikes.has_value(); });
+}
+
 class BackwardPass {
  public:
   BackwardPass(Lowering& lowering, const BackwardCall& call, const NetworkOperands& operands,
@@ -55,6 +59,9 @@ class BackwardPass {
         plan_(network.plan),
         num_lif_(operands.fields.size()) {
     plan_.options.inputs_gradient = results_.inputs.array || results_.inputs.values;
+    plan_.options.first_spikes_gradient = wantsFirstSpikes(call);
+    plan_.options.last_spikes_gradient =
+        std::ranges::any_of(from_.last, [&](const auto& g) { return g.spikes && !isZero(lowering, *g.spikes); });
     for (std::size_t l = 0; l < learns.size(); ++l) plan_.layers[l].learns_constants = learns[l];
     findGradients(weightsResults(operands, call));
     to_ = builders::addNetworkCotangents(lowering.graph(), plan_, in_place_);
@@ -69,7 +76,7 @@ class BackwardPass {
     for (std::size_t l = 0; l < num_lif_; ++l) giveConstants(l);
     if (operands_.has_readout) giveReadout();
     for (std::size_t l = 0; l < num_lif_; ++l) giveState(l);
-    if (operands_.has_readout) give(results_.first_readout, firstMembranes(num_lif_));
+    if (results_.first_readout) give(results_.first_readout, firstMembranes(num_lif_));
   }
 
  private:
@@ -114,7 +121,9 @@ class BackwardPass {
       rows(layer, *last.v, own.g_last, batch());
       if (from_.counts[l]) rows(layer, *from_.counts[l], own.g_counts, batch());
       if (last.w) rows(layer, *last.w, own.g_last_w, batch());
-      if (last.spikes) bring(lowering_, lowering_.get(*last.spikes)[0], own.g_last_spikes);
+      if (last.spikes && own.g_last_spikes.valid()) {
+        bring(lowering_, lowering_.get(*last.spikes)[0], own.g_last_spikes);
+      }
     }
     if (l + 1 < plan_.layers.size()) return;
     const Value& g_output = operands_.has_readout ? from_.output : from_.spikes.back();
@@ -191,15 +200,9 @@ class BackwardPass {
     const LayerPlan& layer = plan_.layers[l];
     const LayerCotangents& own = to_.layers[l];
     const lif_network::LayerState<Value>& to = results_.first[l];
-    give(to.v, firstMembranes(l));
+    if (to.v) give(to.v, firstMembranes(l));
     if (to.w) give(to.w, asRows(own.g_first_w, layer.tiles, batch(), layer.neurons));
-    if (to.spikes) give(to.spikes, own.g_first_spikes.valid() ? own.g_first_spikes : zeroScalar());
-  }
-
-  Tensor zeroScalar() {
-    const Tensor zero = lowering_.graph().addConstant(poplar::FLOAT, {1}, 0.0F, lowering_.debug("zero"));
-    lowering_.graph().setTileMapping(zero, plan_.layers.front().tiles.first);
-    return zero;
+    if (to.spikes) give(to.spikes, own.g_first_spikes);
   }
 
   // [tiles, batch * columns] summed over the batch, [neurons], if it is requested.
@@ -223,37 +226,30 @@ class BackwardPass {
   builders::NetworkCotangents to_;
 };
 
-// Whether a forward pass kept the second states that gradients of constants need.
-bool keepsEnough(const NetworkOnTiles& network, const std::vector<bool>& learns) {
+// Whether a forward pass kept the second states that gradients of constants need, and the first spikes for theirs.
+bool keepsEnough(const NetworkOnTiles& network, const BackwardCall& call, const std::vector<bool>& learns) {
   for (std::size_t l = 0; l < learns.size(); ++l) {
     const bool reads_second = learns[l] && network.plan.layers[l].neuron.second_state;
     if (reads_second && !network.plan.keepsSecond(l)) return false;
   }
-  return true;
+  return network.plan.options.first_spikes || !wantsFirstSpikes(call);
 }
 
-// Runs the forward pass again, where its network is out of reach or kept too little.
-NetworkOnTiles recompute(Lowering& lowering, const NetworkOperands& operands, const std::vector<bool>& learns) {
+// From the record alone, where its network is out of reach or kept too little.
+NetworkOnTiles restored(Lowering& lowering, const NetworkOperands& operands, const BackwardCall& call) {
   builders::NetworkOptions options = optionsOf(lowering, operands, true);
-  for (std::size_t l = 0; l < options.layers.size(); ++l) options.layers[l].neuron.keeps_second = learns[l];
-  NetworkOnTiles network = bringNetwork(lowering, operands, options);
-  lowering.program().add(builders::addForward(lowering.graph(), network.plan, network.tensors));
-  return network;
-}
-
-// The membranes of the first layer, recorded for all neurons or for those listed.
-Value recorded(const BackwardCall& call) {
-  const lif_network::LayerRecord<Value>& record = call.arguments.record.layers.front();
-  return record.v ? record.v : record.listed_v;
+  options.first_spikes = options.first_spikes || wantsFirstSpikes(call);
+  return restoreNetwork(lowering, operands, options, call.arguments.record, call.arguments.output);
 }
 
 void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   const BackwardCall call(instruction);
   const NetworkOperands operands = call.network();
-  const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(recorded(call).value()));
+  const Value& v = call.arguments.record.layers.front().v;
+  const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(v.value()));
   const std::vector<bool> learns = learningLayers(operands, call);
-  const bool is_enough = found != nullptr && keepsEnough(*found, learns);
-  NetworkOnTiles network = is_enough ? *found : recompute(lowering, operands, learns);
+  const bool is_enough = found != nullptr && keepsEnough(*found, call, learns);
+  NetworkOnTiles network = is_enough ? *found : restored(lowering, operands, call);
   if (is_enough) readWeightsOf(lowering, operands, network);
   BackwardPass(lowering, call, operands, network, learns).run();
 }
@@ -284,9 +280,14 @@ void checkLifNetworkBackward(const OperationCheck& op) {
   op.need(operands.has_readout || (is_given(g_spikes.back()) && !operands.fields.back().capacity), "have an output");
   op.need(std::ranges::count_if(g_spikes, is_given) == (operands.has_readout ? 0 : 1), "record no spikes");
   op.need(std::ranges::none_of(call.results.g_v, is_given), "overwrite no record");
-  op.need(recorded(call).has_value(), "have a record of membranes");
   const NetworkCheck check(op, operands);
   check.needAll(call.arguments);
+  const std::vector<bool> learns = learningLayers(operands, call);
+  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+    const lif_network::LayerOnTiles<Value>& record = call.arguments.record.layers[l];
+    check.needLists(l, record);
+    op.need(!learns[l] || !operands.fields[l].has_second || record.w, "record second states for its constants");
+  }
   check.needCotangents(call);
 }
 

@@ -1,6 +1,7 @@
 #include "executor/targets/network.hpp"
 
 #include <algorithm>
+#include <builders/recurrent_state.hpp>
 #include <builders/vertices.hpp>
 #include <limits>
 #include <popops/Cast.hpp>
@@ -22,7 +23,7 @@ std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction) 
 
 // Throws where a number of an enumeration, or of slots, is not known.
 LayerFields fieldsOf(const Instruction& instruction, const lif_network::LayerNumbers& numbers,
-                     const lif_network::LayerConstants<Value>& constants, bool records_current) {
+                     const lif_network::LayerConstants<Value>& constants, bool keeps_second) {
   const auto known = [&](const char* name, std::int64_t number, std::int64_t limit) {
     return knownNumber(instruction, name, number, limit);
   };
@@ -35,7 +36,7 @@ LayerFields fieldsOf(const Instruction& instruction, const lif_network::LayerNum
       .capacity = std::nullopt,
       .has_second = constants.second_state.w_decay.has_value(),
       .raises_threshold = constants.second_state.threshold_coupling.has_value(),
-      .keeps_second = numbers.needs_w || records_current,
+      .keeps_second = keeps_second,
   };
   if (numbers.capacity >= 0) fields.capacity = known("capacity", numbers.capacity, std::numeric_limits<int>::max());
   return fields;
@@ -60,7 +61,7 @@ LayerOperands layerOf(const lif_network::Operands<Value>& from, std::size_t l) {
 
 // The arrays of a call, which are there as the table says.
 NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_network::LayerNumbers>& numbers,
-                          const lif_network::Operands<Value>& from, const lif_network::Record<Value>& record) {
+                          const lif_network::Operands<Value>& from, const lif_network::RecordOnTiles<Value>& record) {
   NetworkOperands network;
   network.has_lists = from.inputs.ids.has_value();
   network.has_readout = from.readout.decay.has_value();
@@ -73,8 +74,7 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
     const lif_network::Linear<Value>& linear = from.linears[l];
     is_known = is_known && linear.weights.array && !linear.delays && !from.constants[l].recurrent.values;
     if (!is_known) break;
-    network.fields.push_back(
-        fieldsOf(instruction, numbers[l], from.constants[l], record.layers[l].current.has_value()));
+    network.fields.push_back(fieldsOf(instruction, numbers[l], from.constants[l], record.layers[l].w.has_value()));
     network.layers.push_back(layerOf(from, l));
   }
   if (!is_known) refuseCall(instruction, "operands", "be weights of floats without delays", "others");
@@ -97,11 +97,6 @@ void checkGiven(const Instruction& instruction, const Root& root, const lif_netw
     return operands.has(by, layer) || root.has(by, layer);
   };
   schema::check(root, layers.size(), has, [](const auto&, std::size_t, const Value&) {}, refusal(instruction));
-}
-
-bool isZero(const Lowering& lowering, ValueId value) {
-  const Constant* const splat = lowering.splatOf(value);
-  return splat != nullptr && std::ranges::all_of(splat->bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 // Whether all values are 1, which is known only for constants.
@@ -150,6 +145,28 @@ class Bringer {
     rows(layer, array(*from.recurrent), tensors.recurrent, layer.neurons, 1);
   }
 
+  // What the forward pass adds to what it is given.
+  void bringRecord(const lif_network::RecordOnTiles<Value>& record, const Value& output) {
+    std::vector<Tensor> lengths;
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
+      const LayerTensors& tensors = network_.tensors.layers[l];
+      lengths.push_back(tensors.lengths);
+      if (plan_.layers[l].leaky) {
+        if (output) states(l, *output, tensors.membranes);
+        continue;
+      }
+      const lif_network::LayerOnTiles<Value>& own = record.layers[l];
+      states(l, own.v.value(), tensors.membranes);
+      if (own.w) states(l, *own.w, tensors.second_states);
+      if (plan_.firesLists(l)) bringLists(l + 1, own.lists.value());
+      if (!tensors.all_neurons.valid()) continue;
+      const unsigned neurons = plan_.layers[l].neurons;
+      lowering_.program().add(builders::fillRecords(lowering_.graph(), plan_.layers[l], neurons, tensors.all_neurons));
+    }
+    const Tensor all = poplar::concat(lengths);  // [tiles of all layers, batch]
+    bring(lowering_, network_.tensors.lengths, all);
+  }
+
  private:
   // Without the groups axis.
   Tensor array(ValueId value) { return lowering_.get(value)[0]; }
@@ -158,6 +175,18 @@ class Bringer {
     const Tensor tensor = lowering_.graph().addConstant(type, {1}, value, lowering_.debug("constant"));
     lowering_.graph().setTileMapping(tensor, plan_.layers.front().tiles.first);
     return tensor;
+  }
+
+  // After each step.
+  void states(std::size_t l, ValueId from, const Tensor& blocks) {
+    const std::size_t rows = std::size_t{plan_.options.num_steps} * plan_.options.batch;
+    const std::size_t before = std::size_t{plan_.options.batch} * plan_.layers[l].tiles.columns;
+    this->rows(plan_.layers[l], array(from), blocks.slice(before, blocks.dim(1), 1), rows);
+  }
+
+  void bringLists(std::size_t l, ValueId from) {
+    const ListPlan& list = plan_.lists[l];
+    bring(lowering_, array(from), inTime(plan_, list, network_.tensors.lists[l].history, list.stride));
   }
 
   void bringLengths() {
@@ -267,6 +296,11 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
 
 }  // namespace
 
+bool isZero(const Lowering& lowering, ValueId value) {
+  const Constant* const splat = lowering.splatOf(value);
+  return splat != nullptr && std::ranges::all_of(splat->bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
 std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second) {
   std::array<Value, kSecondConstants> all;
   all[WDecay] = second.w_decay;
@@ -283,7 +317,7 @@ ForwardCall::ForwardCall(const Instruction& instruction_)
       layers(layersOf(instruction)),
       operands(bound<lif_network::Operands<Value>>(instruction, instruction.inputs, "operand_names", layers.size())),
       results(
-          bound<lif_network::ForwardResults<Value>>(instruction, instruction.outputs, "result_names", layers.size())) {}
+          bound<lif_network::ForwardOnTiles<Value>>(instruction, instruction.outputs, "result_names", layers.size())) {}
 
 bool ForwardCall::keepsRecord() const {
   if (results.has(schema::Switch::kRecord, 0)) return true;
@@ -302,8 +336,8 @@ NetworkOperands ForwardCall::network() const {
 BackwardCall::BackwardCall(const Instruction& instruction_)
     : instruction(instruction_),
       layers(layersOf(instruction)),
-      arguments(bound<lif_network::BackwardArguments<Value>>(instruction, instruction.inputs, "operand_names",
-                                                             layers.size())),
+      arguments(
+          bound<lif_network::BackwardOnTiles<Value>>(instruction, instruction.inputs, "operand_names", layers.size())),
       results(bound<lif_network::BackwardResults<Value>>(instruction, instruction.outputs, "result_names",
                                                          layers.size())) {}
 
@@ -360,7 +394,7 @@ builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperan
   builders::NetworkOptions options = optionsOf(lowering.plan(), operands, keeps_record);
   if (operands.has_lists && isOne(lowering, operands.inputs)) options.inputs = builders::Inputs::Spikes;
   options.first_spikes = std::ranges::any_of(operands.layers, [&](const LayerOperands& layer) {
-    return layer.first_spikes && (keeps_record || !isZero(lowering, *layer.first_spikes));
+    return layer.first_spikes && !isZero(lowering, *layer.first_spikes);
   });
   return options;
 }
@@ -374,6 +408,21 @@ NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,
   network.tensors = builders::addNetworkTensors(lowering.graph(), network.plan, network.in_place);
   Bringer(lowering, operands, network).run();
   return network;
+}
+
+NetworkOnTiles restoreNetwork(Lowering& lowering, const NetworkOperands& operands,
+                              const builders::NetworkOptions& options, const lif_network::RecordOnTiles<Value>& record,
+                              const Value& output) {
+  NetworkOnTiles network = bringNetwork(lowering, operands, options);
+  Bringer(lowering, operands, network).bringRecord(record, output);
+  return network;
+}
+
+Tensor afterSteps(const builders::NetworkPlan& plan, std::size_t l, const Tensor& states) {
+  const LayerPlan& layer = plan.layers[l];
+  const std::size_t steps = plan.options.num_steps, batch = plan.options.batch;
+  const Tensor rows = asRows(states, layer.tiles, (steps + 1) * batch, layer.neurons);
+  return rows.slice(batch, (steps + 1) * batch, 0).reshape({steps, batch, layer.neurons});
 }
 
 void readWeightsOf(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network) {

@@ -48,7 +48,7 @@ struct ForwardCall {
   const Instruction& instruction;
   std::vector<lif_network::LayerNumbers> layers;
   lif_network::Operands<Value> operands;
-  lif_network::ForwardResults<Value> results;
+  lif_network::ForwardOnTiles<Value> results;
 
   bool keepsRecord() const;  // of the run: for the backward pass, or for results
   // Throws unless the arrays are there that the table asks for.
@@ -61,24 +61,25 @@ struct BackwardCall {
 
   const Instruction& instruction;
   std::vector<lif_network::LayerNumbers> layers;
-  lif_network::BackwardArguments<Value> arguments;
+  lif_network::BackwardOnTiles<Value> arguments;
   lif_network::BackwardResults<Value> results;
 
   NetworkOperands network() const;
 };
 
-// What a builder needs to know of it. With a record, spikes before the first step count even where they are known to be
-// 0: they may get a gradient. Before values are known, inputs are events with values.
+// What a builder needs to know of it. Before values are known, inputs are events with values, and recurrent layers
+// start from spikes.
 builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record);
 builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperands& operands, bool keeps_record);
+bool isZero(const Lowering& lowering, ValueId value);
 // Its placement on the tiles, as far as weights go.
 builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record,
                              const poplar::Target& target);
 // Weights on the tiles of their layers.
 std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builders::NetworkPlan& network);
 
-// One network on tiles: its plan and variables. What its backward pass needs stays there; the record that the forward
-// target returns to the program says so (kLeftOnTiles), and this is attached to it.
+// One network on tiles: its plan and variables. The record that the forward target returns are views of these; this is
+// attached to the membranes, so that a backward pass in the same program reads them where they are.
 struct NetworkOnTiles : Record {
   builders::NetworkPlan plan;
   builders::NetworkTensors tensors;
@@ -94,6 +95,13 @@ poplar::Tensor inTime(const builders::NetworkPlan& plan, const builders::ListPla
 // Adds variables and what fills them: operands, state and inputs.
 NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,
                             const builders::NetworkOptions& options);
+// The network as its forward pass left it: adds variables and what fills them from its record. The read-out's membranes
+// are `output`, if given.
+NetworkOnTiles restoreNetwork(Lowering& lowering, const NetworkOperands& operands,
+                              const builders::NetworkOptions& options, const lif_network::RecordOnTiles<Value>& record,
+                              const Value& output);
+// Membranes or second states of a layer after each step, [num_steps, batch, neurons].
+poplar::Tensor afterSteps(const builders::NetworkPlan& plan, std::size_t layer, const poplar::Tensor& states);
 // Weights that were read in place are now those of these operands, wherever they are.
 void readWeightsOf(Lowering& lowering, const NetworkOperands& operands, NetworkOnTiles& network);
 

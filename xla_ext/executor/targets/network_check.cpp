@@ -32,6 +32,10 @@ std::size_t NetworkCheck::lengthOf(Axis axis, std::size_t l) const {
     case Axis::kNeurons: return neurons(l);
     case Axis::kNeuronBytes: return bytes(neurons(l));
     case Axis::kCapacity: return capacity();
+    case Axis::kListEntries: {
+      const std::size_t slots = std::min<std::size_t>(operands_.fields[l].capacity.value_or(neurons(l)), neurons(l));
+      return listStride(static_cast<unsigned>(slots));
+    }
     case Axis::kSlots: return operands_.fields[l].capacity ? capacity() : neurons(l);
     default: return 0;  // of delays
   }
@@ -49,6 +53,16 @@ void NetworkCheck::need(const schema::Leaf& leaf, std::size_t l, ValueId value) 
   check_.need(type, leaf.numbers, sizes);
 }
 
+void NetworkCheck::needLists(std::size_t l, const lif_network::LayerOnTiles<Value>& record) const {
+  const LayerFields& fields = operands_.fields[l];
+  const bool fires = operands_.has_readout || l + 1 < operands_.fields.size() || fields.is_recurrent;
+  check_.op().need(!record.v || record.lists.has_value() == fires, "record the lists that layers read");
+  check_.op().need(!record.w || fields.has_second, "record second states only where there are some");
+  const auto is = [&](const Value& value, Dtype dtype) { return !value || check_.op().type(*value).dtype == dtype; };
+  check_.op().need(is(record.v, Dtype::kFloat32) && is(record.w, Dtype::kFloat32) && is(record.lists, Dtype::kUint16),
+                   "record states in float32 and lists in uint16");
+}
+
 void NetworkCheck::needCotangents(const BackwardCall& call) const {
   const auto visit = [&](const schema::Leaf& leaf, std::size_t l, const Value* operand, const Value& g) {
     Shape sizes;
@@ -56,7 +70,7 @@ void NetworkCheck::needCotangents(const BackwardCall& call) const {
     if (operand != nullptr) check_.need(check_.op().type(*g), schema::Numbers::kFloats, sizes);
   };
   schema::checkCotangents(call.arguments.operands, call.results, operands_.fields.size(), visit,
-                          refusal(call.instruction));
+                          refusal(call.instruction), false);
 }
 
 }  // namespace snnjax::executor::targets

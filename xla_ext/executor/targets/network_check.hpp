@@ -24,7 +24,9 @@ class NetworkCheck {
       }
     }
   }
-  // The same for the results of the backward pass.
+  // Throws unless the record of a layer has its lists, if it fires any, and second states only if it has them.
+  void needLists(std::size_t l, const lif_network::LayerOnTiles<Value>& record) const;
+  // The same as needAll for the results of the backward pass.
   void needCotangents(const BackwardCall& call) const;
 
  private:

@@ -30,7 +30,7 @@ Dtypes dtypesOf(schema::Numbers numbers) {
     case kGivenIds:
     case kIds: return {"uint16 or int32", {Dtype::kUint16, Dtype::kInt32}};
     case kCounts: return {"int32", {Dtype::kInt32}};
-    default: return {"any elements", {}};  // inputs, and the record, which stays on the tiles
+    default: return {"any elements", {}};  // inputs
   }
 }
 

@@ -14,6 +14,7 @@ from snnjax.ipu.lowering.types import ArrayType
 OWN_PREFIX = "snnjax_"
 THREEFRY = "snnjax_ipu_threefry2x32"
 CALLBACK = "snnjax_ipu_callback"
+KEEP, KEPT = "snnjax_ipu_keep", "snnjax_ipu_kept"
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:
@@ -92,11 +93,32 @@ def _callback(operation: Operation) -> Sequence[int]:
     return [next(results) if type_.size else views.empty(builder, type_) for type_ in operation.types]
 
 
-def _top_k(operation: Operation, attributes: str) -> Sequence[int]:
-    """The `k` largest elements, where `k` is among the attributes of this name."""
-    k = ir.IntegerAttr(ir.DictAttr(operation.attributes[attributes])["k"]).value
-    values, places = top_k(operation.builder, operation.inputs[0], k)
+def _top_k(operation: Operation, attributes: str = "") -> Sequence[int]:
+    """The `k` largest elements, where `k` is among the attributes of this name, or of the operation itself."""
+    within = ir.DictAttr(operation.attributes[attributes]) if attributes else operation.attributes
+    values, places = top_k(operation.builder, operation.inputs[0], ir.IntegerAttr(within["k"]).value)
     return [values, elementwise.convert(operation.builder, places, operation.types[1].dtype)]
+
+
+rule("chlo.top_k")(_top_k)  # in portable artifacts it is a composite
+
+
+def _named(operation: Operation) -> dict[str, int]:
+    """The operands behind the first one, by name."""
+    names = ir.StringAttr(_attributes(operation)["names"]).value.split()
+    return dict(zip(names, operation.inputs[1:], strict=True))
+
+
+def _keep(operation: Operation) -> Sequence[int]:
+    """An array, for which `_kept` then finds what it was made of."""
+    operation.builder.made_of[operation.inputs[0]] = _named(operation)
+    return operation.inputs[:1]
+
+
+def _kept(operation: Operation) -> Sequence[int]:
+    """What the first operand was made of, if that is known, else the others."""
+    known = operation.builder.made_of.get(operation.inputs[0], {})
+    return [known.get(name, value) for name, value in _named(operation).items()]
 
 
 _TARGETS: dict[str, Rule] = {
@@ -104,6 +126,8 @@ _TARGETS: dict[str, Rule] = {
     "mhlo.topk": lambda operation: _top_k(operation, "mhlo.attributes"),
     THREEFRY: _threefry,
     CALLBACK: _callback,
+    KEEP: _keep,
+    KEPT: _kept,
 }
 
 

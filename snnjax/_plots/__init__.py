@@ -1,0 +1,1 @@
+"""The plots of `snnjax.plot`, by what they show."""

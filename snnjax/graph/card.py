@@ -1,0 +1,44 @@
+"""A network in words: a line for each block, and a line for each call that runs it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+
+from snnjax.blocks.block import Shape
+from snnjax.graph.containers import Node
+from snnjax.graph.init import params_like
+from snnjax.graph.plan import Fused, Segment
+
+
+def in_words(nodes: tuple[Node, ...], segments: Sequence[Segment]) -> str:
+    """A plan, a line for each call."""
+    lines = []
+    for segment in segments:
+        names = [nodes[index].name for index in segment.nodes]
+        fused = isinstance(segment, Fused)
+        lines.append(f"fused: {' > '.join(names)}" if fused else f"alone: {names[0]} ({segment.why})")
+    return "\n".join(lines)
+
+
+def card(
+    inputs: tuple[tuple[str, Shape], ...],
+    nodes: tuple[Node, ...],
+    in_shapes: tuple[tuple[Shape, ...], ...],
+    shapes: Mapping[str, Shape],
+    segments: Sequence[Segment],
+) -> str:
+    """A line for each input and block: name, kind, shape of the signal, number of parameters, path."""
+    paths = {node: segment for segment in segments for node in segment.nodes}
+    params: Any = params_like(nodes, in_shapes)
+    rows = [(name, "", str(shape), "", "") for name, shape in inputs]
+    for place, node in enumerate(nodes):
+        count = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params.get(node.name)))
+        path = "fused" if isinstance(paths[place], Fused) else "alone"
+        shape = str(shapes[node.name])
+        rows.append((node.name, node.block.kind, shape, f"{count:,}" if count else "", path))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pads = (str.ljust, str.ljust, str.ljust, str.rjust, str.ljust)
+    lines = (zip(row, widths, pads, strict=True) for row in rows)
+    return "\n".join("  ".join(pad(word, width) for word, width, pad in line).rstrip() for line in lines)

@@ -1,0 +1,165 @@
+"""What an IPU keeps of a forward pass of `lif_network`, as the record that every backward pass reads, and back.
+
+Membranes and lists stay on the tiles where the network left them. A record in the form of `Record` is made of them by
+plain JAX, and they of it. Where both passes are in one program, `kept` finds what `keep` was given, and the plan drops
+both conversions: nobody reads what they make.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax._types import id_dtype
+from snnjax.ipu.lowering.rules.calls import KEEP, KEPT
+from snnjax.ops._kernel_operands import named
+from snnjax.ops._lif_network.chain import (
+    LayerOverTime,
+    as_dense,
+    current_of,
+    dense_inputs,
+    neurons_of,
+    record_of,
+    run_of,
+    valid_steps,
+)
+from snnjax.ops._lif_network.layer import LayerRun, Neurons
+from snnjax.ops._lif_network.recorded import unpacked
+from snnjax.ops._lif_network.records import (
+    BackwardArguments,
+    LayerConstants,
+    LayerOnTiles,
+    LayerRecord,
+    Operands,
+    Record,
+    RecordOnTiles,
+)
+from snnjax.ops._lif_network.switches import Needs, Switches
+
+# The header of a list: spikes kept, listed, true spikes, 0 (poplar_kernels/conventions.hpp).
+_HEADER = 4
+
+
+def shapes_on_tiles(operands: Operands, switches: Switches) -> RecordOnTiles:
+    """The shapes of what the tiles keep, of operands with a groups axis."""
+    groups, steps, batch = jax.tree.leaves(operands.inputs)[0].shape[:3]
+
+    def timed(width: int, dtype: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((groups, steps, batch, width), dtype)
+
+    layers = []
+    for number, (layer, first) in enumerate(zip(switches.layers, operands.first, strict=True)):
+        neurons = first.v.shape[-1]
+        slots = _slots(layer.capacity, neurons)
+        layers.append(
+            LayerOnTiles(
+                timed(neurons, jnp.float32),
+                timed(neurons, jnp.float32) if layer.needs_w or layer.records_current else None,
+                timed(_HEADER + -(-slots // 4) * 4, jnp.uint16) if _fires_lists(operands, number) else None,
+            )
+        )
+    return RecordOnTiles(tuple(layers))
+
+
+def _fires_lists(operands: Operands, number: int) -> bool:
+    """Whether a layer, this or the next or the read-out, reads lists of a layer's spikes."""
+    is_last = number + 1 == len(operands.first)
+    return not is_last or operands.readout is not None or operands.constants[number].recurrent is not None
+
+
+def _slots(capacity: int | None, neurons: int) -> int:
+    return neurons if capacity is None else min(capacity, neurons)
+
+
+def record_from(operands: Operands, switches: Switches, on_tiles: RecordOnTiles) -> Record:
+    """The record of a forward pass that left this on the tiles."""
+    x, layers = dense_inputs(operands, switches), []
+    each = zip(operands.linears, neurons_of(operands, switches), on_tiles.layers, operands.first, strict=True)
+    for linear, neurons, own, first in each:
+        current = None
+        if neurons.switches.records_current:
+            current = current_of(linear, x, neurons.switches.connection)
+        listed, spikes = None, None
+        if own.lists is not None:
+            listed, spikes = _marked(own.lists, neurons.switches.capacity, first.v.shape[-1])
+        run = LayerRun(own.v, own.w, None if neurons.switches.capacity is None else listed)
+        if spikes is None:
+            x = neurons.listed_spikes(run, valid_steps(operands), operands.dtype)
+        else:
+            x = spikes.astype(operands.dtype)
+        layers.append(LayerOverTime(neurons, current, run, x, first))
+    return record_of(operands, layers)
+
+
+def _marked(lists: Array, capacity: int | None, num_neurons: int) -> tuple[Array, Array]:
+    """The neurons that are listed, and those of them that spike, bool ``[time, batch, neurons]``."""
+    slots = _slots(capacity, num_neurons)
+    ids = lists[..., _HEADER : _HEADER + slots]
+    place = jax.lax.broadcasted_iota(jnp.int32, ids.shape, ids.ndim - 1)
+    kept, listed = (lists[..., i : i + 1].astype(jnp.int32) for i in (0, 1))
+    numbers = (place < listed).astype(jnp.float32) + (place < kept).astype(jnp.float32)
+    marks = as_dense(ids, numbers, num_neurons)
+    return marks > 0, marks > 1
+
+
+def on_tiles_from(arguments: BackwardArguments, switches: Switches, needs: Needs) -> RecordOnTiles:
+    """What the tiles would have kept of the forward pass with this record."""
+    operands, valid, layers = arguments.operands, valid_steps(arguments.operands), []
+    each = zip(
+        arguments.record.layers,
+        neurons_of(operands, switches),
+        operands.first,
+        needs.operands.constants,
+        strict=True,
+    )
+    for number, (record, neurons, first, need) in enumerate(each):
+        run = run_of(record, neurons, first, valid)
+        reads_w = neurons.switches.needs_w or _learns(need)
+        lists = _lists(record, neurons, run, valid) if _fires_lists(operands, number) else None
+        layers.append(LayerOnTiles(run.v, run.w if reads_w else None, lists))
+    return RecordOnTiles(tuple(layers))
+
+
+def _learns(need: LayerConstants) -> bool:
+    """Whether cotangents of constants are wanted, which are computed together."""
+    return any(jax.tree.leaves(need._replace(recurrent=None, second_threshold=None)))
+
+
+def _lists(record: LayerRecord, neurons: Neurons, run: LayerRun, valid: Array | None) -> Array:
+    """The lists ``[time, batch, entries]``: a header, spikes and other listed neurons by id, pads."""
+    num_neurons = run.v.shape[-1]
+    slots = _slots(neurons.switches.capacity, num_neurons)
+    spikes = unpacked(record.spikes, num_neurons)
+    listed = run.v > neurons.second_threshold(run) if run.listed is None else run.listed
+    listed = spikes | (listed if valid is None else listed & valid[..., None])
+    ids = jax.lax.broadcasted_iota(jnp.int32, spikes.shape, spikes.ndim - 1)
+    # The largest keys are those of the spikes, by id, then those of the others; no key is that of two neurons.
+    keys = jnp.where(spikes, 2 * num_neurons - ids, jnp.where(listed, num_neurons - ids, 0))
+    found = jax.lax.top_k(keys, slots)[0]
+    found = jnp.where(found > num_neurons, 2 * num_neurons, num_neurons) - found
+    pads = jnp.full((*found.shape[:-1], -slots % 4), num_neurons, jnp.int32)
+    kept, all_listed = (jnp.sum(marks, -1, keepdims=True, dtype=jnp.int32) for marks in (spikes, listed))
+    header = kept, all_listed, kept, jnp.zeros_like(kept)
+    return jnp.concatenate([*header, found, pads], -1).astype(id_dtype(0))
+
+
+def keep(record: Record, on_tiles: RecordOnTiles) -> Record:
+    """`record`, for which `kept` finds in the same program what it was made of."""
+    first, *others = record.layers
+    (marked,) = _call(KEEP, first.spikes, on_tiles, [first.spikes])
+    return record._replace(layers=(first._replace(spikes=marked), *others))
+
+
+def kept(record: Record, otherwise: RecordOnTiles) -> RecordOnTiles:
+    """What `record` was made of in the same program, or `otherwise`."""
+    leaves, tree = jax.tree.flatten(otherwise)
+    return jax.tree.unflatten(tree, _call(KEPT, record.layers[0].spikes, otherwise, leaves))
+
+
+def _call(target: str, key: Array, on_tiles: RecordOnTiles, results: Sequence[Array]) -> list[Array]:
+    """The record is known by one of its arrays, and what it is made of by name."""
+    arrays = named(on_tiles)
+    shapes = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in results)
+    return list(jax.ffi.ffi_call(target, shapes)(key, *arrays.values(), names=" ".join(arrays)))

@@ -1,0 +1,73 @@
+"""Scans over time, in the forms that platforms run fastest: the steps and their equations are the same."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+# (step, constants, first carry, xs, reverse) -> (last carry, ys), where a step is (constants, carry, x) -> (carry, y)
+Scan = Callable[..., tuple[Any, Any]]
+
+
+def time_scan(
+    step: Callable[[Any, Any, Any], tuple[Any, Any]],
+    constants: Any,
+    first: Any,
+    xs: Any,
+    *,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> tuple[Any, Any]:
+    """`jax.lax.scan` of a step that is given all constants that it reads, with `unroll` or more steps in each round.
+
+    The steps that are left over are a scan of their own: in that with the others, XLA for GPUs fails (in jaxlib 0.11.2:
+    a ``RET_CHECK`` of incompatible shapes) to compile recurrent layers with capacity.
+    """
+    scan = functools.partial(jax.lax.scan, functools.partial(step, constants), reverse=reverse)
+    (steps, *_), *_ = (leaf.shape for leaf in jax.tree.leaves(xs))
+    unroll = next((most for most in range(unroll, 2 * unroll) if steps % most == 0), unroll)
+    whole = steps - steps % unroll
+    if whole in (0, steps):
+        return scan(first, xs, unroll=max(1, min(unroll, steps)))
+    parts = [functools.partial(scan, unroll=unroll), scan]
+    cut = [jax.tree.map(lambda x: x[:whole], xs), jax.tree.map(lambda x: x[whole:], xs)]
+    carry, ys = first, [None, None]
+    for part in (1, 0) if reverse else (0, 1):
+        carry, ys[part] = parts[part](carry, cut[part])
+    return carry, jax.tree.map(lambda *each: jnp.concatenate(each), *ys)
+
+
+def kernel_scan(
+    step: Callable[[Any, Any, Any], tuple[Any, Any]],
+    constants: Any,
+    first: Any,
+    xs: Any,
+    *,
+    reverse: bool = False,
+    interpret: bool = False,
+) -> tuple[Any, Any]:
+    """The same as one kernel of a GPU (`snnjax.ops._gpu_scan`), or interpreted on any platform."""
+    if any(leaf.size == 0 for leaf in jax.tree.leaves((first, xs))):
+        return time_scan(step, constants, first, xs, reverse=reverse)
+    from snnjax.ops import _gpu_scan  # imports Pallas, which takes long
+
+    return _gpu_scan.scan(step, constants, first, xs, reverse=reverse, interpret=interpret)
+
+
+class Loops(NamedTuple):
+    """How a platform runs the steps of a reference; results are the same."""
+
+    apart: Scan = time_scan  # of steps in which neither sequences nor neurons act on one another
+    mixed: Scan = time_scan  # of any steps
+    branches: bool = True  # whether what was computed decides, by a conditional, whether more is needed
+
+
+PLAIN = Loops()
+# A GPU waits for the launch of each of a step's few small kernels. XLA fuses steps that are in the same round of the
+# loop: with 8 a training step of four layers is 5 times as fast, and takes as long to compile; with 16 there is
+# little more to gain (`docs/how_to/gpu.md`). For a conditional even the host waits, so steps have none.
+_unrolled = functools.partial(time_scan, unroll=8)
+UNROLLED = Loops(_unrolled, _unrolled, branches=False)
+KERNELS = Loops(kernel_scan, _unrolled, branches=False)

@@ -1,0 +1,102 @@
+"""`sparse`: the same currents, spikes and gradients as dense weights that are 0 where there is no synapse."""
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import snnjax
+from snnjax import Synapses, blocks, metrics
+
+pytestmark = pytest.mark.usefixtures("compiles_fast")
+KEY = jax.random.key(3)
+STEPS, BATCH, INPUTS, HIDDEN = 6, 3, 12, 10
+
+
+def network(make: Any, recurrent: Any, capacity: float | None) -> snnjax.Network:
+    layer = snnjax.layer(make(HIDDEN), recurrent=recurrent, capacity=capacity)
+    return snnjax.network(INPUTS, [layer], snnjax.leaky_readout(4))
+
+
+def as_dense(synapses: Synapses, params: blocks.SparseParams) -> blocks.LinearParams:
+    return blocks.LinearParams(synapses.to_dense(params.weights), params.bias)
+
+
+@pytest.mark.parametrize("capacity", [None, 0.4])
+@pytest.mark.parametrize("is_recurrent", [False, True])
+def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> None:
+    """Values, and gradients through `to_dense`; sums of up to 12 numbers, in another order."""
+    sparse = lambda count: snnjax.sparse(count, fan_in=4)  # noqa: E731
+    feedback = snnjax.sparse(HIDDEN, fan_out=3, bias=False) if is_recurrent else False
+    few, full = network(sparse, feedback, capacity), network(snnjax.dense, is_recurrent, capacity)
+    params, stats = few.init(KEY), few.init_stats(KEY)
+    inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
+
+    def dense(params: Any) -> Any:
+        out = {
+            **params,
+            "layer_0/connection": as_dense(stats["layer_0/connection"], params["layer_0/connection"]),
+        }
+        if is_recurrent:
+            (own,), (drawn,) = params["layer_0/neuron"].recurrent, stats["layer_0/neuron"].recurrent
+            held = params["layer_0/neuron"]._replace(recurrent=(as_dense(drawn, own),))
+            out["layer_0/neuron"] = held
+        return out
+
+    def of(net: snnjax.Network, convert: Any, held: Any) -> Any:
+        def total(params: Any) -> Any:
+            out, _ = net.apply(convert(params), None, inputs, stats=held)
+            return jnp.sum(out.output**2), out
+
+        return jax.jit(jax.value_and_grad(total, has_aux=True))(params)
+
+    (_, expected), g_expected = of(full, dense, None)
+    (_, got), g_got = of(few, lambda params: params, stats)
+    assert float(jnp.mean(expected.activity["layer_0/neuron"])) > 0.02
+    chex.assert_trees_all_equal(got.activity, expected.activity)
+    chex.assert_trees_all_close((got.output, g_got), (expected.output, g_expected), rtol=1e-4, atol=1e-5)
+
+
+def test_operations_are_those_of_synapses() -> None:
+    net = network(lambda count: snnjax.sparse(count, fan_out=2), False, None)
+    params, stats = net.init(KEY), net.init_stats(KEY)
+    counts, rates = jnp.ones((1, INPUTS)), {"layer_0/neuron": jnp.zeros((1, HIDDEN))}
+    cost = metrics.synaptic_operations(net, params, counts, rates, jnp.array([5]), stats=stats)
+    assert (cost.effective_acs, cost.dense) == (2 * INPUTS, 5 * (2 * INPUTS + 4 * HIDDEN))
+
+
+def test_init_reaches_the_activity_of_a_sample() -> None:
+    net = network(lambda count: snnjax.sparse(count, fan_in=4), False, None)
+    inputs = jnp.asarray(np.random.default_rng(0).random((50, 8, INPUTS)) < 0.2, jnp.float32)
+    stats = net.init_stats(KEY)
+    params = net.init(KEY, inputs, stats=stats, target_activity=0.1)
+    out, _ = net.apply(params, None, inputs, stats=stats)
+    assert abs(float(jnp.mean(out.activity["layer_0/neuron"])) - 0.1) < 0.02
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({}, "sparse: `fan_out` must be given, or `fan_in` in its place, got neither. Pass one of them."),
+        (
+            {"fan_out": 1, "fan_in": 2},
+            "sparse: `fan_out` must be given, or `fan_in` in its place, got both. Pass one of them.",
+        ),
+        ({"fan_out": -1}, "sparse: `fan_out` must be an integer of at least 0, got -1. Pass 0 or more."),
+        (
+            {"fan_out": 11},
+            "sparse: `fan_out` must be at most 10, the neurons to choose from, got 11. Choose fewer.",
+        ),
+        (
+            {"fan_in": 13},
+            "sparse: `fan_in` must be at most 12, the neurons to choose from, got 13. Choose fewer.",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        network(lambda count: snnjax.sparse(count, **options), False, None)
+    assert str(refused.value) == message

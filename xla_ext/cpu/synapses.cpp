@@ -1,0 +1,175 @@
+#include "synapses.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace snnjax {
+namespace {
+
+constexpr Index kNeuronsPerTask = 64;
+
+Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
+
+float asFloat(float number) { return number; }
+float asFloat(std::uint16_t bits) { return fromBfloat16(bits); }
+
+// Calls work(targets, numbers) with the types that the arrays have.
+template <typename Void, typename Work>
+void withTypes(const Synapses& synapses, const BasicNumbers<Void>& numbers, Work work) {
+  const auto withTargets = [&](auto* own) {
+    if (synapses.targets_are_uint16) return work(static_cast<const std::uint16_t*>(synapses.targets), own);
+    work(static_cast<const std::int32_t*>(synapses.targets), own);
+  };
+  if (numbers.is_bfloat16) return withTargets(numbers.bfloat16());
+  withTargets(numbers.float32());
+}
+
+// Negative targets become numbers that are out of range, too.
+template <typename Target>
+Index targetOf(const Target* targets, Index synapse) {
+  return static_cast<Index>(static_cast<std::uint32_t>(targets[synapse]));
+}
+
+// Rows of g as floats, in place where they are.
+class Cotangents {
+ public:
+  Cotangents(const Numbers& g, Index width) : g_(g), width_(width), row_(g.is_bfloat16 ? width : 0) {}
+
+  const float* row(Index index) {
+    if (!g_.is_bfloat16) return g_.float32() + index * width_;
+    g_.read(index * width_, width_, row_.data());
+    return row_.data();
+  }
+
+ private:
+  Numbers g_;
+  Index width_;
+  std::vector<float> row_;
+};
+
+// Four sums at a time hide the latency of additions; their order is the same for any number of threads.
+template <typename Target, typename Weight>
+float collected(const Synapses& synapses, const Target* targets, const Weight* weights, const float* g, Index neuron) {
+  constexpr Index kSums = 4;
+  float sums[kSums] = {};
+  const auto add = [&](float& sum, Index s) {
+    const Index target = targetOf(targets, s);
+    if (target < synapses.outputs) sum += asFloat(weights[s]) * g[target];
+  };
+  Index s = synapses.first(neuron);
+  const Index end = synapses.end(neuron);
+  for (; s + kSums <= end; s += kSums) {
+    for (Index k = 0; k < kSums; ++k) add(sums[k], s + k);
+  }
+  for (; s < end; ++s) add(sums[0], s);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// Calls work(row, scratch) for all rows, each on one thread; `scratch` holds `width` floats of this thread.
+template <typename Work>
+void forRows(Index rows, Index width, const Threads& threads, Work work) {
+  std::vector<std::vector<float>> scratch(static_cast<std::size_t>(threads.count()));
+  threads.run(rows, [&](Index row, Index worker) {
+    std::vector<float>& own = scratch[static_cast<std::size_t>(worker)];
+    own.resize(static_cast<std::size_t>(width));
+    work(row, own.data());
+  });
+}
+
+// The synapses that a call reads, if they are spread evenly over the neurons.
+Index synapsesRead(const Synapses& synapses, Index entries) {
+  return entries * (synapses.count / std::max<Index>(synapses.neurons, 1) + 1);
+}
+
+}  // namespace
+
+void send(const ListedRows& spikes, const Synapses& synapses, const Numbers& weights, const WritableNumbers& out,
+          const Threads& threads) {
+  const Threads used = threadsFor(synapsesRead(synapses, spikes.entries()), threads);
+  withTypes(synapses, weights, [&](const auto* targets, const auto* numbers) {
+    forRows(spikes.rows(), out.is_bfloat16 ? synapses.outputs : 0, used, [&](Index row, float* scratch) {
+      const Index first = row * synapses.outputs;
+      float* const sums = out.is_bfloat16 ? scratch : out.float32() + first;
+      std::fill_n(sums, synapses.outputs, 0.0F);
+      const SpikeRow sent = spikes.row(row);
+      for (std::uint32_t k = 0; k < sent.count; ++k) {
+        const float value = sent.values == nullptr ? 1.0F : sent.values[k];
+        const Index end = synapses.end(sent.ids[k]);
+        for (Index s = synapses.first(sent.ids[k]); s < end; ++s) {
+          const Index target = targetOf(targets, s);
+          if (target < synapses.outputs) sums[target] += value * asFloat(numbers[s]);
+        }
+      }
+      if (out.is_bfloat16) out.write(first, synapses.outputs, sums);
+    });
+  });
+}
+
+void collectToSlots(const ListedRows& spikes, Index capacity, const Synapses& synapses, const Numbers& weights,
+                    const Numbers& g, const WritableNumbers& out, const Threads& threads) {
+  const Threads used = threadsFor(synapsesRead(synapses, spikes.entries()), threads);
+  withTypes(synapses, weights, [&](const auto* targets, const auto* numbers) {
+    forRows(spikes.rows(), capacity, used, [&](Index row, float* sums) {
+      std::fill_n(sums, capacity, 0.0F);
+      Cotangents received(g, synapses.outputs);
+      const float* const own = received.row(row);
+      for (Index k = 0; k < spikes.count(row); ++k) {
+        sums[spikes.slots(row)[k]] = collected(synapses, targets, numbers, own, spikes.ids(row)[k]);
+      }
+      out.write(row * capacity, capacity, sums);
+    });
+  });
+}
+
+void collect(Index rows, const Synapses& synapses, const Numbers& weights, const Numbers& g, const WritableNumbers& out,
+             const Threads& threads) {
+  const Threads used = threadsFor(rows * synapses.count, threads);
+  withTypes(synapses, weights, [&](const auto* targets, const auto* numbers) {
+    forRows(rows, synapses.neurons, used, [&](Index row, float* sums) {
+      Cotangents received(g, synapses.outputs);
+      const float* const own = received.row(row);
+      for (Index i = 0; i < synapses.neurons; ++i) sums[i] = collected(synapses, targets, numbers, own, i);
+      out.write(row * synapses.neurons, synapses.neurons, sums);
+    });
+  });
+}
+
+void correlate(const ListedRows& receivers, const Synapses& synapses, const Numbers& g, const WritableNumbers& out,
+               const Threads& threads) {
+  const Index rows = receivers.width();
+  std::vector<float> copy;
+  if (g.is_bfloat16) {
+    copy.resize(static_cast<std::size_t>(rows * synapses.outputs));
+    g.read(0, rows * synapses.outputs, copy.data());
+  }
+  const float* const from = g.is_bfloat16 ? copy.data() : g.float32();
+  // Ends that do not ascend leave synapses to nobody, or to several neurons: each synapse belongs to the last of them
+  // in a task, and no two tasks may write to one.
+  out.clear(0, synapses.count);
+  const bool ascends = std::is_sorted(synapses.ends, synapses.ends + synapses.neurons);
+  const Index each = ascends ? kNeuronsPerTask : std::max<Index>(synapses.neurons, 1);
+  const Threads used = threadsFor(synapsesRead(synapses, receivers.entries()), threads);
+  withTypes(synapses, out, [&](const auto* targets, const auto*) {
+    std::vector<std::vector<float>> scratch(static_cast<std::size_t>(used.count()));
+    used.run(tasksFor(synapses.neurons, each), [&](Index task, Index worker) {
+      std::vector<float>& sums = scratch[static_cast<std::size_t>(worker)];
+      for (Index i = task * each; i < std::min((task + 1) * each, synapses.neurons); ++i) {
+        const SpikeRow seen = receivers.row(i);
+        const Index first = synapses.first(i), count = synapses.end(i) - first;
+        if (seen.count == 0 || count <= 0) continue;
+        sums.assign(static_cast<std::size_t>(count), 0.0F);
+        for (std::uint32_t k = 0; k < seen.count; ++k) {
+          const float* const row = from + seen.ids[k] * synapses.outputs;
+          const float value = seen.values == nullptr ? 1.0F : seen.values[k];
+          for (Index s = 0; s < count; ++s) {
+            const Index target = targetOf(targets, first + s);
+            if (target < synapses.outputs) sums[static_cast<std::size_t>(s)] += value * row[target];
+          }
+        }
+        out.write(first, count, sums.data());
+      }
+    });
+  });
+}
+
+}  // namespace snnjax

@@ -1,0 +1,43 @@
+// Synapses by the neurons that send, in compressed rows, and the products of spikes with their weights.
+#pragma once
+
+#include "listed_rows.hpp"
+#include "numbers.hpp"
+#include "parallel.hpp"
+
+namespace snnjax {
+
+// Those of neuron i are [ends[i - 1], ends[i]), from 0 for the first neuron. Nothing is trusted: ends may be in any
+// order and out of range, and a target out of range receives nothing.
+struct Synapses {
+  const std::int32_t* ends;  // [neurons]
+  const void* targets;       // [count], uint16 or int32
+  bool targets_are_uint16;
+  Index neurons, count, outputs;
+
+  Index first(Index neuron) const { return neuron == 0 ? 0 : within(ends[neuron - 1]); }
+  Index end(Index neuron) const { return within(ends[neuron]); }
+
+ private:
+  Index within(Index number) const { return number < 0 ? 0 : std::min(number, count); }
+};
+
+// out[row] = the sum of the weights of the synapses of its spikes, at their targets; out is [rows, outputs].
+void send(const ListedRows& spikes, const Synapses& synapses, const Numbers& weights, const WritableNumbers& out,
+          const Threads& threads);
+
+// out[row, slot] = what the synapses of the neuron in each listed slot collect from g[row], and 0 for all other slots of
+// `capacity`; g is [rows, outputs].
+void collectToSlots(const ListedRows& spikes, Index capacity, const Synapses& synapses, const Numbers& weights,
+                    const Numbers& g, const WritableNumbers& out, const Threads& threads);
+
+// The same for all neurons of each row: out is [rows, neurons].
+void collect(Index rows, const Synapses& synapses, const Numbers& weights, const Numbers& g, const WritableNumbers& out,
+             const Threads& threads);
+
+// out[s] = the sum of g[row, target of s] over the rows in which the neuron of synapse s spikes, times the spike;
+// `receivers` are the spikes by neuron: the rows in which each spikes.
+void correlate(const ListedRows& receivers, const Synapses& synapses, const Numbers& g, const WritableNumbers& out,
+               const Threads& threads);
+
+}  // namespace snnjax
