@@ -124,11 +124,10 @@ class Results {
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("values"));
     const std::string vertex = poputil::templateVertex("snnjax::ListValues", poplar::FLOAT, poplar::UNSIGNED_SHORT);
     for (const builders::Home& home : list.homes) {
-      builders::addVertex(
-          lowering_.graph(), set, vertex, home.tile,
-          {{"lists", builders::historyOf(plan_, list.stride, history, home)},
-           {"values", builders::historyOf(plan_, list.capacity, all, home)}},
-          {{"rows", plan_.recordsAt(home)}, {"stride", list.stride}, {"capacity", list.capacity}});
+      builders::addVertex(lowering_.graph(), set, vertex, home.tile,
+                          {{"lists", builders::historyOf(plan_, list.stride, history, home)},
+                           {"values", builders::historyOf(plan_, list.capacity, all, home)}},
+                          {{"rows", plan_.recordsAt(home)}, {"stride", list.stride}, {"capacity", list.capacity}});
     }
     lowering_.program().add(poplar::program::Execute(set));
     return inTime(plan_, list, all, list.capacity);
