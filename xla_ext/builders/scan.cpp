@@ -1,6 +1,7 @@
 #include "scan.hpp"
 
 #include <algorithm>
+#include <poputil/VertexTemplates.hpp>
 
 namespace snnjax::builders {
 
@@ -77,6 +78,28 @@ std::vector<State> rowStates(const ScanTile& at) {
 NoClock::NoClock(poplar::Graph& graph, const NetworkPlan& plan)
     : zeros_(graph.addConstant(poplar::UNSIGNED_INT, {plan.num_tiles}, 0U, "no_clock")) {
   for (unsigned tile = 0; tile < plan.num_tiles; ++tile) graph.setTileMapping(zeros_[tile], tile);
+}
+
+poplar::program::Sequence listDenseInputs(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                          const NoClock& no_clock) {
+  const ListPlan& list = plan.lists.front();
+  if (!list.dense) return {};
+  const ListTensors& at_homes = tensors.lists.front();
+  const poplar::ComputeSet set = graph.addComputeSet("list_inputs");
+  for (const Home& home : list.homes) {
+    addVertex(graph, set, poputil::templateVertex("snnjax::ListInputs", poplar::UNSIGNED_SHORT), home.tile,
+              {{"history", historyOf(plan, list.capacity, at_homes.values_history, home)},
+               {"lists", rowsOf(at_homes.lists, home)},
+               {"values", rowsOf(at_homes.values, home)},
+               {"iteration", no_clock.at(home.tile)}},
+              {{"num_steps", 1U},
+               {"delay", 0U},
+               {"rows", home.samples},
+               {"stride", list.stride},
+               {"num_inputs", list.num_neurons},
+               {"reverse", false}});
+  }
+  return poplar::program::Sequence({poplar::program::Execute(set)});
 }
 
 }  // namespace snnjax::builders

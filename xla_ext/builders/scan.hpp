@@ -69,4 +69,8 @@ class NoClock {
   poplar::Tensor zeros_;
 };
 
+// The nonzero ones of dense inputs, where inputs are dense.
+poplar::program::Sequence listDenseInputs(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                          const NoClock& no_clock);
+
 }  // namespace snnjax::builders

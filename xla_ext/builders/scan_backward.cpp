@@ -25,6 +25,7 @@ class ScanBackward {
       : graph_(graph), plan_(plan), tensors_(tensors), cotangents_(cotangents), no_clock_(graph, plan) {}
 
   Sequence program() {
+    program_.add(listDenseInputs(graph_, plan_, tensors_, no_clock_));  // a record does not hold them
     Tensor g_spikes = inRows(cotangents_.layers.back().g_output);
     for (std::size_t l = plan_.layers.size(); l-- > 0;) {
       const Tensor g_current = addNeurons(l, g_spikes);

@@ -29,7 +29,7 @@ class ScanForward {
 
   Sequence program() {
     zeroSpareRows();
-    if (plan_.lists.front().dense) addDenseLists();
+    program_.add(listDenseInputs(graph_, plan_, tensors_, no_clock_));
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const Tensor current = addCurrents(l);
       if (plan_.layers[l].leaky) {
@@ -56,26 +56,6 @@ class ScanForward {
       rows.insert(rows.end(), layer.zero_rows.begin(), layer.zero_rows.end());
     }
     program_.add(zeros(graph_, rows, "forward/zero_rows"));
-  }
-
-  // The nonzero ones of dense inputs.
-  void addDenseLists() {
-    const ListPlan& list = plan_.lists.front();
-    const ListTensors& at_homes = tensors_.lists.front();
-    const poplar::ComputeSet set = addSet("list_inputs", 0);
-    for (const Home& home : list.homes) {
-      addVertex(graph_, set, templateVertex("snnjax::ListInputs", UNSIGNED_SHORT), home.tile,
-                {{"history", historyOf(plan_, list.capacity, at_homes.values_history, home)},
-                 {"lists", rowsOf(at_homes.lists, home)},
-                 {"values", rowsOf(at_homes.values, home)},
-                 {"iteration", no_clock_.at(home.tile)}},
-                {{"num_steps", 1U},
-                 {"delay", 0U},
-                 {"rows", home.samples},
-                 {"stride", list.stride},
-                 {"num_inputs", list.num_neurons},
-                 {"reverse", false}});
-    }
   }
 
   Tensor addCurrents(std::size_t l) {

@@ -150,7 +150,7 @@ class Bringer {
     std::vector<Tensor> lengths;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerTensors& tensors = network_.tensors.layers[l];
-      lengths.push_back(tensors.lengths);
+      if (!plan_.scans) lengths.push_back(tensors.lengths);
       if (plan_.layers[l].leaky) {
         if (output) states(l, *output, tensors.membranes);
         continue;
@@ -163,6 +163,7 @@ class Bringer {
       const unsigned neurons = plan_.layers[l].neurons;
       lowering_.program().add(builders::fillRecords(lowering_.graph(), plan_.layers[l], neurons, tensors.all_neurons));
     }
+    if (plan_.scans) return;
     const Tensor all = poplar::concat(lengths);  // [tiles of all layers, batch]
     bring(lowering_, network_.tensors.lengths, all);
   }
