@@ -83,7 +83,7 @@ NoClock::NoClock(poplar::Graph& graph, const NetworkPlan& plan)
 poplar::program::Sequence listDenseInputs(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                                           const NoClock& no_clock) {
   const ListPlan& list = plan.lists.front();
-  if (!list.dense) return {};
+  if (!list.dense) return poplar::program::Sequence();
   const ListTensors& at_homes = tensors.lists.front();
   const poplar::ComputeSet set = graph.addComputeSet("list_inputs");
   for (const Home& home : list.homes) {
