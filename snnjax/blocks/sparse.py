@@ -145,5 +145,5 @@ def sparse(
     for argument, value in (("fan_out", fan_out), ("fan_in", fan_in)):
         if value is not None:
             check_integer("sparse", argument, value, 0)
-    counts = (None if value is None else int(value) for value in (fan_out, fan_in))
-    return Sparse(int(num_neurons), *counts, bool(bias), name=name, source=source)
+    fan_out, fan_in = (None if value is None else int(value) for value in (fan_out, fan_in))
+    return Sparse(int(num_neurons), fan_out, fan_in, bool(bias), name=name, source=source)

@@ -284,7 +284,7 @@ def _add_feedback(graph: _Graph, node: Node, names: list[str], layout: Layout) -
     learned: Any = graph.params[node.name].recurrent
     drawn = getattr(graph.stats.get(node.name), "recurrent", None) or (None,) * len(learned)
     for part, own, other in zip(block.feedback, learned, drawn, strict=True):
-        arrays = other if own is None else own
+        arrays: Any = other if own is None else own
         name = f"{node.name}/recurrent"
         if type(part) is Axonal:
             made = delay_node(part, arrays, signal, graph.writing, {})

@@ -26,8 +26,8 @@ struct Synapses {
 void send(const ListedRows& spikes, const Synapses& synapses, const Numbers& weights, const WritableNumbers& out,
           const Threads& threads);
 
-// out[row, slot] = what the synapses of the neuron in each listed slot collect from g[row], and 0 for all other slots of
-// `capacity`; g is [rows, outputs].
+// out[row, slot] = what the synapses of the neuron in each listed slot collect from g[row], and 0 for all other slots
+// of `capacity`; g is [rows, outputs].
 void collectToSlots(const ListedRows& spikes, Index capacity, const Synapses& synapses, const Numbers& weights,
                     const Numbers& g, const WritableNumbers& out, const Threads& threads);
 
