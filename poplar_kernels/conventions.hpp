@@ -45,8 +45,8 @@ inline unsigned hashOf(unsigned id) {
 constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
 
 // How the six workers share the gradient of a matrix, for codelets and the builders that choose how many columns a tile
-// has: this many on different pairs of columns, each with six / as many on the same pairs and different rows. Those that
-// share rows search their first entry in each list: counted as a quarter more work.
+// has: this many on different pairs of columns, each with six / as many on the same pairs and different rows. Those
+// that share rows search their first entry in each list: counted as a quarter more work.
 inline unsigned workersOnPairs(unsigned pairs) {
   unsigned best = 6, least = (pairs + 5) / 6 * 6 * 4;
   for (unsigned parts = 3; parts > 0; --parts) {
