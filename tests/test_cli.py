@@ -304,7 +304,7 @@ FAILURES = {
     "no data": (
         ["train", "--task", "shd"],
         "load_task: `folder` must hold the data, got None. "
-        "Download shd_train.h5 and shd_test.h5 from zenkelab.org/resources, and pass --data.",
+        "Download shd_train.h5 and shd_test.h5 from zenkelab.org/datasets, and pass --data.",
     ),
     "setting": (
         ["train", "--epochs", "0"],

@@ -113,7 +113,7 @@ class Spiking(Block):
         for block in given:
             if block.needs_all_steps(True) or block.num_signals != 1:
                 fail(
-                    f"spiking: `recurrent` must hold blocks of one signal without statistics, got {block.kind}. "
+                    f"spiking: `recurrent` must hold blocks of one signal that run step by step, got {block.kind}. "
                     "Put it before or behind the neurons."
                 )
             feedback.append(block.fitted(shape))

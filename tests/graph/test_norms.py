@@ -416,8 +416,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply.",
     ),
     (
-        lambda: network(4, [layer(3, recurrent=[dense(3), blocks.batch_norm(frozen=True)])]),
-        "spiking: `recurrent` must hold blocks of one signal without statistics, got batch_norm. "
+        lambda: network(4, [layer(3, recurrent=[dense(3), blocks.batch_norm()])]),
+        "spiking: `recurrent` must hold blocks of one signal that run step by step, got batch_norm. "
         "Put it before or behind the neurons.",
     ),
     (

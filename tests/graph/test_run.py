@@ -420,9 +420,10 @@ def test_the_state_keeps_its_dtype_whatever_the_inputs_have(dtype: str, given: s
         net = network(5, specs, leaky_readout(2))
         params = net.init(jax.random.key(0), dtype=jnp.dtype(dtype))
         inputs = jnp.asarray(np.random.default_rng(0).random((5, 3, 5)) < 0.3).astype(given)
-        start = net.initial_state(params, 3)
+        stats = net.init_stats(jax.random.key(1))
+        start = net.initial_state(params, 3, stats)
         whole, cut = (
-            jax.eval_shape(functools.partial(net.apply, chunk=chunk), params, None, inputs)
+            jax.eval_shape(functools.partial(net.apply, stats=stats, chunk=chunk), params, None, inputs)
             for chunk in (None, 2)
         )
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), start)

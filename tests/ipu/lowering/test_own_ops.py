@@ -82,7 +82,13 @@ def test_records_are_not_converted_within_a_program():
 
 @pytest.mark.parametrize(
     "neurons, capacity, recurrent, is_faster",
-    [(64, None, False, False), (64, 4, False, True), (64, None, True, False), (64, 4, True, True)],
+    [
+        (64, None, False, True),
+        (1024, None, False, False),
+        (64, 4, False, True),
+        (64, None, True, False),
+        (64, 4, True, True),
+    ],
 )
 def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity, recurrent, is_faster):
     """Forward and backward alike; lists of all neurons are longer than rows of products take."""
