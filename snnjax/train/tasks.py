@@ -308,7 +308,7 @@ _CONVOLUTIONAL = {
 
 
 # Chosen on validation data. Blocks that add spikes, two convolutions each, learn slower than the network without them;
-# those that add currents learn faster, with lists as without.
+# those that add currents learn faster.
 _RESIDUAL = {
     "digits": replace(
         _convolutional(

@@ -60,6 +60,35 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
     chex.assert_trees_all_close((got.output, g_got), (expected.output, g_expected), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("lengths", [None, [STEPS, 3, 0]])
+def test_pieces_of_sequences_give_the_same(lengths: list[int] | None) -> None:
+    """What a state feeds back reaches the first step densely, then lists do: gradients up to rounding of their sums."""
+    net = network(
+        lambda count: snnjax.sparse(count, fan_in=4), snnjax.sparse(HIDDEN, fan_out=3, bias=False), 0.4
+    )
+    params, stats = net.init(KEY), net.init_stats(KEY)
+    inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
+    ends = None if lengths is None else jnp.asarray(lengths, jnp.int32)
+
+    def of(chunk: int | None) -> Any:
+        def total(params: Any) -> Any:
+            out, state = net.apply(params, None, inputs, stats=stats, chunk=chunk, lengths=ends)
+            return jnp.sum(out.output**2) + sum(jnp.sum(leaf) for leaf in jax.tree.leaves(state)), state
+
+        return jax.jit(jax.value_and_grad(total, has_aux=True))(params)
+
+    ((_, state), gradients), ((_, state_of_pieces), of_pieces) = of(None), of(4)
+    chex.assert_trees_all_close((state_of_pieces, of_pieces), (state, gradients), rtol=1e-5, atol=1e-6)
+
+
+def test_synapses_of_other_neurons_are_refused() -> None:
+    """As many synapses, one target more."""
+    net = network(lambda count: snnjax.sparse(count, fan_out=3), False, None)
+    stats = {"layer_0/connection": Synapses.fixed_fan_out(KEY, INPUTS, HIDDEN + 1, 3)}
+    with pytest.raises(ValueError, match=r"network\.apply: `stats"):
+        net.apply(net.init(KEY), None, jnp.zeros((2, 1, INPUTS)), stats=stats)
+
+
 def test_operations_are_those_of_synapses() -> None:
     net = network(lambda count: snnjax.sparse(count, fan_out=2), False, None)
     params, stats = net.init(KEY), net.init_stats(KEY)
