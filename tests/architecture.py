@@ -20,7 +20,7 @@ LAYERS = {
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),
-        ("ops", "event_times", "plasticity"),
+        ("ops", "event_times", "plasticity", "rewiring"),
         ("synapses",),
         ("sparse_spikes", "surrogates", "_compare", "_quantised"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),

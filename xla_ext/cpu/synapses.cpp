@@ -81,6 +81,19 @@ Index synapsesRead(const Synapses& synapses, Index entries) {
   return entries * (synapses.count / std::max<Index>(synapses.neurons, 1) + 1);
 }
 
+// Calls work(row) with a function from synapses to the rows of the ring that they add to.
+template <typename Work>
+void withDelays(const SynapseDelays& delays, const Ring& ring, Work work) {
+  const auto with = [&](const auto* steps) {
+    const auto row = [=](Index s) { return ring.later(std::clamp<Index>(steps[s], 1, ring.arrivals)); };
+    if (!delays.are_shared) return work(row);
+    float* const only = row(0);
+    work([=](Index) { return only; });
+  };
+  if (delays.are_uint16) return with(static_cast<const std::uint16_t*>(delays.steps));
+  with(static_cast<const std::int32_t*>(delays.steps));
+}
+
 }  // namespace
 
 void send(const ListedRows& spikes, const Synapses& synapses, const Numbers& weights, const WritableNumbers& out,
@@ -167,6 +180,21 @@ void correlate(const ListedRows& receivers, const Synapses& synapses, const Numb
           }
         }
         out.write(first, count, sums.data());
+      }
+    });
+  });
+}
+
+void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const Numbers& weights,
+               const SynapseDelays& delays, const Ring& ring) {
+  withTypes(synapses, weights, [&](const auto* targets, const auto* numbers) {
+    withDelays(delays, ring, [&](auto row) {
+      for (Index k = 0; k < count; ++k) {
+        const Index end = synapses.end(spikes[k]);
+        for (Index s = synapses.first(spikes[k]); s < end; ++s) {
+          const Index target = targetOf(targets, s);
+          if (target < synapses.outputs) row(s)[target] += asFloat(numbers[s]);
+        }
       }
     });
   });
