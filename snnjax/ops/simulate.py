@@ -28,6 +28,7 @@ from snnjax.sparse_spikes import SparseSpikes, beyond, in_range, list_ids
 from snnjax.synapses import Synapses, targets_or_beyond
 
 _OP = "simulate"
+_MOST_RECEPTORS = 4  # of the kernel
 _SIGN = 1 << 31  # random words as signed numbers keep their order
 
 
@@ -387,11 +388,18 @@ def _call(operands: Operands, static: _Static, results: Any) -> list[Array]:
     return call_by_records("snnjax_simulate", read, Results(*results), [numbers])
 
 
+def _obstacle(shapes: Operands, _: Any) -> str | None:
+    receptors = shapes.received.shape[-2]
+    if not 1 <= receptors <= _MOST_RECEPTORS:
+        return f"{receptors} receptors"
+    return dtype_obstacle("weights", shapes.weights)
+
+
 _TARGET = Target(
     "snnjax_simulate",
     _OP,
     _reference,
-    {"cpu": Kernel(_call, lambda shapes, _: dtype_obstacle("weights", shapes.weights))},
+    {"cpu": Kernel(_call, _obstacle)},
 )
 
 

@@ -199,9 +199,11 @@ struct NeuronConstant {
   const T* at(Index neuron) const { return is_shared ? data : data + neuron; }
 };
 
+inline constexpr int kMostReceptors = 4;
+
 // One time step of neurons that integrate what their receptors receive (snnjax/ops/simulate.py).
 struct SynapticStep {
-  Index neurons, receptors;
+  Index neurons, receptors;  // 1 to kMostReceptors of each neuron
   bool has_conductances;
   NeuronConstant<float> leak, drive, threshold, reset, refractory;
   const NeuronConstant<float>*synaptic_decay, *effect;  // [receptors]

@@ -194,6 +194,9 @@ void run(SimulationCall& call) {
   const auto refuse = Attributes::refusal("simulate");
   const Index arrivals = lengths[Axis::kArrivals], receptors = lengths[Axis::kReceptors];
   if (arrivals < 1) refuse("pending", "have a row for each step of the longest delay", std::to_string(arrivals));
+  if (receptors < 1 || receptors > kMostReceptors) {
+    refuse("received", "have 1 to " + std::to_string(kMostReceptors) + " receptors", std::to_string(receptors));
+  }
   const Index receptor = call.numbers.numbers.poisson_receptor;
   if (call.from.poisson_limits.length(0) > 0 && (receptor < 0 || receptor >= receptors)) {
     refuse("poisson_receptor", "be below " + std::to_string(receptors), std::to_string(receptor));

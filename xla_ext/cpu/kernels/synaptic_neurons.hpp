@@ -22,57 +22,130 @@ struct Lanes {
   std::uint32_t bits() const { return (std::uint32_t{1} << count) - 1; }
 };
 
-// The bits of the neurons that spike, of those from the n-th on.
-template <bool kConductances, bool kWhole>
-inline std::uint32_t stepNeurons(const SynapticStep& step, Index n, Lanes<kWhole> lanes) {
-  const Floats before = lanes.get(step.v + n), leak = lanes.get(step.leak.at(n));
-  Floats pull = lanes.get(step.drive.at(n)), total = splat(1.0F);
-  if (step.currents.data != nullptr) pull += lanes.get(step.currents.at(n));
-  if constexpr (!kConductances) pull += leak * before;
-  for (Index r = 0; r < step.receptors; ++r) {
-    float* const received = step.received + r * step.neurons + n;
-    float* const arriving = step.arriving + r * step.neurons + n;
-    const Floats g = lanes.get(received) + lanes.get(arriving);
-    pull += lanes.get(step.effect[r].at(n)) * g;
-    if constexpr (kConductances) total += g;
-    lanes.put(received, lanes.get(step.synaptic_decay[r].at(n)) * g);
-    lanes.put(arriving, Floats{});
-  }
-  Floats v = pull;
-  if constexpr (kConductances) {
-    const Floats target = pull / total, rate = leak * total;
-    v = target + (before - target) * exponential(select(greater(rate, Floats{}), Floats{}, rate));
-  }
-  const Floats remaining = lanes.get(step.remaining + n);
-  const Mask busy = greater(remaining, Floats{});
-  v = select(busy, before, v);
-  Floats left = select(busy, remaining - 1.0F, remaining);
-  const std::uint32_t spikes = bitsOf(greater(v, lanes.get(step.threshold.at(n)))) & ~bitsOf(busy) & lanes.bits();
-  if (spikes != 0) {
-    const Mask spiked = maskOf(spikes);
-    v = select(spiked, lanes.get(step.reset.at(n)), v);
-    left = select(spiked, lanes.get(step.refractory.at(n)), left);
-  }
-  lanes.put(step.v + n, v);
-  lanes.put(step.remaining + n, left);
-  return spikes;
-}
+// A constant in a loop over neurons; where all are shared it is in a register.
+template <bool kShared>
+struct Constant {
+  const float* data = nullptr;
+  Index used = 0;  // the bits of the number of a neuron that count
+  Floats value{};
 
-template <bool kConductances>
+  Constant() = default;
+  explicit Constant(NeuronConstant<float> from) : data(from.data), used(from.is_shared ? 0 : -1) {
+    if constexpr (kShared) value = load(data);
+  }
+
+  template <bool kWhole>
+  Floats get(Index n, Lanes<kWhole> lanes) const {
+    if constexpr (kShared) return value;
+    return lanes.get(data + (n & used));
+  }
+};
+
+// A loop over neurons keeps this in registers, and would load what the step points to again behind each store.
+template <bool kConductances, bool kShared, int kReceptors>
+struct Stepper {
+  Constant<kShared> leak, drive, threshold, reset, refractory, decay[kReceptors], effect[kReceptors];
+  Constant<false> currents;
+  float *v, *remaining, *received, *arriving;
+  Index neurons;
+
+  explicit Stepper(const SynapticStep& step)
+      : leak(step.leak),
+        drive(step.drive),
+        threshold(step.threshold),
+        reset(step.reset),
+        refractory(step.refractory),
+        currents(step.currents),
+        v(step.v),
+        remaining(step.remaining),
+        received(step.received),
+        arriving(step.arriving),
+        neurons(step.neurons) {
+    SNNJAX_UNROLL
+    for (int r = 0; r < kReceptors; ++r) {
+      decay[r] = Constant<kShared>(step.synaptic_decay[r]);
+      effect[r] = Constant<kShared>(step.effect[r]);
+    }
+  }
+
+  // The membranes after a step, of neurons that are free.
+  template <bool kWhole>
+  [[gnu::always_inline]] Floats integrate(Index n, Lanes<kWhole> lanes, Floats before) const {
+    Floats pull = drive.get(n, lanes), total = splat(1.0F);
+    const Floats leaks = leak.get(n, lanes);
+    if (currents.data != nullptr) pull += currents.get(n, lanes);
+    if constexpr (!kConductances) pull += leaks * before;
+    SNNJAX_UNROLL
+    for (int r = 0; r < kReceptors; ++r) {
+      const Index place = r * neurons + n;
+      const Floats g = lanes.get(received + place) + lanes.get(arriving + place);
+      pull += effect[r].get(n, lanes) * g;
+      if constexpr (kConductances) total += g;
+      lanes.put(received + place, decay[r].get(n, lanes) * g);
+      lanes.put(arriving + place, Floats{});
+    }
+    if constexpr (!kConductances) return pull;
+    const Floats target = pull / total, rate = leaks * total;
+    return target + (before - target) * exponential(select(greater(rate, Floats{}), Floats{}, rate));
+  }
+
+  // The bits of those that spike, of the neurons from the n-th on.
+  template <bool kWhole>
+  [[gnu::always_inline]] std::uint32_t run(Index n, Lanes<kWhole> lanes) const {
+    const Floats before = lanes.get(v + n), period = lanes.get(remaining + n);
+    const Mask busy = greater(period, Floats{});
+    Floats after = select(busy, before, integrate(n, lanes, before));
+    Floats left = select(busy, period - 1.0F, period);
+    const std::uint32_t spikes = bitsOf(greater(after, threshold.get(n, lanes))) & ~bitsOf(busy) & lanes.bits();
+    if (spikes != 0) {
+      const Mask spiked = maskOf(spikes);
+      after = select(spiked, reset.get(n, lanes), after);
+      left = select(spiked, refractory.get(n, lanes), left);
+    }
+    lanes.put(v + n, after);
+    lanes.put(remaining + n, left);
+    return spikes;
+  }
+};
+
+template <bool kConductances, bool kShared, int kReceptors>
 inline Index stepAll(const SynapticStep& step, std::uint32_t* spikes) {
+  const Stepper<kConductances, kShared, kReceptors> stepper(step);
   Index count = 0;
   const auto list = [&](Index n, std::uint32_t bits) {
     for (; bits != 0; bits &= bits - 1) spikes[count++] = static_cast<std::uint32_t>(n + __builtin_ctz(bits));
   };
   Index n = 0;
-  for (; n + kLanes <= step.neurons; n += kLanes) list(n, stepNeurons<kConductances>(step, n, Lanes<true>{kLanes}));
-  const Index left = step.neurons - n;
-  if (left > 0) list(n, stepNeurons<kConductances>(step, n, Lanes<false>{left}));
+  for (; n + kLanes <= stepper.neurons; n += kLanes) list(n, stepper.run(n, Lanes<true>{kLanes}));
+  const Index left = stepper.neurons - n;
+  if (left > 0) list(n, stepper.run(n, Lanes<false>{left}));
   return count;
 }
 
+template <bool kConductances, bool kShared>
+inline Index stepReceptors(const SynapticStep& step, std::uint32_t* spikes) {
+  switch (step.receptors) {
+    case 1: return stepAll<kConductances, kShared, 1>(step, spikes);
+    case 2: return stepAll<kConductances, kShared, 2>(step, spikes);
+    case 3: return stepAll<kConductances, kShared, 3>(step, spikes);
+    default: return stepAll<kConductances, kShared, kMostReceptors>(step, spikes);
+  }
+}
+
+inline bool sharesConstants(const SynapticStep& step) {
+  bool shared = step.leak.is_shared && step.drive.is_shared && step.threshold.is_shared && step.reset.is_shared &&
+                step.refractory.is_shared;
+  for (Index r = 0; r < step.receptors; ++r) {
+    shared = shared && step.synaptic_decay[r].is_shared && step.effect[r].is_shared;
+  }
+  return shared;
+}
+
 inline Index stepSynaptic(const SynapticStep& step, std::uint32_t* spikes) {
-  return step.has_conductances ? stepAll<true>(step, spikes) : stepAll<false>(step, spikes);
+  const bool shares = sharesConstants(step);
+  if (step.has_conductances)
+    return shares ? stepReceptors<true, true>(step, spikes) : stepReceptors<true, false>(step, spikes);
+  return shares ? stepReceptors<false, true>(step, spikes) : stepReceptors<false, false>(step, spikes);
 }
 
 inline Unsigned rotate(Unsigned x, int bits) { return (x << bits) | (x >> (32 - bits)); }
