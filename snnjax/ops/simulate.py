@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, NoReturn
 import jax
 import jax.numpy as jnp
 from jax.extend.random import threefry_2x32
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from snnjax._batching import SHARED
 from snnjax._check import (
@@ -16,7 +16,9 @@ from snnjax._check import (
     check_key,
     check_shape,
     fail,
+    plural,
     short_repr,
+    type_words,
 )
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
@@ -40,7 +42,7 @@ def simulate(
     key: Array | None = None,
     *,
     steps: int,
-    delays: Int[Array, "*synapses"] | int = 1,
+    delays: Integer[Array, "*synapses"] | int = 1,
     currents: Float[Array, "steps neurons_or_1"] | None = None,
     poisson: PoissonInput | None = None,
     capacity: int = 0,
@@ -188,7 +190,7 @@ class _Static(NamedTuple):
 def _check_neurons(op: str, neurons: Any) -> None:
     if not isinstance(neurons, SynapticLIF):
         hint = "Make them with snnjax.neurons.cuba_lif or coba_lif"
-        fail(f"{op}: `neurons` must be a SynapticLIF, got {short_repr(neurons)}. {hint}.")
+        fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
 
 
 def _check_network(neurons: Any, synapses: Any, weights: Any) -> None:
@@ -201,7 +203,7 @@ def _check_network(neurons: Any, synapses: Any, weights: Any) -> None:
     targets = neurons.num_receptors * synapses.num_neurons
     if synapses.num_targets != targets:
         fail(
-            f"{_OP}: `synapses` must lead to {neurons.num_receptors} receptors of {synapses.num_neurons} neurons, "
+            f"{_OP}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of {synapses.num_neurons} neurons, "
             f"{targets} targets, got {synapses.num_targets}. Synapses.from_blocks joins those of each receptor."
         )
 
