@@ -173,6 +173,7 @@ class Synapses:
         if not isinstance(probability, float | int) or not 0 <= probability <= 1:
             hint = "Pass the share of pairs that are connected"
             fail(f"{op}: `probability` must be between 0 and 1, got {short_repr(probability)}. {hint}.")
+        _check_count(int(num_neurons * num_targets * probability))
         pairs = _pairs_drawn(key, num_neurons * num_targets, float(probability))
         return _of_pairs(pairs, num_neurons, num_targets)
 
@@ -214,7 +215,7 @@ class Synapses:
         known = [_places(op, "positions", positions), _places(op, "target_positions", target_positions)]
         if known[0].shape[1] != known[1].shape[1]:
             fail(
-                f"{op}: `target_positions` must have {known[0].shape[1]} dimensions, as `positions`, "
+                f"{op}: `target_positions` must have the axes of `positions`, {known[0].shape[1]}, "
                 f"got {known[1].shape[1]}. Pass positions in the same space."
             )
         pairs = _near_pairs(key, known[0], known[1], probability, period)
@@ -328,7 +329,10 @@ def _near_pairs(
         if period is not None:
             apart = np.minimum(apart % period, period - apart % period)
         distances = jnp.asarray(np.sqrt(np.sum(apart**2, axis=-1)), jnp.float32)
-        drawn = jax.random.uniform(jax.random.fold_in(key, first), distances.shape) < probability(distances)
+        likely = jnp.asarray(probability(distances))
+        hint = "Return one for each distance"
+        check_shape("Synapses.by_distance", "probability", likely, distances.shape, "neurons, targets", hint)
+        drawn = jax.random.uniform(jax.random.fold_in(key, first), distances.shape) < likely
         source, target = np.nonzero(np.asarray(drawn))
         found.append((source.astype(np.int64) + first) * len(targets) + target)
     return np.concatenate(found)

@@ -203,8 +203,9 @@ def _check_network(neurons: Any, synapses: Any, weights: Any) -> None:
     targets = neurons.num_receptors * synapses.num_neurons
     if synapses.num_targets != targets:
         fail(
-            f"{_OP}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of {synapses.num_neurons} neurons, "
-            f"{targets} targets, got {synapses.num_targets}. Synapses.from_blocks joins those of each receptor."
+            f"{_OP}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of "
+            f"{synapses.num_neurons} neurons, {targets} targets, got {synapses.num_targets}. "
+            "Synapses.from_blocks joins those of each receptor."
         )
 
 
