@@ -25,7 +25,7 @@ from snnjax.sparse_spikes import in_range
 # Up to this share of all targets, drawing again the few that were drawn twice takes a few rounds.
 _MOST_REDRAWN = 0.5
 _MAX_SYNAPSES = 2**31 - 1  # their numbers are int32
-_MANY_DEVIATIONS = 5  # by which more gaps are drawn than are needed on average
+_WORDS_AT_ONCE = 1 << 14
 _PAIRS_AT_ONCE = 1 << 22
 
 
@@ -226,11 +226,12 @@ class Synapses:
         """Join synapses between populations: ``blocks[i][j]`` lead from population i to population j.
 
         None stands for no synapses; a row and a column must not consist of None alone. Columns may also be receptors of
-        one population (`snnjax.simulate`). Synapses are sorted by the neuron that sends.
+        one population (`snnjax.simulate`). Synapses are sorted by the neuron that sends. This is a function of known
+        values, outside of `jit`.
 
         Raises:
             ValueError: if the blocks of a row do not send from equally many neurons, or those of a column not lead to
-                equally many, or a size is unknown.
+                equally many, or a size is unknown, or the values are.
 
         Example:
             >>> import jax
@@ -244,27 +245,32 @@ class Synapses:
         """
         heights, widths = _sizes_of_blocks(blocks)
         firsts, lefts = (np.cumsum([0, *sizes]) for sizes in (heights, widths))
-        num_neurons, num_targets = int(firsts[-1]), int(lefts[-1])
-        each = [
-            (block, int(first), int(left))
+        pairs = [
+            _pairs_of(block, int(first), int(left), int(lefts[-1]))
             for first, row in zip(firsts, blocks, strict=False)
             for left, block in zip(lefts, row, strict=False)
             if block is not None
         ]
-        _check_count(sum(block.num_synapses for block, _, _ in each))
-        sources = jnp.concatenate([block.sources() + first for block, first, _ in each])
-        targets = jnp.concatenate([_shifted(block, left, num_targets) for block, _, left in each])
+        sources, targets = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
         if len(widths) > 1:  # else they are sorted already
-            order = jnp.argsort(sources, stable=True)
+            order = np.argsort(sources, kind="stable")
             sources, targets = sources[order], targets[order]
-        ends = jnp.cumsum(jnp.bincount(sources, length=num_neurons), dtype=jnp.int32)
-        return cls(ends, targets.astype(id_dtype(num_targets)), num_targets)
+        return _of_rows(np.bincount(sources, minlength=int(firsts[-1])), targets, int(lefts[-1]))
 
 
-def _shifted(block: Synapses, left: int, num_targets: int) -> Int[Array, " synapses"]:
-    """The targets of a block among those of all; out of range if they are so in the block."""
-    own = targets_or_beyond(block)
-    return jnp.where(own < block.num_targets, own + left, num_targets)
+def _pairs_of(block: Synapses, first: int, left: int, num_targets: int) -> tuple[np.ndarray, np.ndarray]:
+    """The neurons and targets of a block among those of all; a target out of range stays so."""
+    ends, targets = concrete(block.ends), concrete(block.targets)
+    if ends is None or targets is None:
+        fail(
+            "Synapses.from_blocks: `blocks` must be of known values, got a tracer. Join them outside "
+            "of jit, and pass the result."
+        )
+    counts = np.diff(np.sort(np.clip(ends, 0, len(targets))), prepend=0)
+    sources = np.repeat(np.arange(first, first + len(counts), dtype=np.int32), counts)
+    own = targets[: len(sources)].astype(np.int32)
+    inside = (own >= 0) & (own < block.num_targets)
+    return sources, np.where(inside, own + left, num_targets)
 
 
 def _sizes_of_blocks(blocks: Any) -> tuple[list[int], list[int]]:
@@ -303,19 +309,21 @@ def _pairs_drawn(key: Array, count: int, probability: float) -> np.ndarray:
     """Those of `count` pairs that are drawn, each with this probability: the gaps between them are geometric."""
     if probability in (0.0, 1.0):
         return np.arange(count if probability == 1.0 else 0)
-    found, last = [np.zeros(0, np.int64)], -1
+    found, last, draws = [np.zeros(0, np.int64)], -1, 0
     while last < count:
-        key, own = jax.random.split(key)
-        mean = (count - last) * probability
-        words = np.asarray(
-            jax.random.bits(own, (2, int(mean + _MANY_DEVIATIONS * (mean**0.5 + 1))), jnp.uint32)
-        )
-        uniform = (words[0] + (words[1] + 0.5) / 2**32) / 2**32
+        words = np.asarray(_words(key, draws))
+        uniform = (words[0] + (words[1] + 0.5) / 2**32) / 2**32  # in float64, never 0 or 1
         gaps = np.minimum(np.floor(np.log(uniform) / np.log1p(-probability)), count) + 1
         places = last + np.cumsum(gaps.astype(np.int64))
         found.append(places[places < count])
-        last = int(places[-1])
+        last, draws = int(places[-1]), draws + 1
     return np.concatenate(found)
+
+
+@jax.jit
+def _words(key: Array, number: Any) -> Array:
+    """Random words, always as many: each shape would be compiled by itself."""
+    return jax.random.bits(jax.random.fold_in(key, number), (2, _WORDS_AT_ONCE), jnp.uint32)
 
 
 def _near_pairs(

@@ -124,7 +124,7 @@ def test_blocks_are_those_of_the_matrix() -> None:
     draw = np.random.default_rng(0)
     masks = [[draw.random((2, 4)) < 0.5, None], [draw.random((3, 4)) < 0.5, np.ones((3, 1), bool)]]
     blocks = [[None if mask is None else Synapses.from_mask(mask) for mask in row] for row in masks]
-    joined = jax.jit(Synapses.from_blocks)(blocks)
+    joined = Synapses.from_blocks(blocks)
     filled = [[np.zeros((2, 1), bool) if mask is None else mask for mask in row] for row in masks]
     np.testing.assert_array_equal(mask_of(joined), np.block(filled))
     np.testing.assert_array_equal(joined.sources(), np.nonzero(np.block(filled))[0])
@@ -211,6 +211,11 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: Synapses.from_blocks([[ONE, None]]),
         "Synapses.from_blocks: `blocks` must have one number of targets in column 1, got None alone. Synapses of "
         "probability 0 have a size, too.",
+    ),
+    (
+        lambda: jax.jit(Synapses.from_blocks)([[ONE]]),
+        "Synapses.from_blocks: `blocks` must be of known values, got a tracer. Join them outside of jit, and pass the "
+        "result.",
     ),
     (
         lambda: Synapses.from_blocks([[ONE], [ONE, None]]),
