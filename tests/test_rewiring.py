@@ -58,6 +58,7 @@ def test_synapses_of_all_pairs_grow_again_where_they_were() -> None:
 
 
 SYNAPSES = Synapses.from_mask(np.ones((2, 3), bool))
+NOTHING: Any = None
 WEIGHTS, KEPT, SCORES = jnp.zeros(6), jnp.ones(6, bool), jnp.zeros((2, 3))
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
@@ -69,7 +70,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "prune: `fraction` must be between 0 and 1, got 1.5. Pass the share of synapses to prune, such as 0.3.",
     ),
     (
-        lambda: regrow(None, WEIGHTS, KEPT, SCORES),
+        lambda: regrow(NOTHING, WEIGHTS, KEPT, SCORES),
         "regrow: `synapses` must be Synapses, got None. Pass those of the connection.",
     ),
     (

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import snnjax
-from snnjax import Synapses
+from snnjax import Synapses, synapses
 
 KEY = jax.random.key(0)
 
@@ -112,11 +111,11 @@ def test_distance_decides_who_is_connected() -> None:
 
 
 def test_distance_of_many_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snnjax.synapses, "_PAIRS_AT_ONCE", 7 * 30)
+    monkeypatch.setattr(synapses, "_PAIRS_AT_ONCE", 7 * 30)
     places = jnp.zeros((20, 2)), jnp.ones((30, 2))
     right = lambda distance: jnp.abs(distance - 2**0.5) < 1e-6  # noqa: E731
-    synapses = Synapses.by_distance(KEY, *places, lambda distance: right(distance).astype(jnp.float32))
-    assert np.all(mask_of(synapses) == 1)
+    drawn = Synapses.by_distance(KEY, *places, lambda distance: right(distance).astype(jnp.float32))
+    assert np.all(mask_of(drawn) == 1)
 
 
 def test_blocks_are_those_of_the_matrix() -> None:

@@ -52,7 +52,7 @@ class PoissonInput:
         >>> from snnjax import PoissonInput
         >>> background = PoissonInput.of(rate=8000.0, weight=0.15, dt=0.1)
         >>> background.limits.shape  # how many events a step may have
-        (12, 1)
+        (11, 1)
     """
 
     # A random word that reaches so many limits stands for so many events; int32, ascending along the first axis.

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
-from jax.extend.random import threefry_2x32
 from jaxtyping import Array, Float, Integer
 
 from snnjax._batching import SHARED
@@ -21,6 +20,7 @@ from snnjax._check import (
     type_words,
 )
 from snnjax._dispatch import Kernel, Target, evaluate
+from snnjax._jax_compat import threefry_2x32
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype, id_dtype, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
@@ -110,10 +110,9 @@ def simulate(
     check_integer(_OP, "capacity", capacity, 0)
     _check_network(neurons, synapses, weights)
     _check_state(neurons, synapses.num_neurons, state)
-    given = gathered((neurons, synapses, weights, state, _delays(delays, synapses), currents, poisson))
-    neurons, synapses, weights, state, delays, currents, poisson = given
     _check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
-    operands = _operands(neurons, synapses, weights, state, key, delays, currents, poisson)
+    given = gathered((neurons, synapses, weights, state, _delays(delays, synapses), currents, poisson))
+    operands = _operands(*given, key=key)
     static = _Static(
         int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0
     )
@@ -269,10 +268,11 @@ def _operands(
     synapses: Synapses,
     weights: Array,
     state: SimulationState,
-    key: Any,
     delays: Array,
     currents: Array | None,
     poisson: PoissonInput | None,
+    *,
+    key: Any,
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons

@@ -30,7 +30,7 @@ def test_constants_are_those_of_a_step() -> None:
     np.testing.assert_allclose(cells.synaptic_decay[:, 0], [np.exp(-0.02), np.exp(-0.005), 0.0])
     # (1/tau) times the integral of exp(-(dt - s) / tau) exp(-s / tau_r) over a step; a pulse adds itself.
     midpoints = (np.arange(1000) + 0.5) * 0.1 / 1000
-    shares = [np.mean(np.exp(-(0.1 - midpoints) / 20 - midpoints / tau)) * 0.1 / 20 for tau in (5.0, 20.0)]
+    shares = [float(np.mean(np.exp(-(0.1 - midpoints) / 20 - midpoints / tau))) / 200 for tau in (5.0, 20.0)]
     np.testing.assert_allclose(cells.effect[:, 0], [*shares, 1.0], rtol=1e-6)
     assert (cells.refractory.tolist(), cells.num_receptors, cells.has_conductances) == ([50], 3, False)
 

@@ -299,12 +299,13 @@ def test_spikes_are_those_of_brian(name: str, implementation: str) -> None:
 
 
 def test_next_piece_is_not_compiled_again() -> None:
-    given, options = random_network(3, 33, 2, shared=True)
+    (cells, synapses, weights, state, key), options = random_network(3, 33, 2, shared=True)
     options["currents"] = None
-    step = jax.jit(
-        chex.assert_max_traces(lambda state: simulate(*given[:3], state, KEY, **options, steps=4), 1)
-    )
-    state = given[3]
+
+    def piece(state: Any) -> Any:
+        return simulate(cells, synapses, weights, state, key, **options, steps=4)
+
+    step = jax.jit(chex.assert_max_traces(piece, 1))
     for _ in range(3):
         _, state = step(state)
     assert int(state.step) == 7 + 3 * 4
