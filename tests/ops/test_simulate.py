@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, PartitionSpec
 
 from snnjax import PoissonInput, Synapses, _targets, neurons, simulate, simulation_state
 from snnjax.ops import SimulationState
@@ -197,6 +198,28 @@ def test_networks_side_by_side_equal_each_alone(implementation: str) -> None:
     for i in range(3):
         alone = jit(one)(all_weights[i], state, keys[i])
         chex.assert_trees_all_equal(jax.tree.map(lambda leaf, i=i: leaf[i], together), alone)
+
+
+@each_implementation
+def test_networks_on_several_devices_equal_those_on_one(implementation: str) -> None:
+    """Four seeds, one on each device of a mesh, in pieces of a scan."""
+    (cells, synapses, weights, state, _), options = random_network(2, 33, 2, shared=True)
+    options |= {"currents": None, "implementation": implementation, "steps": 4}
+    states = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), state)
+    keys = jax.random.split(KEY, 4)
+
+    def one(state: Any, key: Any) -> Any:
+        def piece(state: Any, _: Any) -> Any:
+            out, state = simulate(cells, synapses, weights, state, key, **options)
+            return state, out.counts
+
+        return jax.lax.scan(piece, state, None, length=2)
+
+    mesh = jax.make_mesh((4,), ("seeds",), axis_types=(AxisType.Auto,))
+    seeds = jax.vmap(one)
+    axis = PartitionSpec("seeds")
+    sharded = jax.shard_map(seeds, mesh=mesh, in_specs=(axis, axis), out_specs=axis)
+    chex.assert_trees_all_equal(jit(sharded)(states, keys), jit(seeds)(states, keys))
 
 
 @each_implementation
