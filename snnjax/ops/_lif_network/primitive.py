@@ -30,7 +30,6 @@ from snnjax.ops._time_scan import KERNELS, UNROLLED
 from snnjax.sparse_spikes import SparseSpikes, beyond
 
 
-
 def _obstacle(operands: Operands) -> str | None:
     """Why the kernels of a GPU do not support operands, or None: a grid of programs has a known size."""
     sizes = [size for leaf in jax.tree.leaves(operands) for size in leaf.shape]
