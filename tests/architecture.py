@@ -332,8 +332,7 @@ def upward_includes(path: str, source: str) -> list[str]:
     for number, header in includes(source):
         room = header.strip('"').split("/")[0]
         upward = room in rows and rows[room] < rows[own]
-        to_builders = room == "builders" and rows[own] > 0
-        if header.startswith('"') and (upward or to_builders or room == ".."):
+        if header.startswith('"') and (upward or room in ("builders", "..")):
             found.append(f"{path}:{number}: {header}")
     return found
 
