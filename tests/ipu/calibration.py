@@ -91,8 +91,9 @@ def train_step(net: snnjax.Network, optimiser: Any) -> Any:
 
     def step(params: Any, state: Any, events: Any, labels: Any) -> Any:
         (error, activity), gradients = jax.value_and_grad(loss, has_aux=True)(params, events, labels)
-        updates, state = optimiser.update(gradients, state, params)
-        return optax.apply_updates(params, updates), state, error, activity
+        with jax.numpy_dtype_promotion("standard"):  # optax needs it, whatever the caller's setting
+            updates, state = optimiser.update(gradients, state, params)
+            return optax.apply_updates(params, updates), state, error, activity
 
     return jax.jit(step, donate_argnums=(0, 1), compiler_options=CHIP)
 

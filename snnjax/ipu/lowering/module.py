@@ -8,6 +8,7 @@ from snnjax._jax_compat import ir
 from snnjax.ipu.lowering import pairs, partition
 from snnjax.ipu.lowering.donation import donation
 from snnjax.ipu.lowering.errors import Unsupported
+from snnjax.ipu.lowering.names import names_of
 from snnjax.ipu.lowering.passes.cleanup import drop_identities, prune, renumber
 from snnjax.ipu.lowering.passes.fusion import fuse
 from snnjax.ipu.lowering.passes.slots import write_in_slots
@@ -85,7 +86,7 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
     return Plan(
         name=_name(module),
         num_partitions=layout.num_partitions,
-        options=[*_options(compile_options), *(("note", note) for note in builder.notes)],
+        options=[*_options(compile_options), *names_of(main), *(("note", note) for note in builder.notes)],
         types=types,
         constants=constants,
         main=block,
