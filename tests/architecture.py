@@ -44,9 +44,12 @@ LAYERS = {
         ("types",),
     ),
     "snnjax.ipu.profiles": (
-        ("__init__", "measure", "profile"),
+        ("__init__", "sweep"),
+        ("measure",),
+        ("profile",),
         ("page", "figures", "tables", "svg", "text"),
         ("costs",),
+        ("limits", "parts"),
         ("energy", "steps", "tiles", "units"),
     ),
     "snnjax_jax_plugin": (("__init__",), ("_library", "_rules"), ("_jax_private", "_wire")),
