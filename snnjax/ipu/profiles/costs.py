@@ -87,8 +87,8 @@ class Costs:
 
     @property
     def chip_cycles(self) -> int:
-        """Those of the chip itself: compute, exchange and sync, without the host."""
-        return self.cycles - self.phases.host
+        """Those of the chip itself, without the streams from and to the host."""
+        return self.cycles - sum(step.cycles for step in self.steps if step.kind == "stream")
 
     @property
     def chip_seconds(self) -> float:

@@ -81,7 +81,7 @@ def _largest(name: str, operations: Sequence[OperationCost], tiles: int) -> str:
     if most is None or _lost(name, most, tiles) <= 0:
         return ""
     place = f"{most.name} ({most.where})" if most.where else most.name
-    if name == WAITING:
+    if name == WAITING and most.steps:
         step = max(most.steps, key=lambda step: step.phases.compute - step.tile_cycles / max(tiles, 1))
         return f"{place}, where {step.name.split(' (')[0]} computes on {amount(step.tiles)} of {amount(tiles)} tiles"
     if name == SYNC:

@@ -72,17 +72,29 @@ def _head(profile: Costs) -> str:
     return f"<h1>{title}</h1>\n<p class='faint'>{escape(device(profile))}</p>\n<p class='note' role='note'>{_NOTE}</p>"
 
 
-def _cards(profile: Costs) -> str:
-    memory_, limit = profile.tile_memory, profile.data["memory_per_tile"]
-    busy, exchange, energy = profile.tile_utilisation, profile.exchange, profile.energy
-    runs, chip = profile.runs, profile.chip_seconds / profile.runs
-    cards = (
+def _time_cards(profile: Costs) -> tuple[tuple[str, str, str], ...]:
+    """What a run takes, on the chip and with the host."""
+    runs, energy = profile.runs, profile.energy
+    return (
         (
             f"on the chip, {of_a_run(profile)}",
-            quantity(chip, "s"),
+            quantity(profile.chip_seconds / runs, "s"),
             f"{round(profile.chip_cycles / runs):,} cycles",
         ),
         ("with the host", quantity(profile.seconds / runs, "s"), f"{round(profile.cycles / runs):,} cycles"),
+        (
+            f"energy on the chip, an estimate, {of_a_run(profile)}",
+            quantity(profile.chip_energy.joules / runs, "J"),
+            f"at {energy.watts:g} W; with the host {quantity(energy.joules / runs, 'J')}",
+        ),
+    )
+
+
+def _cards(profile: Costs) -> str:
+    memory_, limit = profile.tile_memory, profile.data["memory_per_tile"]
+    busy, exchange = profile.tile_utilisation, profile.exchange
+    cards = (
+        *_time_cards(profile),
         (
             "tiles compute",
             percent(busy.mean()),
@@ -98,11 +110,6 @@ def _cards(profile: Costs) -> str:
             "from and to the host",
             size(profile.host_bytes),
             quantity(profile.phases.host / profile.data["clock_hz"], "s"),
-        ),
-        (
-            f"energy, an estimate, {of_a_run(profile)}",
-            quantity(profile.chip_energy.joules / runs, "J"),
-            f"{energy.watts:g} W on the chip; with the host {quantity(energy.joules / runs, 'J')}",
         ),
     )
     if len(profile.waiting) > 1:

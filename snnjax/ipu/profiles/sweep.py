@@ -45,7 +45,8 @@ class SweepRow:
             return {}
         cycles = {limit.name: limit.cycles for limit in self.profile.limits if limit.name != "host"}
         cycles[_COMPUTE] = float(self.profile.tile_cycles.mean())
-        return {name: each / max(self.profile.chip_cycles, 1) for name, each in cycles.items()}
+        total = max(sum(cycles.values()), 1)
+        return {name: each / total for name, each in cycles.items()}
 
 
 @dataclass(frozen=True)
