@@ -193,6 +193,24 @@ def test_every_codelet_of_the_network_has_a_purpose(is_recurrent: bool) -> None:
     assert sum(part.cycles for part in report.parts) == sum(each.cycles for each in own)
 
 
+def test_events_of_ones_are_known_as_arguments_too() -> None:
+    """Their currents are sums without products, and nothing is transferred for their values."""
+    net = snnjax.network(6, [snnjax.layer(8, capacity=2)], snnjax.leaky_readout(3))
+    params = net.init(jax.random.key(0))
+    events = snnjax.SparseSpikes.from_ids(jnp.array([[[0, 2], [5, 6]]] * 4), 6)
+
+    def outputs(params: Any, events: Any) -> Any:
+        return net.apply(params, None, events)[0].output
+
+    ones, graded = (profile(outputs, params, each) for each in (events, events.with_values()))
+    assert ones.chip_cycles < graded.chip_cycles
+    assert ones.first_run is not None and graded.first_run is not None
+    assert ones.first_run[1] == graded.first_run[1] - 4 * 4 * 2 * 2
+    names = [[name for name in each.codelets if "RowsCurrent" in name] for each in (ones, graded)]
+    assert all(name.endswith("false>") for name in names[0])
+    assert any(name.endswith("true>") for name in names[1])
+
+
 def test_keyword_arguments_numbers_and_keys() -> None:
     def draw(key: Any, *, scale: Any, size: int = 3) -> Any:
         return scale * jax.random.uniform(key, (size,))
