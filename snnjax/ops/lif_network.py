@@ -306,7 +306,8 @@ def as_operands(
         last = Readout(Linear(readout.weights, readout.bias), *leak(readout, state.readout))
     each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
     if isinstance(inputs, SparseSpikes):
-        inputs = dataclasses.replace(inputs, num_spikes=None, num_listed=None, num_dropped=None)
+        counts = dict.fromkeys(("num_spikes", "num_listed", "num_dropped"))
+        inputs = dataclasses.replace(inputs.with_values(), **counts)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
         linears=tuple(Linear(layer.weights, layer.bias, _delays(layer)) for layer in layers),

@@ -48,12 +48,8 @@ struct NetworkOptions {
   bool last_spikes = true;            // the forward pass yields those of recurrent layers
   bool last_spikes_gradient = true;   // which the backward pass is given; else it is 0
   bool keeps_record = true;           // membranes and lists of all steps, for the backward pass
-  bool has_moments = false;           // two more numbers per weight: Adam's moments
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
-  bool equal_columns = false;         // tilesOfEqualColumns in place of tilesOfLayers
   bool over_all_steps = false;  // layers run one after the other over all steps, where none is recurrent and it fits
-  unsigned homes = 0;           // of the lists of a layer; 0: chosen
-  unsigned group_tiles = 0;     // of the trees that combine lists and gradients; 0: chosen
 };
 
 // A tile that makes and keeps the lists of neighbouring samples; in a scan those of neighbouring rows [batch,

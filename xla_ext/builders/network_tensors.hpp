@@ -1,5 +1,5 @@
 // The variables of a network of LIF layers and their placement. Everything a neuron needs is on its tile; spike lists
-// are at their homes. Layouts are those of the codelets; for the user's see host_layout.hpp.
+// are at their homes. Layouts are those of the codelets.
 #pragma once
 
 #include <poplar/Graph.hpp>
