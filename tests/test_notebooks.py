@@ -37,6 +37,7 @@ def test_the_notebooks_are_there():
         "06_learn_delays",
         "07_convolutions",
         "08_learn_from_a_stream",
+        "09_simulate",
     }
     assert names <= {path.stem for path in NOTEBOOKS}
 

@@ -190,6 +190,41 @@ struct PixelPatches {
   Index first, columns;
 };
 
+// A constant of neurons: one for each, or one for all, then repeated over a vector.
+template <typename T>
+struct NeuronConstant {
+  const T* data;
+  bool is_shared;
+
+  const T* at(Index neuron) const { return is_shared ? data : data + neuron; }
+};
+
+inline constexpr int kMostReceptors = 4;
+
+// One time step of neurons that integrate what their receptors receive (snnjax/ops/simulate.py).
+struct SynapticStep {
+  Index neurons, receptors;  // 1 to kMostReceptors of each neuron
+  bool has_conductances;
+  NeuronConstant<float> leak, drive, threshold, reset, refractory;
+  const NeuronConstant<float>*synaptic_decay, *effect;  // [receptors]
+  NeuronConstant<float> currents;                       // of this step; data nullptr: none
+  float* v;                                             // [neurons], updated; so is what follows
+  float* remaining;                                     // [neurons], whole numbers of steps
+  float* received;                                      // [receptors, neurons]
+  float* arriving;                                      // [receptors, neurons], received and set to 0
+};
+
+// What a Poisson process adds in one time step to the receptors of neurons. All constants that are not shared have a
+// vector more than there are neurons.
+struct PoissonStep {
+  std::uint32_t key[2];
+  std::uint32_t step;
+  Index neurons, levels;
+  const NeuronConstant<std::int32_t>* limits;  // [levels]
+  NeuronConstant<float> weights;
+  float* arriving;  // [neurons], added to
+};
+
 struct Kernels {
   const char* name;
   Index lanes;      // float32 numbers in a vector
@@ -287,6 +322,9 @@ struct Kernels {
   void (*stepForward)(const StepForward& step);
   void (*stepSecondState)(const StepSecondState& step);
   void (*stepBackward)(const StepBackward& step);
+  // Lists the neurons that spike, ascending, and returns their number; the buffer holds all.
+  Index (*stepSynaptic)(const SynapticStep& step, std::uint32_t* spikes);
+  void (*addPoisson)(const PoissonStep& step);
   // out = surrogate.derivative(x), any number of elements.
   void (*derivative)(SurrogateForm surrogate, const float* x, Index count, float* out);
 };
