@@ -1,6 +1,7 @@
 """The plan of a network: which chains of its nodes are one call of `snnjax.lif_network`, and which run alone."""
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,6 +17,9 @@ from snnjax.ops._connection import DENSE, Connection
 # a Zen 5 with dense, listed and convolutional chains at batches of 1 and 16, forward and gradient. In a scan of
 # recurrent layers every step calls a product.
 FEWEST_STEPS, FEWEST_RECURRENT_STEPS = 4, 2
+# The fewest neurons on given currents for which the gradient of a fused call is faster than that of a scan, at batches
+# of 1 and 8 there: a call takes some microseconds, but moves half as much memory.
+FEWEST_GIVEN = 4096
 _PARTS = (Delayed, Pooled, Flattened, Product, Affine, Neurons)  # of a layer of the fused op, in their order
 
 
@@ -89,7 +93,7 @@ class _Planner:
     def __init__(
         self, nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode
     ) -> None:
-        self.nodes, self.mode, self.read = nodes, mode, read
+        self.nodes, self.shapes, self.mode, self.read = nodes, shapes, mode, read
         self.ops = [
             node.block.op(*own) if len(own) == 1 else None for node, own in zip(nodes, shapes, strict=True)
         ]
@@ -131,8 +135,8 @@ class _Planner:
         layers = self.longest(index)
         if layers and self.is_short(layers):
             return "scans of few steps are faster"
-        if layers and layers[0].product is None and self.spikes(layers[0]):
-            return "a scan of neurons on given currents is faster"
+        if layers and self.spikes(layers[0]) and self.is_small(layers):
+            return "a scan of few neurons on given currents is faster"
         if layers and not self.spikes(layers[-1]):
             return "a readout is fused only at the end of a chain"
         if isinstance(op, Neurons):
@@ -165,7 +169,10 @@ class _Planner:
                 place = next((i for i, kind in enumerate(_PARTS) if isinstance(op, kind)), -1)
                 again = isinstance(op, Pooled) and place == stage
                 is_next = (place > stage or again) and self.begins(node)
-                if not is_next or block.needs_all_steps(self.mode.train):
+                starts = node == index and isinstance(
+                    op, Affine
+                )  # its statistics are known before the chain runs
+                if not is_next or (block.needs_all_steps(self.mode.train) and not starts):
                     return None
                 if isinstance(op, Pooled):
                     pooling = op.pooling if pooling is None else pooling.then(op.pooling)
@@ -180,7 +187,8 @@ class _Planner:
     def _fits(self, found: dict[type, int], pooling: Any, parts: tuple[int, ...]) -> FusedLayer | None:
         """The layer of these parts, None if the fused op does not take it."""
         if Product not in found:
-            return FusedLayer(DENSE, None, None, None, parts[-1], parts) if [*found] == [Neurons] else None
+            is_given = found.keys() <= {Affine, Neurons}
+            return FusedLayer(DENSE, None, None, found.get(Affine), parts[-1], parts) if is_given else None
         delay, norm = found.get(Delayed), found.get(Affine)
         product: Any = self.ops[found[Product]]
         neurons: Any = self.ops[found[Neurons]]
@@ -214,6 +222,12 @@ class _Planner:
         is_recurrent = any(op.feedback is not None for op in ops)
         return self.mode.steps < (FEWEST_RECURRENT_STEPS if is_recurrent else FEWEST_STEPS)
 
+    def is_small(self, layers: tuple[FusedLayer, ...]) -> bool:
+        """Whether a chain begins with too few neurons on given currents, none of which are listed."""
+        neuron = layers[0].neuron
+        is_given = layers[0].product is None and not self.nodes[neuron].block.lists_spikes
+        return is_given and math.prod(self.shapes[neuron][0]) < FEWEST_GIVEN
+
     def spikes(self, layer: FusedLayer) -> bool:
         """Whether the neurons of a layer spike; those of a readout do not."""
         op: Any = self.ops[layer.neuron]
@@ -224,8 +238,7 @@ class _Planner:
         longest = self.longest(index)
         readout = longest[-1] if longest and not self.spikes(longest[-1]) else None
         layers = longest if readout is None else longest[:-1]
-        is_bare = bool(layers) and layers[0].product is None
-        if not layers or self.is_short(longest) or (is_bare and not self.nodes[index].block.lists_spikes):
+        if not layers or self.is_short(longest) or self.is_small(layers):
             return None  # see `reason`
         taps = []
         for place, layer in enumerate(layers):

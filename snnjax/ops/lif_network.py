@@ -48,6 +48,8 @@ class LIFLayer(NamedTuple):
     connection: Connection = DENSE  # delays, pooling, a convolution, or several of them before the layer
     # In steps, a scalar or [inputs]; required if and only if `connection.max_delay` is given.
     delays: Float[ArrayLike, "..."] | None = None
+    # Of a first layer without weights: its currents are multiplied with it. None is 1.
+    factor: Float[Array, " neurons"] | None = None
 
 
 class LeakyReadout(NamedTuple):
@@ -309,7 +311,7 @@ def as_operands(
         inputs = dataclasses.replace(inputs, num_spikes=None, num_listed=None, num_dropped=None)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
-        linears=tuple(Linear(layer.weights, layer.bias, _delays(layer)) for layer in layers),
+        linears=tuple(Linear(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
         constants=tuple(constants(layer, first.v, *rest) for layer, first, *rest in each),
         readout=last,
         first=state.layers,

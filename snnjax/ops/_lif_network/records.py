@@ -50,6 +50,8 @@ class Linear(NamedTuple):
     bias: Annotated[Any, arrays("floats", "neurons", given="optional", gradient="wanted")]
     # In steps, in the accumulation dtype; None without a `max_delay`
     delays: Annotated[Any, arrays("sums", "sent", given="optional", gradient="wanted")] = None
+    # Of given currents, which are multiplied with it before the bias is added; None for 1
+    factor: Annotated[Any, arrays("sums", "neurons", given="optional", gradient="wanted")] = None
 
 
 class LayerConstants(NamedTuple):
@@ -134,7 +136,8 @@ class Results(NamedTuple):
 class LayerRecord(NamedTuple):
     """What the backward pass needs from the forward pass of a layer; masks have one bit per neuron (`packed`)."""
 
-    # The membranes after each step (`recorded_membranes`); None where `listed_v` replaces them
+    # The membranes after each step (`recorded_membranes`); None where `listed_v` replaces them, or where given currents
+    # are all that they follow from (`reads_currents`): then they are computed again
     v: Annotated[Any, arrays("membranes", "steps_or_0", "batch", "neurons", given="optional")]
     # Those of the listed neurons, ascending by id and then 0, if `with_records` requires them
     listed_v: Annotated[Any, arrays("membranes", "steps_or_0", "batch", "capacity", given="optional")]
