@@ -1,5 +1,6 @@
 """`batch_norm` and `layer_norm`: normalised currents."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +22,10 @@ from snnjax.blocks.block import (
     dense_signal,
     times,
 )
+
+# The largest square of a mean, in variances, up to which a variance loses no more than six bits to rounding where it is
+# the difference of the mean of the squares from it.
+_LARGEST_MEAN = 64.0
 
 
 class NormParams(NamedTuple):
@@ -254,10 +259,27 @@ def layer_norm(
 @jax.custom_vjp
 def _moments(x: Array, mask: Array | None, count: Array) -> tuple[Array, Array]:
     """Mean and variance of each channel, whose backward pass reads `x` once: the mean does not move the variance."""
-    axes = tuple(range(x.ndim - 1))
-    mean = jnp.sum(x if mask is None else jnp.where(mask, x, 0), axes) / count
-    squares = (x - _of_channels(mean, x)) ** 2
-    return mean, jnp.sum(squares if mask is None else jnp.where(mask, squares, 0), axes) / count
+    mean = _total(x, mask) / count
+    at_once = functools.partial(_squares_at_once, x, mask, mean, count)
+    squares = jax.lax.platform_dependent(cpu=at_once, default=functools.partial(_squares, x, mask, mean))
+    return mean, squares / count
+
+
+def _total(x: Array, mask: Array | None) -> Array:
+    return jnp.sum(x if mask is None else jnp.where(mask, x, 0), tuple(range(x.ndim - 1)))
+
+
+def _squares(x: Array, mask: Array | None, mean: Array) -> Array:
+    """The sum of the squared distances of each channel from its mean."""
+    return _total((x - _of_channels(mean, x)) ** 2, mask)
+
+
+def _squares_at_once(x: Array, mask: Array | None, mean: Array, count: Array) -> Array:
+    """The same from the sum of squares, where that rounds it no more: XLA for CPUs writes all distances to memory."""
+    of_mean = count * mean**2
+    squares = _total(x * x, mask) - of_mean
+    is_alike = jnp.all(of_mean <= _LARGEST_MEAN * squares)
+    return jax.lax.cond(is_alike, lambda: squares, lambda: _squares(x, mask, mean))
 
 
 def _moments_forward(x: Array, mask: Array | None, count: Array) -> Any:
