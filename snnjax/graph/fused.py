@@ -95,7 +95,7 @@ class _Chain(NamedTuple):
         if layer.product is not None:
             weights, bias = self.linear(layer)
         elif given is not None and given.factor is not None:
-            factor, bias = self.for_each(layer, (given.factor, given.term))
+            factor, bias = self.for_each(layer, (given.factor, cast(Array, given.term)))
         constants, second, recurrent = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
         if self.op(layer.neuron).is_inclusive:

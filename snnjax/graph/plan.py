@@ -17,9 +17,11 @@ from snnjax.ops._connection import DENSE, Connection
 # a Zen 5 with dense, listed and convolutional chains at batches of 1 and 16, forward and gradient. In a scan of
 # recurrent layers every step calls a product.
 FEWEST_STEPS, FEWEST_RECURRENT_STEPS = 4, 2
-# The fewest neurons on given currents for which the gradient of a fused call is faster than that of a scan, at batches
-# of 1 and 8 there: a call takes some microseconds, but moves half as much memory.
-FEWEST_GIVEN = 4096
+# The fewest given currents, of all steps and sequences, for which a fused call is faster than a scan of their neurons:
+# it takes some microseconds, and where currents fill the second-level cache it moves half as much memory.
+FEWEST_GIVEN = 1 << 19
+# So many rows, steps times sequences, count as many.
+MANY_ROWS = 1 << 14
 _PARTS = (Delayed, Pooled, Flattened, Product, Affine, Neurons)  # of a layer of the fused op, in their order
 
 
@@ -70,6 +72,7 @@ class Mode(NamedTuple):
     record: tuple[str, ...] = ()
     implementation: str | None = None
     steps: int = FEWEST_STEPS  # of the call, or as many as matter
+    rows: int = MANY_ROWS  # steps times sequences, or as many as matter
     from_rest: bool = True  # whether the run begins without a state, and is not cut into pieces
 
     @property
@@ -136,7 +139,9 @@ class _Planner:
         if layers and self.is_short(layers):
             return "scans of few steps are faster"
         if layers and self.spikes(layers[0]) and self.is_small(layers):
-            return "a scan of few neurons on given currents is faster"
+            return "a scan of few given currents is faster"
+        if layers and self.is_apart(layers):
+            return "all spikes of its layer leave it: a product and neurons apart are faster"
         if layers and not self.spikes(layers[-1]):
             return "a readout is fused only at the end of a chain"
         if isinstance(op, Neurons):
@@ -223,10 +228,16 @@ class _Planner:
         return self.mode.steps < (FEWEST_RECURRENT_STEPS if is_recurrent else FEWEST_STEPS)
 
     def is_small(self, layers: tuple[FusedLayer, ...]) -> bool:
-        """Whether a chain begins with too few neurons on given currents, none of which are listed."""
+        """Whether a chain begins with too few given currents of neurons, none of which are listed."""
         neuron = layers[0].neuron
         is_given = layers[0].product is None and not self.nodes[neuron].block.lists_spikes
-        return is_given and math.prod(self.shapes[neuron][0]) < FEWEST_GIVEN
+        return is_given and math.prod(self.shapes[neuron][0]) * self.mode.rows < FEWEST_GIVEN
+
+    def is_apart(self, layers: tuple[FusedLayer, ...]) -> bool:
+        """Whether a chain is one convolution whose spikes are not listed: all of them leave it."""
+        (layer, *others), op = layers, self.ops[layers[0].neuron]
+        assert isinstance(op, Neurons)
+        return not others and layer.connection.convolution is not None and op.capacity is None
 
     def spikes(self, layer: FusedLayer) -> bool:
         """Whether the neurons of a layer spike; those of a readout do not."""
@@ -240,6 +251,8 @@ class _Planner:
         layers = longest if readout is None else longest[:-1]
         if not layers or self.is_short(longest) or self.is_small(layers):
             return None  # see `reason`
+        if readout is None and self.is_apart(layers):
+            return None
         taps = []
         for place, layer in enumerate(layers):
             is_last = place + 1 == len(layers) and readout is None

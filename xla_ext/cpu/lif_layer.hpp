@@ -159,14 +159,20 @@ inline void readCurrents(const Layer& layer, const Numbers& given, Index place, 
                    bias == nullptr ? nullptr : bias + column, columns, out);
 }
 
-// How many columns of a feed-forward layer one thread takes at a time; `more` rows of weights beside its own.
-inline Index columnsOfTile(const Layer& layer, Index more = 0) {
-  // After a convolution: few enough that the state of a block of samples stays in the second-level cache.
-  constexpr Index kConvolved = 1024;
-  if (layer.convolution != nullptr) return kConvolved;
-  // No weights take the cache: the wider, the longer the rows that are read at once; but a tile for each of two
-  // threads.
-  if (layer.has_currents && more == 0) return std::clamp(roundUp(layer.neurons() / 2, 64), Index{64}, kConvolved);
+// How many columns one thread takes at a time behind a convolution or given currents: tiles of even size, at least two.
+inline Index evenTile(Index columns, Index least, Index most) {
+  const Index tiles = roundUp(std::max<Index>((columns + most - 1) / most, 1), 2);
+  return std::clamp(roundUp((columns + tiles - 1) / tiles, 64), least, most);
+}
+
+// How many columns of a feed-forward layer one thread takes at a time; `more` rows of weights beside its own. Behind a
+// convolution at most `convolved`: few enough that the state of a block of samples stays in the second-level cache, and
+// many, because a spike near the border of a tile is read for both.
+inline Index columnsOfTile(const Layer& layer, Index convolved, Index more = 0) {
+  constexpr Index kLeastConvolved = 1024;
+  if (layer.convolution != nullptr) return evenTile(layer.neurons(), kLeastConvolved, convolved);
+  // No weights take the cache: the wider, the longer the rows that are read at once.
+  if (layer.has_currents && more == 0) return evenTile(layer.neurons(), 64, kLeastConvolved);
   // Four rows of int8 weights take the place of one of float32.
   const Index rows = layer.weights.isInt8() ? roundUp(layer.weights.inputs, 4) / 4 : layer.weights.inputs;
   return columnsOfTile(layer.neurons(), rows + more);

@@ -370,7 +370,8 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   }
   // A weight gradient is a sum over all samples: one thread has all of them.
   const Index above = pass.above.g_v.data == nullptr ? 0 : pass.above.weights.outputs;
-  Index tile = columnsOfTile(pass.layer, above);
+  constexpr Index kConvolved = 2048;
+  Index tile = columnsOfTile(pass.layer, kConvolved, above);
   if (computesAgain(pass)) {  // few enough that the states of all steps stay in the second-level cache
     constexpr Index kNumbers = Index{1} << 16;
     const Index of_column = (pass.extent.steps + 1) * std::min(kBackwardBlock, std::max<Index>(batch, 1));

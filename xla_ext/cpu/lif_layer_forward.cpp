@@ -208,7 +208,8 @@ class PatchForward {
 
 // The columns of a patch.
 Index tileOf(const Layer& layer) {
-  return layer.isRecurrent() ? std::max<Index>(layer.neurons(), 1) : columnsOfTile(layer);
+  constexpr Index kConvolved = 4096;
+  return layer.isRecurrent() ? std::max<Index>(layer.neurons(), 1) : columnsOfTile(layer, kConvolved);
 }
 
 // The patches of a layer. Samples are cut at whole blocks of rows.
