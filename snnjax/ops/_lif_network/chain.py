@@ -187,7 +187,7 @@ def current_of(
     multiply = product if again else functools.partial(Connection.current, guard=guard)
     has_weights = linear.weights is not None
     rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
-    rows = rows if linear.factor is None else rows * linear.factor
+    rows = rows if linear.factor is None else rows * linear.factor[None, :]
     rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
