@@ -138,7 +138,7 @@ def lif_network(
             bfloat16 network. Layers with a second state and float64 networks round none.
         chunk: recompute the forward pass in chunks of this many steps to save memory; any length works.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
-            kernels or raises; "gpu" runs the neurons of layers without recurrent weights in one kernel of a GPU each,
+            kernels or raises; "gpu" forces a kernel of a GPU for the neurons of each layer without recurrent weights,
             or raises; "composed" is plain jnp with forward mode and second-order derivatives.
 
     Returns:
