@@ -70,7 +70,7 @@ def compiled_with_factor(form: Form, implementation: str) -> Any:
         def run(is_before: bool) -> Any:
             def of(factor: Any, inputs: Any, layers: Any, *rest: Any) -> Any:
                 if is_before:
-                    inputs = (inputs * factor[None, None, :]).astype(inputs.dtype)
+                    inputs = inputs * factor.astype(inputs.dtype)[None, None, :]
                 first = layers[0]._replace(weights=None, factor=None if is_before else factor)
                 return runner(form, implementation)(inputs, (first, *layers[1:]), *rest)
 
