@@ -16,7 +16,7 @@ enum Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid
 enum SecondConstant : unsigned { WDecay, WMembrane, WGain, WJump, VCoupling, ThresholdCoupling };
 constexpr unsigned kSecondConstants = 6;
 
-// How a loss pools a read-out over time.
+// How a loss pools a readout over time.
 enum Pooling : unsigned char { SumOverTime, MeanOverTime, MaxOverTime };
 
 // Ids are unsigned short up to this many neurons, else int (as in snnjax.SparseSpikes): the pad fits too.

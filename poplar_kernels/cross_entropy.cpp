@@ -1,4 +1,4 @@
-// The cross-entropy of a read-out over time, with its gradient: snnjax.losses.cross_entropy_sum and _max, and the
+// The cross-entropy of a readout over time, with its gradient: snnjax.losses.cross_entropy_sum and _max, and the
 // mean.
 #include "conventions.hpp"
 #include "fields.hpp"

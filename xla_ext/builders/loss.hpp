@@ -1,4 +1,4 @@
-// The loss of a network with a leaky read-out, and the gradient that the backward pass starts from.
+// The loss of a network with a leaky readout, and the gradient that the backward pass starts from.
 #pragma once
 
 #include <poplar/Graph.hpp>

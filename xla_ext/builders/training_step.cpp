@@ -155,7 +155,7 @@ void addInputs(poplar::Graph& graph, const TrainingTensors& tensors, Sequence& p
 TrainingStep addTrainingStep(poplar::Graph& graph, const NetworkPlan& plan, const TrainingOptions& options) {
   if (!plan.options.keeps_record || plan.options.outputs == 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                "training_step: `plan` must keep its record and have a read-out, got one without. "
+                "training_step: `plan` must keep its record and have a readout, got one without. "
                 "Set keeps_record and outputs.");
   }
   TrainingStep training;

@@ -1,4 +1,4 @@
-// One step of training on the device: inputs from the host, `lif_network` forward, cross-entropy of its leaky read-out,
+// One step of training on the device: inputs from the host, `lif_network` forward, cross-entropy of its leaky readout,
 // back-propagation through time, Adam. Parameters, gradients and moments never leave their tiles.
 #pragma once
 
@@ -42,7 +42,7 @@ struct TrainingStep {
 
 // The streams of `step`: kInputStream brings the history of the input lists, as of listsToHomes (not of dense inputs),
 // kValueStream that of their values, if they have any, kLabelStream the labels unsigned [batch]; kLossStream takes the
-// loss. The plan must keep its record and have a read-out.
+// loss. The plan must keep its record and have a readout.
 inline constexpr const char* kInputStream = "inputs";
 inline constexpr const char* kValueStream = "values";
 inline constexpr const char* kLabelStream = "labels";

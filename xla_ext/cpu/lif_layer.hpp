@@ -223,7 +223,7 @@ class KeptRows {
   Rows<float> rows_{nullptr, 0};
 };
 
-// What the layer above, or a read-out, sends back: g @ (weights * gain)^T.
+// What the layer above, or a readout, sends back: g @ (weights * gain)^T.
 struct Above {
   Weights weights;
   const float* gain;

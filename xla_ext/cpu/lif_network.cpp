@@ -164,7 +164,7 @@ void Network::checkConnections() const {
   }
   const ConnectionShape& last = fields_.connections.back();
   if (last.convolution || last.delay_rows > 0 || arrays_.readout.linear.delays) {
-    refuse("connections", "be dense in front of the read-out", "a convolution or delays");
+    refuse("connections", "be dense in front of the readout", "a convolution or delays");
   }
 }
 

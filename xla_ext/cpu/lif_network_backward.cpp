@@ -82,7 +82,7 @@ class BackwardPass {
   }
 
  private:
-  // What reaches the weights of a layer or of the read-out, and how it comes there.
+  // What reaches the weights of a layer or of the readout, and how it comes there.
   struct Reaching {
     std::unique_ptr<const SpikeLists> sent;  // after delays, as the next two; otherwise absent
     std::unique_ptr<const Arrivals> arrivals;

@@ -121,7 +121,7 @@ class Operands(NamedTuple):
 class Results(NamedTuple):
     """The results of the target."""
 
-    # None without a read-out: the spikes of the last layer stand for it
+    # None without a readout: the spikes of the last layer stand for it
     output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="with readout")]
     counts: tuple[Annotated[Any, arrays("sums", "batch", "neurons")], ...]  # of true spikes
     dropped: tuple[Annotated[Any, _COUNTS], ...]
@@ -225,7 +225,7 @@ class BackwardOnTiles(NamedTuple):
     """The arguments of the backward pass on an IPU."""
 
     operands: Operands
-    # The membranes of the read-out, for the cotangents of its constants
+    # The membranes of the readout, for the cotangents of its constants
     output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="optional")]
     record: RecordOnTiles
     g: Cotangents
@@ -246,7 +246,7 @@ class LayerNumbers(NamedTuple):
 
 
 class ConnectionNumbers(NamedTuple):
-    """The static values of what precedes a layer or the read-out; 0 where a part is absent."""
+    """The static values of what precedes a layer or the readout; 0 where a part is absent."""
 
     delay_rows: int = 0  # the longest delay plus 1
     pooling_height: int = 0

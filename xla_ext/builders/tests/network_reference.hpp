@@ -22,7 +22,7 @@ using Row = std::vector<float>;
 // Parameters and inputs in the user's order.
 struct Network {
   NetworkOptions options;
-  std::vector<Row> weights;    // of each layer and of the read-out: [inputs, neurons]
+  std::vector<Row> weights;    // of each layer and of the readout: [inputs, neurons]
   std::vector<Row> recurrent;  // [neurons, neurons] of recurrent layers, else empty
   std::vector<Row> bias;       // [neurons]
   float decay = 0.5F, gain = 1.0F, threshold = 1.0F, second_threshold = 0.5F;
@@ -171,7 +171,7 @@ inline float superSpike(float x, float slope) {
   return 1.0F / (root * root);
 }
 
-// The gradient of the current of layer `l`, [num_steps, batch, neurons], from that of its spikes or read-out `g`.
+// The gradient of the current of layer `l`, [num_steps, batch, neurons], from that of its spikes or readout `g`.
 inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l, Row g) {
   const std::size_t steps = network.options.num_steps, batch = network.options.batch, neurons = network.neurons(l);
   Row g_current(steps * batch * neurons, 0.0F), g_us(batch * neurons, 0.0F);
@@ -180,7 +180,7 @@ inline Row currentGradient(const Network& network, const Ran& ran, std::size_t l
       for (std::size_t j = 0; j < neurons; ++j) {
         const std::size_t i = (t * batch + b) * neurons + j;
         float& g_u = g_us[b * neurons + j];
-        if (t >= network.lengths[b]) {  // padded steps of a read-out repeat its last membrane; others fire nothing
+        if (t >= network.lengths[b]) {  // padded steps of a readout repeat its last membrane; others fire nothing
           g_u += network.isLeaky(l) ? g[i] : 0.0F;
           continue;
         }

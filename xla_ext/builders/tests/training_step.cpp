@@ -28,7 +28,7 @@ struct Trained {
   Row losses;  // of each update, before it
 };
 
-// The gradient of the mean loss by the outputs [num_steps, batch, classes] of the read-out.
+// The gradient of the mean loss by the outputs [num_steps, batch, classes] of the readout.
 struct CrossEntropy {
   Row g;
   double loss = 0;
@@ -359,7 +359,7 @@ void testErrors() {
   const poplar::Device device = model.createDevice();
   poplar::Graph graph(device.getTarget());
   const NetworkPlan plan = planNetwork(options, 7, graph.getTarget().getBytesPerTile());
-  CHECK_THROWS(addTrainingStep(graph, plan), "training_step: `plan` must keep its record and have a read-out, got one");
+  CHECK_THROWS(addTrainingStep(graph, plan), "training_step: `plan` must keep its record and have a readout, got one");
 }
 
 }  // namespace

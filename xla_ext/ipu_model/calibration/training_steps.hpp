@@ -18,7 +18,7 @@ struct StepRun {
   [[nodiscard]] double milliseconds(const Chip& chip) const;
 };
 
-// The tiles of its layers, the read-out last.
+// The tiles of its layers, the readout last.
 std::vector<snnjax::builders::TileRange> tilesOf(const Cell& cell);
 
 // With every list full; `codelets` is the snnjax.gp of poplar_kernels.
