@@ -5,11 +5,11 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from snnjax.blocks._neurons import Neurons
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.linear import Product
 from snnjax.blocks.norm import Affine
 from snnjax.blocks.pool import Flattened, Pooled
-from snnjax.blocks.spiking import Neurons
 from snnjax.graph.containers import Node
 from snnjax.ops._connection import DENSE, Connection
 
