@@ -90,6 +90,8 @@ ipu-model-tsan: build/ipu-model-tsan
 calibrate: build/release  ## compare predictions of the IPU Model with measurements of hardware
 	$(BIN)/cmake --build $< --target calibrate
 	SNNJAX_PYTHON=$(abspath $(BIN))/python $</calibrate
+	@echo "### The hardware log, our program, a training step as a user writes it (five minutes)"
+	$(BIN)/python -m tests.ipu.calibration
 
 .PHONY: kernels-aarch64 cross-compiler
 kernels-aarch64: build/aarch64  ## build the CPU kernels for aarch64 (NEON), and test them under emulation

@@ -44,7 +44,7 @@ NUMBERS = (
     "int8",
 )
 
-# The length of an axis; in that of a read-out, neurons are outputs. "x_or_n" is that of x, or n.
+# The length of an axis; in that of a readout, neurons are outputs. "x_or_n" is that of x, or n.
 AXES = (
     "steps",
     "steps_or_0",  # no rows if nobody reads them

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_integer, check_shape, fail, plural, type_words
-from snnjax.sparse_spikes import SparseSpikes, in_range
+from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 from snnjax.synapses import Synapses, targets_or_beyond
 
 
@@ -261,7 +261,7 @@ def _check_list(argument: str, spikes: SparseSpikes, num_neurons: int, op: str =
 def _ids(spikes: SparseSpikes) -> Int[Array, " capacity"]:
     """The ids of spikes, without repetition; all other slots hold ids above every neuron."""
     ids = spikes.ids.astype(jnp.int32)
-    fires = in_range(ids, spikes.num_neurons) & (spikes.values != 0)
+    fires = in_range(ids, spikes.num_neurons) & (values_of(spikes) != 0)
     ids = jnp.sort(jnp.where(fires, ids, spikes.num_neurons))
     again = jnp.concatenate([jnp.zeros(min(1, ids.shape[0]), bool), ids[1:] == ids[:-1]])
     return jnp.where(again, spikes.num_neurons, ids)

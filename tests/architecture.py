@@ -44,9 +44,12 @@ LAYERS = {
         ("types",),
     ),
     "snnjax.ipu.profiles": (
-        ("__init__", "measure", "profile"),
+        ("__init__", "sweep"),
+        ("measure",),
+        ("profile",),
         ("page", "figures", "tables", "svg", "text"),
         ("costs",),
+        ("limits", "parts"),
         ("energy", "steps", "tiles", "units"),
     ),
     "snnjax_jax_plugin": (("__init__",), ("_library", "_rules"), ("_jax_private", "_wire")),
@@ -332,8 +335,7 @@ def upward_includes(path: str, source: str) -> list[str]:
     for number, header in includes(source):
         room = header.strip('"').split("/")[0]
         upward = room in rows and rows[room] < rows[own]
-        to_builders = room == "builders" and rows[own] > 0
-        if header.startswith('"') and (upward or to_builders or room == ".."):
+        if header.startswith('"') and (upward or room in ("builders", "..")):
             found.append(f"{path}:{number}: {header}")
     return found
 

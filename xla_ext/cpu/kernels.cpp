@@ -33,6 +33,7 @@ constexpr Kernels kKernels{
     .compressMarked = compressMarked,
     .expandMarked = expandMarked,
     .streamRows = streamRows,
+    .affine = affine,
     .listEntries = listEntries,
     .mark = mark,
     .markSlopes = markSlopes,

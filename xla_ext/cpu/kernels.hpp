@@ -149,6 +149,7 @@ struct StepBackward {
   Rows<const float> v_before;        // and before it; read only for the sums below
   Rows<const float> w, w_before;     // likewise of the second state; data nullptr where the step needs none
   Rows<const float> current;         // read only for the sums of kGain and kWGain
+  Rows<const float> given;           // the currents that were given, read only for `sum_given`
   Rows<const float> next_v;          // of the next call, to be fetched meanwhile; data may be nullptr
   Rows<const float> next_g_spikes;   // likewise
   Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
@@ -158,6 +159,7 @@ struct StepBackward {
   Rows<float> g_v;
   float* sums[kNumSummed];  // by `Summed`: [columns], added to; nullptr: not needed
   float* sum_current;       // likewise, the sum of g_v
+  float* sum_given;         // likewise, of g_v times the given current
 
   float* sum(Summed constant) const { return sums[static_cast<std::int32_t>(constant)]; }
 };
@@ -258,6 +260,9 @@ struct Kernels {
 
   // to[r] = from[r], or scale * from[r], where aligned rows are written past the caches.
   void (*streamRows)(Rows<const float> from, Index rows, Index columns, const float* scale, Rows<float> to);
+
+  // out = factor * x + term of a row, either of which may be nullptr.
+  void (*affine)(const float* x, const float* factor, const float* term, Index columns, float* out);
 
   // The entries of a row of lists whose ids name a neuron and whose values are not 0; the buffers hold `capacity`.
   std::uint32_t (*listEntries)(const EntryLists& from, Index row, std::uint32_t* ids, float* values, bool* all_ones);

@@ -114,7 +114,7 @@ def test_gradients_equal_the_reference(ipus, monkeypatch, name):
 def network(
     rng: np.random.Generator, dtype: Any = jnp.float32, widths: tuple[int, ...] = (7, 6)
 ) -> tuple[Any, ...]:
-    """Layers and a read-out, feed-forward."""
+    """Layers and a readout, feed-forward."""
     pairs = zip((5, *widths), widths, strict=False)
     layers = tuple(cases.network_layer(rng, *pair, recurrent=False) for pair in pairs)
     readout = snnjax.LeakyReadout(
