@@ -51,7 +51,7 @@ struct NetworkOptions {
   bool has_moments = false;           // two more numbers per weight: Adam's moments
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
   bool equal_columns = false;         // tilesOfEqualColumns in place of tilesOfLayers
-  bool over_all_steps = false;  // layers run one after the other over all steps, where none is recurrent and it fits
+  bool over_all_steps = false;        // layers run one after the other over all steps, where it fits
   unsigned homes = 0;           // of the lists of a layer; 0: chosen
   unsigned group_tiles = 0;     // of the trees that combine lists and gradients; 0: chosen
 };
@@ -78,6 +78,11 @@ struct ListPlan {
   bool valued = false;       // each id has a value
   bool dense = false;        // made of a row of all inputs at their homes: the nonzero ones
   std::vector<Home> homes;
+  // Of a recurrent layer in a scan: one for each sample, which makes the lists that the next step reads.
+  std::vector<Home> sample_homes;
+
+  // Where a recurrent layer's spikes of a single step lie.
+  const std::vector<Home>& homesOfSamples() const { return sample_homes.empty() ? homes : sample_homes; }
 };
 
 // Neighbouring tiles of a layer.

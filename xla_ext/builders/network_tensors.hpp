@@ -77,9 +77,9 @@ poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const 
 // its own tiles.
 poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t rows,
                          const std::string& name);
-// Of a scan: float [blocks, elements] on the tiles of one group.
-poplar::Tensor addGroup(poplar::Graph& graph, const LayerPlan& layer, std::size_t group, std::size_t elements,
-                        const std::string& name);
+// Of a scan: [blocks, elements] on the tiles of one group.
+poplar::Tensor addGroup(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t group,
+                        std::size_t elements, const std::string& name);
 
 // Row `row` of the membranes of a layer, or of its second states: float [tiles, batch * columns].
 poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
