@@ -3,6 +3,7 @@
 #include "fields.hpp"
 #include "listed_rows.hpp"
 #include "neuron_rows.hpp"
+#include "selection.hpp"
 
 namespace snnjax {
 
@@ -11,15 +12,15 @@ namespace snnjax {
 template <class W, bool has_second>
 class LifRecurrentStep : public poplar::MultiVertex {
  public:
-  In<unsigned short> lists;  // [batch, stride], the layer's own records of the step before (lists.hpp)
-  In<W> weights;             // [num_inputs + 1, neurons], recurrent ones, last row zeros
-  In<float> current;         // [batch, num_steps, neurons], without the bias
-  In<float> first;           // [batch, neurons], what the spikes before the first step add to it in that step
-  In<float> bias;            // [neurons]
-  In<float> decay;           // [neurons]
-  In<float> gain;            // [neurons]
-  In<float> threshold;       // [neurons]
-  In<unsigned> lengths;      // [batch], steps of each sequence
+  In<unsigned> lists;    // [batch, stride], own lists of the step before, of JoinSpikes
+  In<W> weights;         // [rows, neurons], recurrent ones
+  In<float> current;     // [batch, num_steps, neurons], without the bias
+  In<float> first;       // [batch, neurons], what the spikes before the first step add to it in that step
+  In<float> bias;        // [neurons]
+  In<float> decay;       // [neurons]
+  In<float> gain;        // [neurons]
+  In<float> threshold;   // [neurons]
+  In<unsigned> lengths;  // [batch], steps of each sequence
   poplar::Input<unsigned> iteration;
   // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
@@ -28,7 +29,7 @@ class LifRecurrentStep : public poplar::MultiVertex {
   Out<unsigned> spikes;  // [batch, pairs of neurons], a bit for each that fires, from the last one on
   // [batch, masks + neurons], behind `masks` words that PackSpikes writes: the membranes' bits, if `sends_membranes`
   InOut<unsigned> sent;
-  unsigned num_steps, batch, stride, capacity, num_inputs, neurons, masks;
+  unsigned num_steps, batch, stride, neurons, masks;
   unsigned char reset;  // enum Reset
   bool keep_history, sends_membranes;
   // Of neurons with a second state.
@@ -60,10 +61,9 @@ class LifRecurrentStep : public poplar::MultiVertex {
   template <class Of>
   auto recurrent(unsigned t, unsigned b, unsigned j, Of numbers) const {
     if (t == 0) return numbers.load(&first[b * neurons + j]);
-    const List<unsigned short> list = {&lists[b * stride], capacity};
-    const ListedRows<const W> rows = {&weights[0], num_inputs, neurons};
+    const unsigned* const list = &lists[b * stride];
     auto sum = numbers.fill(0.0f);
-    for (unsigned k = 0; k < list.spikes(); ++k) sum += numbers.load(rows.row(list.ids()[k]) + j);
+    for (unsigned k = 1; k <= list[0]; ++k) sum += numbers.load(&weights[list[k] + j]);
     return sum;
   }
 
@@ -104,37 +104,102 @@ class PackSpikes : public poplar::MultiVertex {
   }
 };
 
-// At the home of a sample: what all blocks of its layer sent, as a record with membranes for each worker. Ids ascend
-// from record to record.
+// At the home of a sample: what all blocks of its layer sent, listed in parts, one for each worker. Such a list is a
+// count, then where the rows of its neurons begin in a tile's weights: the ids times the columns of a block, ascending.
 class ListSpikes : public poplar::MultiVertex {
  public:
-  static constexpr unsigned kParts = 6;
-  In<unsigned> sent;          // [blocks, masks (+ columns)]
-  Out<unsigned short> lists;  // [parts, stride], records (lists.hpp)
-  Out<float> membranes;       // [parts, slots], of the listed ids, if they were sent
-  unsigned blocks, columns, masks, slots, stride;
+  In<unsigned> sent;     // [blocks, masks (+ columns)]
+  Out<unsigned> parts;   // [workers, 1 + slots]
+  Out<float> membranes;  // [workers, slots], of the listed neurons, if they were sent
+  unsigned blocks, columns, masks, slots;
   bool sends_membranes;
 
   bool compute(unsigned worker) {
     const unsigned width = masks + (sends_membranes ? columns : 0);
     const Range own = shareOf(blocks, worker);
-    unsigned short* const record = &lists[worker * stride];
+    unsigned* const part = &parts[worker * (1 + slots)];
     unsigned found = 0;
     for (unsigned block = own.first; block < own.last; ++block) {
       for (unsigned word = 0; word < masks; ++word) {
         for (unsigned mask = sent[block * width + word]; mask != 0 && found < slots; mask &= mask - 1) {
           const unsigned j = word * 32 + static_cast<unsigned>(__builtin_ctz(mask));
-          record[kListHeader + found] = static_cast<unsigned short>(block * columns + j);
           if (sends_membranes) {
             std::memcpy(&membranes[worker * slots + found], &sent[block * width + masks + j], sizeof(float));
           }
-          ++found;
+          part[++found] = (block * columns + j) * columns;
         }
       }
     }
-    record[kKept] = record[kListed] = record[kTrueSpikes] = static_cast<unsigned short>(found);
-    record[kListHeader - 1] = 0;
+    part[0] = found;
     return true;
+  }
+};
+
+// Joins the parts of a sample: where there are more spikes than slots, by the fair rule.
+class JoinSpikes : public poplar::MultiVertex {
+ public:
+  // Membranes that fit on a worker's stack.
+  static constexpr unsigned kMostGathered = 128;
+
+  In<unsigned> parts;   // [workers, 1 + slots], of ListSpikes
+  In<float> membranes;  // [workers, slots], of the listed neurons; nothing if they fit in any case
+  Out<unsigned> list;   // [1 + capacity]
+  unsigned slots, capacity, columns;
+
+  bool compute(unsigned worker) {
+    const unsigned total = countBefore(numWorkers());
+    if (worker == 0) list[0] = smaller(total, capacity);
+    unsigned slot = 1;
+    if (total <= capacity) {
+      slot += countBefore(worker);
+      for (unsigned k = 0; k < countOf(worker); ++k) list[slot + k] = partOf(worker)[k];
+      return true;
+    }
+    const Cut cut = findCut(total);
+    forEachSpike(0, worker, [&](float v, unsigned id, unsigned) { slot += cut.keeps(v, id) ? 1 : 0; });
+    forEachSpike(worker, worker + 1, [&](float v, unsigned id, unsigned row) {
+      if (cut.keeps(v, id)) list[slot++] = row;
+    });
+    return true;
+  }
+
+  unsigned countOf(unsigned part) const { return parts[part * (1 + slots)]; }
+  unsigned countBefore(unsigned part) const {
+    unsigned count = 0;
+    for (unsigned p = 0; p < part; ++p) count += countOf(p);
+    return count;
+  }
+
+  Cut findCut(unsigned total) const {
+    const auto forEach = [&](auto&& body) {
+      forEachSpike(0, numWorkers(), [&](float v, unsigned id, unsigned) { body(v, id); });
+    };
+    if (total > kMostGathered) {
+      const auto above = [&](float bound) {
+        unsigned count = 0;
+        for (unsigned p = 0; p < numWorkers(); ++p) count += numAbove(&membranes[p * slots], countOf(p), true, bound);
+        return count;
+      };
+      return snnjax::findCut(total, capacity, above, forEach);
+    }
+    alignas(8) float v[kMostGathered];
+    unsigned gathered = 0;
+    forEach([&](float membrane, unsigned) { v[gathered++] = membrane; });
+    return snnjax::findCut(total, capacity, [&](float bound) { return numAbove(v, gathered, true, bound); }, forEach);
+  }
+
+ private:
+  const unsigned* partOf(unsigned part) const { return &parts[part * (1 + slots) + 1]; }
+
+  // body(v, id, row) for the spikes of parts.
+  template <class Body>
+  void forEachSpike(unsigned first, unsigned last, Body&& body) const {
+    for (unsigned p = first; p < last; ++p) {
+      for (unsigned k = 0; k < countOf(p); ++k) {
+        const unsigned row = partOf(p)[k];
+        body(membranes[p * slots + k], row / columns, row);
+      }
+    }
   }
 };
 

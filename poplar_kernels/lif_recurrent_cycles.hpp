@@ -11,6 +11,7 @@ template <class W, bool has_second>
 class LifRecurrentStep;
 class PackSpikes;
 class ListSpikes;
+class JoinSpikes;
 
 namespace cycles {
 
@@ -19,12 +20,20 @@ namespace cycles {
 // and its pointer.
 constexpr Slots kRecurrentNumber = kScanNumber + kScanStep + 1 + 2 + 7;
 constexpr Slots kSentMembranes = 3;
+// A row of the weights: where it begins, its pair with the sum of the one before, the branch.
+constexpr Slots kSummedRow = 3;
 
 // PackSpikes: a word's loop 6, a pair's load, shift, or and branch.
 constexpr Slots kPackedWord = 6, kPackedPair = 4;
 // ListSpikes: load of a word, its test, the loop. A spike: lowest bit 2, its clearing 2, the id 3, its store, a branch;
 // with membranes besides their address 2, a load and a store.
-constexpr Slots kMask = 4, kListedSpike = 2 + 2 + 3 + kShortStore + 1, kListedMembrane = 4;
+constexpr Slots kMask = 4, kListedSpike = 2 + 2 + 3 + 1 + 1, kListedMembrane = 4;
+// JoinSpikes: a part's count, its loop; a copied spike. Of more than fit: a gathered membrane; the loop of a count over
+// two membranes, what is around it; a membrane compared with the cut, a kept one's slot. A tie divides for its id.
+constexpr Slots kPart = 4, kCopiedSpike = 3, kGathered = 3, kCountedPair = 3, kCount = 14, kCompared = 5,
+                kKeptSpike = 3;
+// Of the search besides: the smallest and the largest.
+constexpr Slots kExtremes = 4;
 
 }  // namespace cycles
 
@@ -38,9 +47,7 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsign
   const Slots sent = kRecurrentNumber + (vertex.sends_membranes ? kSentMembranes : 0);
   return entry(has_second ? 28 : 23, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
            if (t >= vertex.lengths[b]) return sent + kFrozenStep + (has_second ? kFreezeSecond : 0);
-           const List<unsigned short> list = {&vertex.lists[b * vertex.stride], vertex.capacity};
-           const Slots spikes = t == 0 ? 0 : list.spikes();
-           return sent + inside + kRecordHeader + spikes * sumOfId(1, vertex.neurons == 2, sizeof(W), false);
+           return sent + inside + kRecordHeader + (t == 0 ? 0 : vertex.lists[b * vertex.stride]) * kSummedRow;
          });
 }
 
@@ -57,9 +64,22 @@ std::uint64_t workerCycles(const std::same_as<PackSpikes> auto& vertex, unsigned
 std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
   const Range own = shareOf(vertex.blocks, worker);
-  const Slots found = vertex.lists[worker * vertex.stride];
+  const Slots found = vertex.parts[worker * (1 + vertex.slots)];
   return entry(9, true) + (own.last - own.first) * vertex.masks * kMask + 8 +
          found * (kListedSpike + (vertex.sends_membranes ? kListedMembrane : 0));
+}
+
+std::uint64_t workerCycles(const std::same_as<JoinSpikes> auto& vertex, unsigned worker) {
+  using namespace cycles;
+  const unsigned workers = vertex.numWorkers(), total = vertex.countBefore(workers);
+  const Slots slots = entry(6, false) + workers * kPart + 8;
+  if (total <= vertex.capacity) return slots + vertex.countOf(worker) * kCopiedSpike;
+  const auto cut = vertex.findCut(total);
+  const bool is_gathered = total <= vertex.kMostGathered;
+  const Slots pass = (total + 1) / 2 * kCountedPair + kCount * (is_gathered ? 1 : workers);
+  const Slots ties = cut.tie_passes * (total * kCompared + cut.ties * (kDivision + 10));
+  return slots + (is_gathered ? total * kGathered : 0) + total * kExtremes + cut.counts * pass + ties +
+         vertex.countBefore(worker + 1) * kCompared + vertex.countOf(worker) * kKeptSpike;
 }
 
 }  // namespace snnjax

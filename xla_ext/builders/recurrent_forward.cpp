@@ -8,7 +8,6 @@ namespace snnjax::builders {
 namespace {
 
 using poplar::Tensor;
-using poplar::UNSIGNED_SHORT;
 using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Repeat;
@@ -32,7 +31,7 @@ class RecurrentForward {
 
   Sequence program(const Tensor& current, const Selectable& selectable) {
     const unsigned columns = layer_.tiles.columns, width = masks_ + (sends_membranes_ ? columns : 0);
-    lists_ = addAtHomes(graph_, UNSIGNED_SHORT, list_.sample_homes, list_.stride, name("lists"));
+    lists_ = addAtHomes(graph_, poplar::UNSIGNED_INT, list_.sample_homes, 1 + list_.capacity, name("lists"));
     spikes_ = addStatesOf(poplar::UNSIGNED_INT, columns / 2, "spikes");
     sent_ = addStatesOf(poplar::UNSIGNED_INT, width, "sent");
     const Copies weights = copyRecurrent(graph_, plan_, l_, tensors_.layers[l_], name("weights"));
@@ -46,8 +45,8 @@ class RecurrentForward {
     });
     for (const Home& home : list_.sample_homes) addHome(home, parts, lists);
     iterations_.advance(graph_, lists, layer_);
-    Sequence program(
-        {iterations_.reset(), weights.program, zeros(graph_, {tensors_.layers[l_].counts}, name("zeros"))});
+    Sequence program({addFirstSpikesOfScan(graph_, plan_, tensors_, l_), iterations_.reset(), weights.program,
+                      zeros(graph_, {tensors_.layers[l_].counts}, name("zeros"))});
     program.add(
         Repeat(plan_.options.num_steps, Sequence({Execute(neurons), Execute(pack), Execute(parts), Execute(lists)})));
     return program;
@@ -79,52 +78,35 @@ class RecurrentForward {
                                  {"spikes", ofSamples(at, spikes_)},
                                  {"sent", ofSamples(at, sent_)}});
     std::vector<State> states = neuronStates(at);
-    states.insert(states.end(), {{"stride", list_.stride},
-                                 {"capacity", list_.capacity},
-                                 {"num_inputs", layer_.neurons},
-                                 {"masks", masks_},
-                                 {"sends_membranes", sends_membranes_}});
+    states.insert(states.end(),
+                  {{"stride", 1 + list_.capacity}, {"masks", masks_}, {"sends_membranes", sends_membranes_}});
     addVertex(graph_, set, templateVertex("snnjax::LifRecurrentStep", weightsType(plan_), layer_.neuron.second_state),
               at.tile(), fields, states);
   }
 
   void addHome(const Home& home, poplar::ComputeSet parts, poplar::ComputeSet lists) {
     const unsigned blocks = layer_.tiles.count, columns = layer_.tiles.columns;
-    const unsigned slots = ceilDivide(blocks, kWorkers) * columns, stride = listStride(slots);
+    const unsigned slots = ceilDivide(blocks, kWorkers) * columns;
     const auto add = [&](const poplar::Type& type, std::size_t elements, const char* what) {
       const Tensor tensor = graph_.addVariable(type, {elements}, name(what));
       graph_.setTileMapping(tensor, home.tile);
       return tensor;
     };
-    const Tensor records = add(UNSIGNED_SHORT, std::size_t{kWorkers} * stride, "records");
-    const Tensor membranes = add(poplar::FLOAT, std::size_t{kWorkers} * slots, "membranes");
+    const Tensor records = add(poplar::UNSIGNED_INT, kWorkers * (1 + slots), "parts");
+    const Tensor membranes = add(poplar::FLOAT, sends_membranes_ ? kWorkers * slots : 0, "membranes");
     const std::size_t width = sent_.dim(1) / plan_.options.batch;
     addVertex(graph_, parts, "snnjax::ListSpikes", home.tile,
               {{"sent", sent_.slice(home.first_sample * width, (home.first_sample + 1) * width, 1)},
-               {"lists", records},
+               {"parts", records},
                {"membranes", membranes}},
               {{"blocks", blocks},
                {"columns", columns},
                {"masks", masks_},
                {"slots", slots},
-               {"stride", stride},
                {"sends_membranes", sends_membranes_}});
-    // What overflows is counted where the lists of all steps are made.
-    addVertex(graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
-              {{"lists", records},
-               {"membranes", membranes},
-               {"list", rowsOf(lists_, home)},
-               {"dropped", add(poplar::UNSIGNED_INT, 1, "dropped")},
-               {"iteration", iterations_.at(home.tile)}},
-              {{"rows", 1U},
-               {"num_lists", kWorkers},
-               {"slots", slots},
-               {"stride_in", stride},
-               {"stride", list_.stride},
-               {"capacity", list_.capacity},
-               {"num_neurons", list_.num_neurons},
-               {"num_steps", 0U},
-               {"delay", 0U}});
+    addVertex(graph_, lists, "snnjax::JoinSpikes", home.tile,
+              {{"parts", records}, {"membranes", membranes}, {"list", rowsOf(lists_, home)}},
+              {{"slots", slots}, {"capacity", list_.capacity}, {"columns", columns}});
   }
 
   poplar::Graph& graph_;
@@ -136,7 +118,7 @@ class RecurrentForward {
   Iterations iterations_;
   bool sends_membranes_;
   unsigned masks_;
-  Tensor lists_;          // [batch, stride], of the step before, at the homes of the samples
+  Tensor lists_;          // [batch, 1 + capacity], of the step before, at the homes of the samples
   Tensor spikes_, sent_;  // [blocks, batch * ...]
 };
 

@@ -131,7 +131,8 @@ Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, st
                                const NetworkTensors& tensors, const LayerCotangents& cotangents) {
   const LayerPlan& layer = plan.layers[l];
   const std::size_t row = std::size_t{plan.options.batch} * layer.tiles.columns;
-  const Tensor listed = addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homes, layer.neurons, nameInLoop(l, "g_listed"));
+  const Tensor listed =
+      addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homes, layer.neurons, nameInLoop(l, "g_listed"));
   const Tensor g_spikes = addBlocks(graph, poplar::FLOAT, layer.tiles, row, nameInLoop(l, "g_last_spikes"));
   const ConstantsShare share = constantsShare(graph, plan, l, cotangents);
   const poplar::ComputeSet masked = graph.addComputeSet(nameInLoop(l, "last_spikes_gradient"));
