@@ -116,7 +116,7 @@ class ListSpikes : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const unsigned width = masks + (sends_membranes ? columns : 0);
-    const Range own = shareOf(blocks, worker);
+    const Range own = quickShareOf(blocks, worker);
     unsigned* const part = &parts[worker * (1 + slots)];
     unsigned found = 0;
     for (unsigned block = own.first; block < own.last; ++block) {
@@ -135,11 +135,12 @@ class ListSpikes : public poplar::MultiVertex {
   }
 };
 
-// Joins the parts of a sample: where there are more spikes than slots, by the fair rule.
+// Joins the parts of a sample: where there are more spikes than slots, by the fair rule. Of few spikes each finds its
+// own rank, which is its slot; among many a cut is searched, and spikes stay in order.
 class JoinSpikes : public poplar::MultiVertex {
  public:
-  // Membranes that fit on a worker's stack.
-  static constexpr unsigned kMostGathered = 128;
+  // Spikes on a worker's stack, and those that are ranked.
+  static constexpr unsigned kMostGathered = 128, kMostRanked = 48;
 
   In<unsigned> parts;   // [workers, 1 + slots], of ListSpikes
   In<float> membranes;  // [workers, slots], of the listed neurons; nothing if they fit in any case
@@ -149,17 +150,14 @@ class JoinSpikes : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const unsigned total = countBefore(numWorkers());
     if (worker == 0) list[0] = smaller(total, capacity);
-    unsigned slot = 1;
     if (total <= capacity) {
-      slot += countBefore(worker);
+      const unsigned slot = 1 + countBefore(worker);
       for (unsigned k = 0; k < countOf(worker); ++k) list[slot + k] = partOf(worker)[k];
-      return true;
+    } else if (total <= kMostRanked) {
+      rank(worker, total);
+    } else {
+      cut(worker, findCut(total));
     }
-    const Cut cut = findCut(total);
-    forEachSpike(0, worker, [&](float v, unsigned id, unsigned) { slot += cut.keeps(v, id) ? 1 : 0; });
-    forEachSpike(worker, worker + 1, [&](float v, unsigned id, unsigned row) {
-      if (cut.keeps(v, id)) list[slot++] = row;
-    });
     return true;
   }
 
@@ -172,7 +170,7 @@ class JoinSpikes : public poplar::MultiVertex {
 
   Cut findCut(unsigned total) const {
     const auto forEach = [&](auto&& body) {
-      forEachSpike(0, numWorkers(), [&](float v, unsigned id, unsigned) { body(v, id); });
+      forEachSpike(0, numWorkers(), [&](float v, unsigned row) { body(v, row / columns); });
     };
     if (total > kMostGathered) {
       const auto above = [&](float bound) {
@@ -184,22 +182,49 @@ class JoinSpikes : public poplar::MultiVertex {
     }
     alignas(8) float v[kMostGathered];
     unsigned gathered = 0;
-    forEach([&](float membrane, unsigned) { v[gathered++] = membrane; });
+    forEachSpike(0, numWorkers(), [&](float membrane, unsigned) { v[gathered++] = membrane; });
     return snnjax::findCut(total, capacity, [&](float bound) { return numAbove(v, gathered, true, bound); }, forEach);
   }
 
  private:
   const unsigned* partOf(unsigned part) const { return &parts[part * (1 + slots) + 1]; }
 
-  // body(v, id, row) for the spikes of parts.
+  // body(v, row) for the spikes of parts.
   template <class Body>
   void forEachSpike(unsigned first, unsigned last, Body&& body) const {
     for (unsigned p = first; p < last; ++p) {
-      for (unsigned k = 0; k < countOf(p); ++k) {
-        const unsigned row = partOf(p)[k];
-        body(membranes[p * slots + k], row / columns, row);
-      }
+      for (unsigned k = 0; k < countOf(p); ++k) body(membranes[p * slots + k], partOf(p)[k]);
     }
+  }
+
+  // Workers share the spikes.
+  void rank(unsigned worker, unsigned total) {
+    alignas(8) float v[kMostRanked];
+    unsigned rows[kMostRanked], gathered = 0;
+    forEachSpike(0, numWorkers(), [&](float membrane, unsigned row) {
+      v[gathered] = membrane;
+      rows[gathered++] = row;
+    });
+    const Range own = quickShareOf(total, worker);
+    for (unsigned k = own.first; k < own.last; ++k) {
+      unsigned before = 0, equal = 0;
+      for (unsigned other = 0; other < total; ++other) {
+        before += v[other] > v[k] ? 1 : 0;
+        equal += v[other] == v[k] ? 1 : 0;
+      }
+      for (unsigned other = 0; equal > 1 && other < total; ++other) {
+        before += v[other] == v[k] && hashOf(rows[other] / columns) < hashOf(rows[k] / columns) ? 1 : 0;
+      }
+      if (before < capacity) list[1 + before] = rows[k];
+    }
+  }
+
+  void cut(unsigned worker, Cut found) {
+    unsigned slot = 1;
+    forEachSpike(0, worker, [&](float v, unsigned row) { slot += found.keeps(v, row / columns) ? 1 : 0; });
+    forEachSpike(worker, worker + 1, [&](float v, unsigned row) {
+      if (found.keeps(v, row / columns)) list[slot++] = row;
+    });
   }
 };
 

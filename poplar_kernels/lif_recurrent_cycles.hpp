@@ -28,12 +28,14 @@ constexpr Slots kPackedWord = 6, kPackedPair = 4;
 // ListSpikes: load of a word, its test, the loop. A spike: lowest bit 2, its clearing 2, the id 3, its store, a branch;
 // with membranes besides their address 2, a load and a store.
 constexpr Slots kMask = 4, kListedSpike = 2 + 2 + 3 + 1 + 1, kListedMembrane = 4;
-// JoinSpikes: a part's count, its loop; a copied spike. Of more than fit: a gathered membrane; the loop of a count over
-// two membranes, what is around it; a membrane compared with the cut, a kept one's slot. A tie divides for its id.
-constexpr Slots kPart = 4, kCopiedSpike = 3, kGathered = 3, kCountedPair = 3, kCount = 14, kCompared = 5,
-                kKeptSpike = 3;
-// Of the search besides: the smallest and the largest.
-constexpr Slots kExtremes = 4;
+// JoinSpikes: a part's count, its loop; a copied spike.
+constexpr Slots kPart = 4, kCopiedSpike = 3;
+// Of more than fit, a membrane on the stack, and its row. Ranks: of two membranes a load, two comparisons, two sums
+// that no bundle takes, the branch; around them 10. Ties, which are rare, are not counted.
+constexpr Slots kGathered = 3, kGatheredRow = 2, kRankedPair = 5, kRank = 10;
+// A cut: the loop of a count over two membranes, what is around it; the extremes; a membrane compared with the cut, a
+// kept one's slot.
+constexpr Slots kCountedPair = 3, kCount = 14, kExtremes = 4, kCompared = 5, kKeptSpike = 3;
 
 }  // namespace cycles
 
@@ -63,9 +65,9 @@ std::uint64_t workerCycles(const std::same_as<PackSpikes> auto& vertex, unsigned
 
 std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
-  const Range own = shareOf(vertex.blocks, worker);
+  const Range own = quickShareOf(vertex.blocks, worker);
   const Slots found = vertex.parts[worker * (1 + vertex.slots)];
-  return entry(9, true) + (own.last - own.first) * vertex.masks * kMask + 8 +
+  return entry(8, false) + 8 + (own.last - own.first) * vertex.masks * kMask +
          found * (kListedSpike + (vertex.sends_membranes ? kListedMembrane : 0));
 }
 
@@ -74,10 +76,15 @@ std::uint64_t workerCycles(const std::same_as<JoinSpikes> auto& vertex, unsigned
   const unsigned workers = vertex.numWorkers(), total = vertex.countBefore(workers);
   const Slots slots = entry(6, false) + workers * kPart + 8;
   if (total <= vertex.capacity) return slots + vertex.countOf(worker) * kCopiedSpike;
+  if (total <= vertex.kMostRanked) {
+    const Range own = quickShareOf(total, worker);
+    const Slots each = kRank + (total + 1) / 2 * kRankedPair;
+    return slots + total * (kGathered + kGatheredRow) + (own.last - own.first) * each;
+  }
   const auto cut = vertex.findCut(total);
   const bool is_gathered = total <= vertex.kMostGathered;
   const Slots pass = (total + 1) / 2 * kCountedPair + kCount * (is_gathered ? 1 : workers);
-  const Slots ties = cut.tie_passes * (total * kCompared + cut.ties * (kDivision + 10));
+  const Slots ties = cut.tie_passes * (total * kCompared + cut.ties * (kDivision + 12));
   return slots + (is_gathered ? total * kGathered : 0) + total * kExtremes + cut.counts * pass + ties +
          vertex.countBefore(worker + 1) * kCompared + vertex.countOf(worker) * kKeptSpike;
 }

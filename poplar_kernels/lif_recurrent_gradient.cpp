@@ -115,7 +115,7 @@ class StepDots : public poplar::MultiVertex {
     for (unsigned b = 0; b < batch; ++b) {
       const unsigned row = b * num_steps + t;
       const List<unsigned short> list = {&lists[row * stride], capacity};
-      const Range own = shareOf(list.listed(), worker);
+      const Range own = quickShareOf(list.listed(), worker);
       float* const to = &dots[b * capacity + own.first];
       dotListedRows(rows, list.ids() + own.first, own.last - own.first, &g_current[row * neurons],
                     [&](unsigned k, float dot) { to[k] = dot; });

@@ -67,10 +67,10 @@ std::uint64_t workerCycles(const StepDots<W>& vertex, unsigned worker) {
   using namespace cycles;
   const unsigned t = vertex.num_steps - 1 - *vertex.iteration;
   if (t >= vertex.num_steps) return kIdle;
-  Slots slots = entry(11, true);
+  Slots slots = entry(11, false);
   for (unsigned b = 0; b < vertex.batch; ++b) {
     const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
-    const Range own = shareOf(list.listed(), worker);
+    const Range own = quickShareOf(list.listed(), worker);
     slots += 12 + kRecordHeader + dotListedRows(own.last - own.first, vertex.neurons, sizeof(W));
   }
   return slots;

@@ -36,6 +36,9 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
     if (!plan.scans) tensors.raise = blocks(poplar::FLOAT, layer.neuron.raises_threshold ? row : 0, "raise");
   }
   if (!layer.recurrent) return tensors;
+  for (std::size_t g = 0; plan.scans && g < layer.sample_groups.size(); ++g) {
+    tensors.copies.push_back(addGroup(graph, weightsType(plan), layer, g, tensors.recurrent.dim(1), name + "copies"));
+  }
   tensors.first_current = states(1, "first_current");
   const auto atHomes = [&](const char* part) {
     return addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homesOfSamples(), layer.neurons, name + part);

@@ -30,6 +30,7 @@ struct LayerTensors {
   poplar::Tensor first_current;  // float [tiles, batch * columns]: what first_spikes add to the current
   poplar::Tensor all_neurons;    // ids [tiles, stride]: the record of all neurons, to read first_spikes by
   poplar::Tensor first_spikes, last_spikes;
+  std::vector<poplar::Tensor> copies;     // in a scan, of each group: the recurrent weights on its tiles
   std::vector<poplar::Tensor> zero_rows;  // of given weights: made 0 before they are read
 };
 
@@ -54,6 +55,7 @@ struct NetworkTensors {
   poplar::Tensor lengths;  // unsigned [batch], num_steps where a sequence does not end before
   std::vector<LayerTensors> layers;
   std::vector<ListTensors> lists;
+  bool has_copies = false;  // the forward pass has filled those of the weights
 };
 
 // Weights are given for all layers, or for none.

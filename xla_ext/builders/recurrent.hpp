@@ -1,6 +1,8 @@
 // A recurrent layer in a scan: a loop over the steps of its neurons, between products that take all steps at once.
 #pragma once
 
+#include <map>
+
 #include "loop.hpp"
 #include "scan.hpp"
 
@@ -19,13 +21,22 @@ class Iterations {
   poplar::Tensor counters_, start_;
 };
 
-// Recurrent weights on all tiles of a layer: [blocks, (neurons + 1) * columns] for each group.
-struct Copies {
-  std::vector<poplar::Tensor> of_groups;
-  poplar::program::Sequence program;
+// What the vertices of a loop read in every step, where they read it: constants of neurons and the ends of sequences.
+class ReadInLoop {
+ public:
+  ReadInLoop(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t layer,
+             const std::string& name);
+  // The fields of a vertex with these in place of those elsewhere.
+  std::vector<Field> placed(const ScanTile& at, std::vector<Field> fields) const;
+  const poplar::program::Sequence& program() const { return program_; }
+
+ private:
+  std::map<std::string, std::vector<poplar::Tensor>> of_groups_;  // [blocks, elements], by field
+  poplar::program::Sequence program_;
 };
-Copies copyRecurrent(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors,
-                     const std::string& name);
+
+// Recurrent weights go to all tiles of a layer.
+poplar::program::Sequence copyRecurrent(const LayerTensors& tensors);
 
 // The steps of neurons with `current`, rows of all steps; `selectable` is filled.
 poplar::program::Sequence addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan,

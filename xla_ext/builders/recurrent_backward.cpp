@@ -27,7 +27,8 @@ class RecurrentBackward {
         tensors_(tensors),
         cotangents_(cotangents),
         l_(l),
-        iterations_(graph, plan, name("iteration")) {}
+        iterations_(graph, plan, name("iteration")),
+        constants_(graph, plan, tensors, l, name("constants")) {}
 
   Sequence program(const Tensor& g_spikes, const Tensor& g_current) {
     Sequence program({addLastSpikesGradientOfScan(graph_, plan_, tensors_, l_, cotangents_.layers[l_])});
@@ -35,15 +36,15 @@ class RecurrentBackward {
     const Tensor own_spikes = addScanRows(graph_, plan_, l_, layer_.tiles.columns, name("g_spikes"));
     program.add(Copy(g_spikes, own_spikes));
     addSlots(program);
-    const Copies weights = copyRecurrent(graph_, plan_, l_, tensors_.layers[l_], name("weights"));
-    program.add(weights.program);
+    if (!tensors_.has_copies) program.add(copyRecurrent(tensors_.layers[l_]));
+    program.add(constants_.program());
     program.add(iterations_.reset());
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
     const poplar::ComputeSet neurons = add("neurons"), dots = add("dots"), sums = add("sums");
     for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) addSums(g, sums);
     forEachTile(plan_, l_, [&](const ScanTile& at) {
       addNeurons(neurons, at, own_spikes, g_current);
-      addDots(dots, at, weights.of_groups[at.group][at.block], g_current);
+      addDots(dots, at, g_current);
     });
     iterations_.advance(graph_, sums, layer_);
     program.add(Repeat(plan_.options.num_steps, Sequence({Execute(neurons), Execute(dots), Execute(sums)})));
@@ -118,7 +119,7 @@ class RecurrentBackward {
 
   void addNeurons(poplar::ComputeSet set, const ScanTile& at, const Tensor& g_spikes, const Tensor& g_current) {
     const Tensor& sums = sums_[at.group];
-    std::vector<Field> fields = gradientFields(at, tensors_, cotangents_, g_current);
+    std::vector<Field> fields = constants_.placed(at, gradientFields(at, tensors_, cotangents_, g_current));
     fields.insert(fields.end(), {{"g_spikes", at.ownRows(g_spikes)},
                                  {"slots", slots_[at.group][at.block]},
                                  {"sums", sums},
@@ -130,10 +131,10 @@ class RecurrentBackward {
               at.tile(), fields, states);
   }
 
-  void addDots(poplar::ComputeSet set, const ScanTile& at, const Tensor& weights, const Tensor& g_current) {
+  void addDots(poplar::ComputeSet set, const ScanTile& at, const Tensor& g_current) {
     addVertex(graph_, set, templateVertex("snnjax::StepDots", weightsType(plan_)), at.tile(),
               {{"lists", lists_[at.group][at.block]},
-               {"weights", weights},
+               {"weights", tensors_.layers[l_].copies[at.group][at.block]},
                {"g_current", at.ownRows(g_current)},
                {"dots", dots_[at.group][at.block]},
                {"iteration", iterations_.at(at.tile())}},
@@ -166,6 +167,7 @@ class RecurrentBackward {
   const NetworkCotangents& cotangents_;
   std::size_t l_;
   Iterations iterations_;
+  ReadInLoop constants_;
   std::vector<Tensor> lists_, slots_, dots_, sums_;  // of each group
 };
 

@@ -26,6 +26,7 @@ class RecurrentForward {
         tensors_(tensors),
         l_(l),
         iterations_(graph, plan, name("iteration")),
+        constants_(graph, plan, tensors, l, name("constants")),
         sends_membranes_(canOverflow(list_)),
         masks_(ceilDivide(layer_.tiles.columns, kWordBits)) {}
 
@@ -34,18 +35,18 @@ class RecurrentForward {
     lists_ = addAtHomes(graph_, poplar::UNSIGNED_INT, list_.sample_homes, 1 + list_.capacity, name("lists"));
     spikes_ = addStatesOf(poplar::UNSIGNED_INT, columns / 2, "spikes");
     sent_ = addStatesOf(poplar::UNSIGNED_INT, width, "sent");
-    const Copies weights = copyRecurrent(graph_, plan_, l_, tensors_.layers[l_], name("weights"));
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
     const poplar::ComputeSet neurons = add("neurons"), pack = add("pack"), parts = add("parts"), lists = add("lists");
     forEachTile(plan_, l_, [&](const ScanTile& at) {
-      addNeurons(neurons, at, weights.of_groups[at.group][at.block], current, selectable);
+      addNeurons(neurons, at, current, selectable);
       addVertex(graph_, pack, "snnjax::PackSpikes", at.tile(),
                 {{"spikes", ofSamples(at, spikes_)}, {"sent", ofSamples(at, sent_)}},
                 {{"batch", at.samples()}, {"pairs", columns / 2}, {"masks", masks_}, {"width", width}});
     });
     for (const Home& home : list_.sample_homes) addHome(home, parts, lists);
     iterations_.advance(graph_, lists, layer_);
-    Sequence program({addFirstSpikesOfScan(graph_, plan_, tensors_, l_), iterations_.reset(), weights.program,
+    Sequence program({addFirstSpikesOfScan(graph_, plan_, tensors_, l_), iterations_.reset(),
+                      copyRecurrent(tensors_.layers[l_]), constants_.program(),
                       zeros(graph_, {tensors_.layers[l_].counts}, name("zeros"))});
     program.add(
         Repeat(plan_.options.num_steps, Sequence({Execute(neurons), Execute(pack), Execute(parts), Execute(lists)})));
@@ -68,11 +69,10 @@ class RecurrentForward {
     return all[at.block].slice(own.first * each, (own.first + own.count) * each);
   }
 
-  void addNeurons(poplar::ComputeSet set, const ScanTile& at, const Tensor& weights, const Tensor& current,
-                  const Selectable& selectable) {
-    std::vector<Field> fields = neuronFields(at, tensors_, current, selectable);
+  void addNeurons(poplar::ComputeSet set, const ScanTile& at, const Tensor& current, const Selectable& selectable) {
+    std::vector<Field> fields = constants_.placed(at, neuronFields(at, tensors_, current, selectable));
     fields.insert(fields.end(), {{"lists", at.ofSamples(lists_)},
-                                 {"weights", weights},
+                                 {"weights", tensors_.layers[l_].copies[at.group][at.block]},
                                  {"first", ofSamples(at, tensors_.layers[l_].first_current)},
                                  {"iteration", iterations_.at(at.tile())},
                                  {"spikes", ofSamples(at, spikes_)},
@@ -116,6 +116,7 @@ class RecurrentForward {
   const NetworkTensors& tensors_;
   std::size_t l_;
   Iterations iterations_;
+  ReadInLoop constants_;
   bool sends_membranes_;
   unsigned masks_;
   Tensor lists_;          // [batch, 1 + capacity], of the step before, at the homes of the samples
@@ -142,16 +143,40 @@ void Iterations::advance(poplar::Graph& graph, poplar::ComputeSet set, const Lay
 
 poplar::program::Program Iterations::reset() const { return Copy(start_, counters_); }
 
-Copies copyRecurrent(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerTensors& tensors,
-                     const std::string& name) {
+ReadInLoop::ReadInLoop(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                       const std::string& name) {
   const LayerPlan& layer = plan.layers[l];
-  Copies copies;
+  const LayerTensors& own = tensors.layers[l];
+  const std::vector<std::pair<std::string, Tensor>> constants = {
+      {"bias", own.bias},           {"decay", own.decay},   {"gain", own.gain},
+      {"threshold", own.threshold}, {"second", own.second}, {"second_threshold", own.second_threshold}};
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    const Tensor there = addGroup(graph, weightsType(plan), layer, g, tensors.recurrent.dim(1), name);
-    copies.of_groups.push_back(there);
-    copies.program.add(Copy(tensors.recurrent, there));
+    const SampleGroup& samples = layer.sample_groups[g];
+    const auto add = [&](const std::string& field, const Tensor& from) {
+      const Tensor here = addGroup(graph, from.elementType(), layer, g, from.dim(1), name + "/" + field);
+      of_groups_[field].push_back(here);
+      program_.add(Copy(from, here));
+    };
+    for (const auto& [field, from] : constants) {
+      if (from.valid()) add(field, from);
+    }
+    const Tensor ends = tensors.lengths.slice(samples.first, samples.first + samples.count).expand({0});
+    add("lengths", ends.broadcast(layer.tiles.count, 0));
   }
-  return copies;
+}
+
+std::vector<Field> ReadInLoop::placed(const ScanTile& at, std::vector<Field> fields) const {
+  for (Field& field : fields) {
+    const auto found = of_groups_.find(field.name);
+    if (found != of_groups_.end()) field.tensor = found->second[at.group][at.block];
+  }
+  return fields;
+}
+
+Sequence copyRecurrent(const LayerTensors& tensors) {
+  Sequence program;
+  for (const Tensor& copy : tensors.copies) program.add(Copy(tensors.recurrent, copy));
+  return program;
 }
 
 Sequence addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,

@@ -251,6 +251,7 @@ void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   const bool is_enough = found != nullptr && keepsEnough(*found, call, learns);
   NetworkOnTiles network = is_enough ? *found : restored(lowering, operands, call);
   if (is_enough) readWeightsOf(lowering, operands, network);
+  network.tensors.has_copies = is_enough;
   BackwardPass(lowering, call, operands, network, learns).run();
 }
 
