@@ -92,7 +92,9 @@ class LifRecurrentGradient : public poplar::MultiVertex {
   }
   float recurrent(unsigned b, unsigned at, Numbers<float>) const { return ofNeuron(b, at); }
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-  float2 recurrent(unsigned b, unsigned at, Numbers<float2>) const { return {ofNeuron(b, at), ofNeuron(b, at + 1)}; }
+  float2 recurrent(unsigned b, unsigned at, Numbers<float2>) const {
+    return float2{ofNeuron(b, at), ofNeuron(b, at + 1)};
+  }
 #endif
 };
 
