@@ -200,23 +200,29 @@ class JoinSpikes : public poplar::MultiVertex {
   // Workers share the spikes.
   void rank(unsigned worker, unsigned total) {
     alignas(8) float v[kMostRanked];
-    unsigned rows[kMostRanked], gathered = 0;
-    forEachSpike(0, numWorkers(), [&](float membrane, unsigned row) {
-      v[gathered] = membrane;
-      rows[gathered++] = row;
-    });
+    unsigned gathered = 0;
+    forEachSpike(0, numWorkers(), [&](float membrane, unsigned) { v[gathered++] = membrane; });
     const Range own = quickShareOf(total, worker);
-    for (unsigned k = own.first; k < own.last; ++k) {
-      unsigned before = 0, equal = 0;
-      for (unsigned other = 0; other < total; ++other) {
-        before += v[other] > v[k] ? 1 : 0;
-        equal += v[other] == v[k] ? 1 : 0;
-      }
-      for (unsigned other = 0; equal > 1 && other < total; ++other) {
-        before += v[other] == v[k] && hashOf(rows[other] / columns) < hashOf(rows[k] / columns) ? 1 : 0;
-      }
-      if (before < capacity) list[1 + before] = rows[k];
+    unsigned first = 0;  // of a part
+    for (unsigned p = 0; p < numWorkers() && first < own.last; first += countOf(p++)) {
+      const unsigned last = smaller(first + countOf(p), own.last);
+      for (unsigned k = larger(first, own.first); k < last; ++k) place(v, total, k, partOf(p)[k - first]);
     }
+  }
+
+  // The k-th of all spikes goes to the slot of its rank.
+  void place(const float* v, unsigned total, unsigned k, unsigned row) {
+    unsigned before = 0, equal = 0;
+    for (unsigned other = 0; other < total; ++other) {
+      before += v[other] > v[k] ? 1 : 0;
+      equal += v[other] == v[k] ? 1 : 0;
+    }
+    if (equal > 1) {
+      forEachSpike(0, numWorkers(), [&](float membrane, unsigned another) {
+        before += membrane == v[k] && hashOf(another / columns) < hashOf(row / columns) ? 1 : 0;
+      });
+    }
+    if (before < capacity) list[1 + before] = row;
   }
 
   void cut(unsigned worker, Cut found) {

@@ -30,9 +30,9 @@ constexpr Slots kPackedWord = 6, kPackedPair = 4;
 constexpr Slots kMask = 4, kListedSpike = 2 + 2 + 3 + 1 + 1, kListedMembrane = 4;
 // JoinSpikes: a part's count, its loop; a copied spike.
 constexpr Slots kPart = 4, kCopiedSpike = 3;
-// Of more than fit, a membrane on the stack, and its row. Ranks: of two membranes a load, two comparisons, two sums
-// that no bundle takes, the branch; around them 10. Ties, which are rare, are not counted.
-constexpr Slots kGathered = 3, kGatheredRow = 2, kRankedPair = 5, kRank = 10;
+// Of more than fit, a membrane on the stack. Ranks: the parts of the own ones; of two membranes a load, two
+// comparisons, two sums that no bundle takes, the branch; around them 10. Ties, which are rare, are not counted.
+constexpr Slots kGathered = 3, kRankedPart = 4, kRankedPair = 5, kRank = 10;
 // A cut: the loop of a count over two membranes, what is around it; the extremes; a membrane compared with the cut, a
 // kept one's slot.
 constexpr Slots kCountedPair = 3, kCount = 14, kExtremes = 4, kCompared = 5, kKeptSpike = 3;
@@ -79,7 +79,7 @@ std::uint64_t workerCycles(const std::same_as<JoinSpikes> auto& vertex, unsigned
   if (total <= vertex.kMostRanked) {
     const Range own = quickShareOf(total, worker);
     const Slots each = kRank + (total + 1) / 2 * kRankedPair;
-    return slots + total * (kGathered + kGatheredRow) + (own.last - own.first) * each;
+    return slots + total * kGathered + workers * kRankedPart + (own.last - own.first) * each;
   }
   const auto cut = vertex.findCut(total);
   const bool is_gathered = total <= vertex.kMostGathered;

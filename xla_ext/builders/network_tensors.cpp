@@ -36,7 +36,7 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
     if (!plan.scans) tensors.raise = blocks(poplar::FLOAT, layer.neuron.raises_threshold ? row : 0, "raise");
   }
   if (!layer.recurrent) return tensors;
-  for (std::size_t g = 0; plan.scans && g < layer.sample_groups.size(); ++g) {
+  for (std::size_t g = 0; layer.sample_groups.size() > 1 && g < layer.sample_groups.size(); ++g) {
     tensors.copies.push_back(addGroup(graph, weightsType(plan), layer, g, tensors.recurrent.dim(1), name + "copies"));
   }
   tensors.first_current = states(1, "first_current");
@@ -157,7 +157,9 @@ void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, co
     return addBlocks(graph, weightsType(plan), layer.tiles, (rows + 1) * columns, name);
   };
   tensors.weights = matrix(given.weights, layer.inputs, "weights");
-  if (layer.recurrent) tensors.recurrent = matrix(given.recurrent, layer.neurons, "recurrent");
+  if (!layer.recurrent) return;
+  tensors.recurrent = matrix(given.recurrent, layer.neurons, "recurrent");
+  if (layer.sample_groups.size() == 1) tensors.copies = {tensors.recurrent};
 }
 
 NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,

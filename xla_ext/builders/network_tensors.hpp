@@ -30,7 +30,7 @@ struct LayerTensors {
   poplar::Tensor first_current;  // float [tiles, batch * columns]: what first_spikes add to the current
   poplar::Tensor all_neurons;    // ids [tiles, stride]: the record of all neurons, to read first_spikes by
   poplar::Tensor first_spikes, last_spikes;
-  std::vector<poplar::Tensor> copies;     // in a scan, of each group: the recurrent weights on its tiles
+  std::vector<poplar::Tensor> copies;     // in a scan, of each group: the recurrent weights on its tiles, or themselves
   std::vector<poplar::Tensor> zero_rows;  // of given weights: made 0 before they are read
 };
 

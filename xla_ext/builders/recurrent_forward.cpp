@@ -175,6 +175,7 @@ std::vector<Field> ReadInLoop::placed(const ScanTile& at, std::vector<Field> fie
 
 Sequence copyRecurrent(const LayerTensors& tensors) {
   Sequence program;
+  if (tensors.copies.size() == 1) return program;
   for (const Tensor& copy : tensors.copies) program.add(Copy(tensors.recurrent, copy));
   return program;
 }

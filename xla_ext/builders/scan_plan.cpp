@@ -114,22 +114,30 @@ double cyclesOf(const Work& work, Choice choice) {
   return load.cycles() + work.steps * stepOf(work, *work.recurrent, choice);
 }
 
-// Bytes on the fullest tile, of a matrix and the lists that multiply it.
-std::size_t bytesOf(const Work& work, const Product& product, Choice choice) {
-  const std::size_t rows = std::size_t{samplesOf(work, choice.groups)} * work.steps;
-  const std::size_t matrix = static_cast<std::size_t>(product.inputs + 1) * choice.columns;
-  std::size_t bytes = matrix * (work.weight_bytes + (work.learns ? kWord : 0));
-  // Weights that travel beside those that stay, and the gradient of a group beside the sum.
-  if (choice.groups > 1) bytes += matrix * (work.weight_bytes + (work.learns ? 2 * kWord / choice.groups : 0));
-  bytes += rows * product.record * 2;
-  if (product.valued || product.sends_gradient) bytes += rows * product.capacity * kWord;  // values or dots
+// Bytes on the fullest tile, of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are
+// spread over the groups, unless they stay where an array has them.
+double bytesOf(const Work& work, const Product& product, Choice choice) {
+  const double rows = double{1} * samplesOf(work, choice.groups) * work.steps;
+  const double matrix = (product.inputs + 1) * choice.columns;
+  const double share = work.neurons % choice.columns == 0 ? 1 : 1.0 / choice.groups;
+  double bytes = matrix * static_cast<double>(work.weight_bytes) * share + (work.learns ? matrix * kWord * share : 0);
+  if (choice.groups > 1 && work.learns) bytes += matrix * kWord * (1 + (share == 1 ? 1.0 / choice.groups : 0));
+  bytes += rows * static_cast<double>(product.record) * 2;
+  if (product.valued || product.sends_gradient) bytes += rows * static_cast<double>(product.capacity) * kWord;
   return bytes;
 }
 
 std::size_t bytesOf(const Work& work, Choice choice) {
-  const std::size_t rows = std::size_t{samplesOf(work, choice.groups)} * work.steps;
-  const std::size_t numbers = rows * choice.columns * kWord * work.states;
-  return bytesOf(work, work.input, choice) + (work.recurrent ? bytesOf(work, *work.recurrent, choice) : 0) + numbers;
+  const double rows = double{1} * samplesOf(work, choice.groups) * work.steps;
+  double bytes = bytesOf(work, work.input, choice) + rows * choice.columns * kWord * static_cast<double>(work.states);
+  double inputs = work.input.inputs;
+  if (work.recurrent) {
+    bytes += bytesOf(work, *work.recurrent, choice);
+    inputs += work.recurrent->inputs;  // those of a loop stay on all tiles
+  }
+  // Weights that travel to the tiles of all groups.
+  if (choice.groups > 1) bytes += (inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
+  return static_cast<std::size_t>(bytes);
 }
 
 Product productOf(const ListPlan& list, bool sends_gradient) {
