@@ -16,9 +16,6 @@ enum Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid
 enum SecondConstant : unsigned { WDecay, WMembrane, WGain, WJump, VCoupling, ThresholdCoupling };
 constexpr unsigned kSecondConstants = 6;
 
-// How a loss pools a read-out over time.
-enum Pooling : unsigned char { SumOverTime, MeanOverTime, MaxOverTime };
-
 // Ids are unsigned short up to this many neurons, else int (as in snnjax.SparseSpikes): the pad fits too.
 constexpr unsigned kMaxShortNeurons = 65535;
 

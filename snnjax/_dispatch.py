@@ -48,6 +48,8 @@ class Kernel(NamedTuple):
     pays: Callable[[Any, Any], bool] = lambda shapes, static: True
     # Whether one call computes all groups; else it is called for one after another.
     takes_groups: bool = True
+    # platform -> whether it is to be called there without being asked for
+    is_usual: Callable[[str], bool] = lambda platform: True
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +177,7 @@ def _kernel_on_cpu(call: _Call, avals: Sequence[Any]) -> Kernel | None:
 def _supporting_kernel(call: _Call, avals: Sequence[Any], platform: str) -> Kernel | None:
     """The kernel for a platform, if it supports operands of these shapes and is faster than the reference."""
     kernel = None if call.implementation == "reference" else call.target.kernel(platform)
-    if kernel is None:
+    if kernel is None or not kernel.is_usual(platform):
         return None
     shapes = jax.tree.unflatten(call.tree, avals)
     supports = kernel.obstacle(shapes, call.static) is None
@@ -230,9 +232,13 @@ def _by_groups(
     return [array[:, : result.shape[1]] if result.ndim > 1 else array for array, result in each]
 
 
-def kernel_in_jax(function: Callable[[Any, Any], Any], obstacle: Callable[[Any, Any], str | None]) -> Kernel:
-    """A kernel that is written in JAX like the reference, and only called if it is asked for."""
-    return Kernel(functools.partial(_by_groups, function), obstacle, lambda shapes, static: False)
+def kernel_in_jax(
+    function: Callable[[Any, Any], Any],
+    obstacle: Callable[[Any, Any], str | None],
+    is_usual: Callable[[str], bool],
+) -> Kernel:
+    """A kernel that is written in JAX like the reference."""
+    return Kernel(functools.partial(_by_groups, function), obstacle, is_usual=is_usual)
 
 
 def _groups(leaves: Sequence[Any]) -> int:

@@ -12,12 +12,25 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
+import jax
+
 _GPUS = ("cuda", "rocm")
 
 
 def family(platform: str) -> str:
     """The name under which the tables of the ops have what is for a platform: "gpu", or its own."""
     return "gpu" if platform in _GPUS else platform
+
+
+def is_hopper(platform: str) -> bool:
+    """Whether the machine has devices of the platform, and all are GPUs of compute capability 9.0."""
+    if platform != "cuda":
+        return False
+    try:
+        devices = jax.devices(platform)
+    except RuntimeError:  # a program for other machines
+        return False
+    return all(getattr(device, "compute_capability", None) == "9.0" for device in devices)
 
 
 def kernel(platform: str, target: Any) -> Any:

@@ -127,7 +127,7 @@ def latency_spikes(
     listed = jnp.sort(padded[jnp.broadcast_to(batch, place.shape), place], axis=-1)
     return SparseSpikes(
         listed.astype(id_dtype(num_neurons)),
-        used.astype(values.dtype),
+        None,
         count,
         jnp.minimum(count, capacity),
         beyond(count, capacity),

@@ -1,5 +1,6 @@
 """`SparseSpikes`: spikes as a short list of neuron ids instead of a long row of zeros."""
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,7 +33,9 @@ class SparseSpikes:
     those whose membrane is between the second threshold and the threshold (``values`` 0). Each group is sorted by id;
     unused slots hold the id ``num_neurons``. Nothing else relies on that order, nor on unused slots being last. A
     product with a list uses ``values[k] * weights[ids[k]]``: ids outside ``[0, num_neurons)`` contribute nothing,
-    and duplicates add up. ``values`` is a float array because it carries the gradient.
+    and duplicates add up. ``values`` is a float array because it carries the gradient. It is None where every listed
+    spike has the value 1, as in events: then there is nothing to transfer, compiled programs know it, and no gradient
+    with respect to the values exists. `with_values` adds the array.
 
     Shapes may have any leading axes, such as ``[time, batch]`` for a batch of sequences.
 
@@ -47,7 +50,7 @@ class SparseSpikes:
     """
 
     ids: Int[Array, "*axes capacity"]  # uint16 or int32
-    values: Float[Array, "*axes capacity"]
+    values: Float[Array, "*axes capacity"] | None  # None: every listed spike has the value 1
     # int32, the true count, even beyond the capacity; a graded spike counts its magnitude
     num_spikes: Int[Array, "*axes"]
     num_listed: Int[Array, "*axes"]  # int32, the slots in use
@@ -69,8 +72,23 @@ class SparseSpikes:
 
     @property
     def dtype(self) -> Any:
-        """The dtype of `values`."""
-        return self.values.dtype
+        """The dtype of `values`; float32 where all are 1, which ops take as numbers of their weights' dtype."""
+        return jnp.dtype(jnp.float32) if self.values is None else self.values.dtype
+
+    def with_values(self, dtype: Any = None) -> "SparseSpikes":
+        """The same lists with an array of values, which is then differentiated: their own, or ones in all slots.
+
+        Args:
+            dtype: of the values; None keeps `SparseSpikes.dtype`.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> from snnjax import SparseSpikes
+            >>> events = SparseSpikes.from_ids(jnp.array([2, 5]), num_neurons=6)
+            >>> print(events.values, events.with_values().values)
+            None [1. 1.]
+        """
+        return dataclasses.replace(self, values=values_of(self, dtype))
 
     def __getitem__(self, index: Any) -> "SparseSpikes":
         """The lists at `index` of the leading axes; neurons cannot be indexed."""
@@ -79,7 +97,7 @@ class SparseSpikes:
         slots = (slice(None),) if any(part is Ellipsis for part in index) else ()
         return SparseSpikes(
             self.ids[index + slots],
-            self.values[index + slots],
+            None if self.values is None else self.values[index + slots],
             self.num_spikes[index],
             self.num_listed[index],
             self.num_dropped[index],
@@ -94,7 +112,7 @@ class SparseSpikes:
     def to_dense(self) -> Float[Array, "*axes neurons"]:
         """The dense array ``out[ids[k]] += values[k]``, differentiable with respect to `values`."""
         rows = math.prod(self.ids.shape[:-1])
-        ids, values = (jnp.asarray(leaf).reshape(rows, self.capacity) for leaf in (self.ids, self.values))
+        ids, values = (jnp.asarray(leaf).reshape(rows, self.capacity) for leaf in (self.ids, values_of(self)))
         return scatter(ids, upcast(values), self.num_neurons).astype(values.dtype).reshape(self.shape)
 
     @classmethod
@@ -123,10 +141,11 @@ class SparseSpikes:
         )
 
     @classmethod
-    def from_ids(
-        cls, ids: Int[ArrayLike, "*axes capacity"], num_neurons: int, dtype: Any = jnp.float32
-    ) -> "SparseSpikes":
-        """Make spikes with value 1 at `ids`; slots with ids out of range, such as `num_neurons`, are unused."""
+    def from_ids(cls, ids: Int[ArrayLike, "*axes capacity"], num_neurons: int) -> "SparseSpikes":
+        """Make spikes with value 1 at `ids`; slots with ids out of range, such as `num_neurons`, are unused.
+
+        Their ``values`` are None; for a gradient with respect to them, add the array by `with_values`.
+        """
         check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
         check_array("SparseSpikes.from_ids", "ids", ids)
         ids = jnp.asarray(ids)
@@ -139,7 +158,15 @@ class SparseSpikes:
         ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)
         listed = jnp.copy(count)  # in a buffer of its own, so that both can be donated
         counts = count, listed, jnp.zeros_like(count)
-        return cls(ids.astype(id_dtype(num_neurons)), used.astype(dtype), *counts, num_neurons)
+        return cls(ids.astype(id_dtype(num_neurons)), None, *counts, num_neurons)
+
+
+def values_of(spikes: SparseSpikes, dtype: Any = None) -> Array:
+    """The values of lists, ones where all are; in `SparseSpikes.dtype` unless another dtype is given."""
+    dtype = spikes.dtype if dtype is None else dtype
+    if spikes.values is None:
+        return jnp.ones(spikes.ids.shape, dtype)
+    return jnp.asarray(spikes.values).astype(dtype)
 
 
 def beyond(count: Any, capacity: int) -> Any:
@@ -200,7 +227,8 @@ def check_spikes(op: str, argument: str, spikes: SparseSpikes) -> None:
     """Check that the leaves of `spikes` match."""
     hint = "Build it with SparseSpikes.from_ids or from_dense"
     axes = spikes.ids.shape[:-1]
-    check_shape(op, f"{argument}.values", spikes.values, spikes.ids.shape, "..., capacity", hint)
+    if spikes.values is not None:
+        check_shape(op, f"{argument}.values", spikes.values, spikes.ids.shape, "..., capacity", hint)
     check_shape(op, f"{argument}.num_spikes", spikes.num_spikes, axes, "...", hint)
     check_shape(op, f"{argument}.num_listed", spikes.num_listed, axes, "...", hint)
     check_shape(op, f"{argument}.num_dropped", spikes.num_dropped, axes, "...", hint)

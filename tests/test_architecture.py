@@ -194,7 +194,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.beyond_the_sdk, "xla_ext/builders/loop.cpp", '#include "graph/graph_data.hpp"'),
         (rules.beyond_the_sdk, "xla_ext/builders/loop.cpp", "#include <ipu_model/profile.hpp>"),
         (rules.upward_includes, "xla_ext/ipu_model/costs/route.cpp", '#include "engine/plan.hpp"'),
-        (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "builders/loop.hpp"'),
+        (rules.upward_includes, "xla_ext/ipu_model/calibration/report.cpp", '#include "builders/loop.hpp"'),
         (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "../cpu/parallel.hpp"'),
         (rules.upward_includes, "xla_ext/ipu_model/shelf/run.cpp", ""),
         (rules.beyond_the_executor, "xla_ext/executor/views.cpp", '#include "graph/graph_data.hpp"'),
@@ -255,7 +255,6 @@ def test_rule_finds(rule, path, source):
             "#include <popops/Reduce.hpp>\n#include <vector>",
         ),
         (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "graph/graph_data.hpp"'),
-        (rules.upward_includes, "xla_ext/ipu_model/calibration/report.cpp", '#include "builders/loop.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "def fit():\n    import optax"),
         (
             rules.more_than_an_index,

@@ -193,7 +193,7 @@ def test_train_on_the_ipu_learns_the_same_and_tells_what_a_step_costs(tmp_path, 
         assert cli.main(["train", *tiny, "--out", str(folder), "--device", device]) == 0
         lines[device] = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     out = capsys.readouterr().out
-    assert "IPU Model (not measured on hardware): 1 x mk2, 8 tiles each" in out
+    assert "IPU Model (not measured on hardware): train_step on 1 x mk2, 8 tiles each" in out
     assert re.search(r"\na step of 8 samples would take [\d.]+ ms \(not measured on hardware\)", out)
     assert "Nothing here was measured on hardware" in (folder / "profile.html").read_text(encoding="utf-8")
     assert not (tmp_path / "cpu" / "profile.html").exists()

@@ -34,7 +34,6 @@ def test_encoders_keep_dtype(dtype):
     key = jax.random.PRNGKey(0)
     assert rate_encode(key, values, 2).dtype == dtype
     assert latency_encode(values, 2).dtype == dtype
-    assert jit_latency_spikes(values, 2, 1).dtype == dtype
     assert delta_encode(values[None], 0.5).dtype == dtype
 
 

@@ -202,7 +202,7 @@ def test_entries_of_one_id_and_step_add(seed: int, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(LOSSES))
 def test_lists_make_no_array_of_the_dense_size(name: str) -> None:
     time, batch, classes, capacity = 7, 3, 50, 2
-    spikes = SparseSpikes.from_ids(jnp.zeros((time, batch, capacity), jnp.int32), classes)
+    spikes = SparseSpikes.from_ids(jnp.zeros((time, batch, capacity), jnp.int32), classes).with_values()
 
     def loss(values: jax.Array) -> jax.Array:
         lists = dataclasses.replace(spikes, values=values)

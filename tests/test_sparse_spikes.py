@@ -13,7 +13,7 @@ import pytest
 
 from snnjax import SparseSpikes
 from snnjax._types import id_dtype
-from snnjax.sparse_spikes import gather, list_ids, scatter
+from snnjax.sparse_spikes import check_spikes, gather, list_ids, scatter
 from tests.ops import references
 
 pytestmark = pytest.mark.usefixtures("compiles_fast")
@@ -151,6 +151,30 @@ def test_gradient_of_to_dense_is_that_of_the_values() -> None:
     spikes = SparseSpikes(jnp.array([2, 0, 2, 9]), jnp.ones(4), count, count, 0 * count, 3)
     gradient = jax.grad(lambda s: jnp.vdot(s.to_dense(), jnp.array([1.0, 2.0, 3.0])), allow_int=True)(spikes)
     assert gradient.values.tolist() == [3.0, 1.0, 3.0, 0.0]
+
+
+def test_lists_of_ones_have_no_values() -> None:
+    events = SparseSpikes.from_ids(jnp.array([[1, 3, 4], [0, 4, 4]]), 4)
+    assert events.values is None
+    assert len(jax.tree.leaves(events)) == 4
+    assert (events.dtype, events.shape, events[0].values) == (jnp.float32, (2, 4), None)
+    assert events.to_dense().tolist() == [[0, 1, 0, 1], [1, 0, 0, 0]]
+    assert [step.to_dense().tolist() for step in events] == events.to_dense().tolist()
+    check_spikes("op", "spikes", events)
+    half = events.with_values(jnp.float16)
+    assert (half.dtype, half.with_values().dtype, half.with_values(jnp.float32).dtype) == (
+        *(jnp.float16, jnp.float16, jnp.float32),
+    )
+    np.testing.assert_array_equal(half.values, np.ones((2, 3)))
+    np.testing.assert_array_equal(half.to_dense(), events.to_dense())
+
+
+def test_gradient_of_lists_of_ones_has_no_values() -> None:
+    """It has where they were given an array."""
+    events = SparseSpikes.from_ids(jnp.array([2, 0, 5]), 3)
+    slope = jax.grad(lambda s: jnp.vdot(s.to_dense(), jnp.array([1.0, 2.0, 3.0])), allow_int=True)
+    assert slope(events).values is None
+    assert slope(events.with_values()).values.tolist() == [3.0, 1.0, 0.0]
 
 
 def test_lists_pass_through_jit_vmap_scan_and_tree_map() -> None:

@@ -18,7 +18,7 @@ from snnjax._plots.style import (
     subplots,
     tidy,
 )
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, values_of
 
 
 def raster(spikes: Any, ax: Any = None, *, title: str = "", colour: str = BLUE) -> Any:
@@ -119,5 +119,5 @@ def _points(spikes: Any) -> tuple[np.ndarray, np.ndarray]:
         steps, neurons = np.nonzero(np.asarray(spikes))
         return steps, neurons
     ids = np.asarray(spikes.ids).astype(np.int64)
-    used = (ids >= 0) & (ids < spikes.num_neurons) & (np.asarray(spikes.values) != 0)
+    used = (ids >= 0) & (ids < spikes.num_neurons) & (np.asarray(values_of(spikes)) != 0)
     return np.nonzero(used)[0], ids[used]

@@ -14,6 +14,7 @@ from snnjax.blocks.block import Block, Context, Shape, choose, flat, within
 from snnjax.blocks.sparse import Sparse
 from snnjax.neurons import Neuron
 from snnjax.ops._glif_step import align
+from snnjax.ops._time_scan import platform_scan
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -64,7 +65,7 @@ def _scan(
 ) -> tuple[SpikingState, Steps]:
     model, valid = cells.neuron, context.valid(currents.shape[0])
 
-    def step(carry: tuple[SpikingState, Any], xs: tuple[Array, Any, Any]) -> Any:
+    def step(held: Held, carry: tuple[SpikingState, Any], xs: tuple[Array, Any, Any]) -> Any:
         (carried, lists), (current, inside, offset) = carry, xs
         sent = carried.spikes if lists is None else lists
         fed_back, recurrent = _fed_back(cells, held, sent, carried.recurrent, inside, context)
@@ -85,7 +86,7 @@ def _scan(
     leaves, form = jax.tree.flatten((state, lists))
     others = jax.tree.leaves((held, currents, valid, context.offsets))
     start = form.unflatten(vary_alike([*leaves, *others])[: len(leaves)])
-    (state, _), steps = jax.lax.scan(step, start, (currents, valid, context.offsets))
+    (state, _), steps = platform_scan(step, held, start, (currents, valid, context.offsets))
     return state, steps
 
 

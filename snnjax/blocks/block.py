@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import accumulation_dtype, upcast
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, values_of
 
 Shape = tuple[
     int, ...
@@ -202,7 +202,7 @@ def dense_signal(signal: Signal, shape: Shape) -> Array:
 def rounded(signal: Signal, dtype: Any) -> Signal:
     """A signal in another dtype."""
     if isinstance(signal, SparseSpikes):
-        return dataclasses.replace(signal, values=signal.values.astype(dtype))
+        return signal.with_values(dtype)
     return signal.astype(dtype)
 
 
@@ -216,8 +216,10 @@ def within(signal: Signal, valid: Array | None) -> Signal:
     if valid is None:
         return signal
     if isinstance(signal, SparseSpikes):
-        values = jnp.where(valid[:, :, None], signal.values, jnp.zeros_like(signal.values))
-        return dataclasses.replace(signal, values=values)
+        values = values_of(signal)
+        return dataclasses.replace(
+            signal, values=jnp.where(valid[:, :, None], values, jnp.zeros_like(values))
+        )
     return jnp.where(aligned_mask(valid, signal.ndim), signal, jnp.zeros_like(signal))
 
 

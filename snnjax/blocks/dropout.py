@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from snnjax._check import fail, short_repr
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, shaped
-from snnjax.sparse_spikes import SparseSpikes, gather
+from snnjax.sparse_spikes import SparseSpikes, gather, values_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Dropout(Block):
             return BlockResult(x * shaped(factor[None], shape))
         rows = jnp.broadcast_to(left.astype(x.dtype), (x.shape[0], batch, neurons)).reshape(-1, neurons)
         factor = gather(rows, x.ids.reshape(-1, x.capacity)).reshape(x.ids.shape) / (1 - self.rate)
-        return BlockResult(dataclasses.replace(x, values=x.values * factor))
+        return BlockResult(dataclasses.replace(x, values=values_of(x) * factor))
 
 
 def dropout(rate: float, *, name: str | None = None, source: str | None = None) -> Dropout:

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from snnjax._check import check_choice, fail
 from snnjax._types import id_dtype
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, dense_signal
-from snnjax.sparse_spikes import SparseSpikes, in_range
+from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 _DENSE: dict[str, Callable[[Array, Array], Array]] = {
     "add": lambda a, b: a + b,
@@ -75,7 +75,7 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
             own_ids = own_ids // own[-1] * shape[-1] + own_ids % own[-1] + first
             first += own[-1]
         ids.append(jnp.where(there, own_ids, total).astype(id_dtype(total)))
-    values = jnp.concatenate([x.values for x in lists], -1)
+    values = jnp.concatenate([values_of(x) for x in lists], -1)
     counts = zip(*((x.num_spikes, x.num_listed, x.num_dropped) for x in lists), strict=True)
     spikes, listed, dropped = (functools.reduce(jnp.add, each) for each in counts)
     return SparseSpikes(jnp.concatenate(ids, -1), values, spikes, listed, dropped, total)

@@ -11,6 +11,7 @@ from jaxtyping import Array
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
 from snnjax._types import upcast
+from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -23,10 +24,10 @@ from snnjax.blocks.block import (
     shaped,
     within,
 )
-from snnjax.blocks.spiking import NeuronOperands, Neurons
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import drawn, for_each, num_owners
+from snnjax.ops._time_scan import platform_scan
 
 # The initial standard deviation of readout membranes: summed over time they are logits, which should be undecided.
 READOUT_DEVIATION = 0.1
@@ -111,7 +112,7 @@ def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: 
         outputs, _, end = block.neuron.sequence(own, state, within(currents, valid), valid)
         return end, outputs
 
-    def step(carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> tuple[tuple[Any, Array], Array]:
+    def step(own: Any, carry: tuple[Any, Array], xs: tuple[Array, Array | None]) -> Any:
         (before, last), (current, inside) = carry, xs
         after, output = block.neuron.step(own, before, current)
         output = choose(inside, output, last)
@@ -120,7 +121,7 @@ def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: 
     start: Any = (state, state.v)
     leaves, form = jax.tree.flatten(start)
     start = form.unflatten(vary_alike([*leaves, *jax.tree.leaves((own, currents, valid))])[: len(leaves)])
-    (end, _), outputs = jax.lax.scan(step, start, (currents, valid))
+    (end, _), outputs = platform_scan(step, own, start, (currents, valid))
     return end, outputs
 
 

@@ -154,16 +154,16 @@ class EventDataset:
         renumbered[:-1] = renumbered[:-1].reshape(-1, channels).T.ravel()
         return replace(self, ids=np.sort(renumbered[self.ids], axis=-1))
 
-    def take(self, indices: Any, dtype: Any = np.float32) -> Batch:
+    def take(self, indices: Any) -> Batch:
         """The samples at `indices` as a `Batch` whose inputs are `SparseSpikes` ``[time, batch, capacity]``.
 
-        Every event has value 1 in the floating-point `dtype`.
+        Every event has the value 1.
         """
         ids = np.ascontiguousarray(self.ids[indices].swapaxes(0, 1))
         counts = np.ascontiguousarray(self.counts[indices].T)
         spikes = SparseSpikes(
             jnp.asarray(ids),
-            jnp.asarray((ids < self.num_neurons).astype(dtype)),
+            None,
             jnp.asarray(counts),
             jnp.asarray(np.minimum(counts, self.capacity)),
             jnp.asarray(np.maximum(counts - self.capacity, 0)),

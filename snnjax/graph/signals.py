@@ -55,6 +55,8 @@ def _checked(op: str, signal: Any, shape: Shape) -> Signal:
 
 def warn_of_bytes(inputs: Any) -> None:
     """Warn about inputs that are the bytes of an image: they would drive all neurons at once."""
+    if isinstance(inputs, SparseSpikes) and inputs.values is None:
+        return
     known = concrete(inputs.values if isinstance(inputs, SparseSpikes) else inputs)
     if known is not None and known.size > 0 and known.max() > _LARGEST_INPUT:
         warnings.warn(

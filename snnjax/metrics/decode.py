@@ -24,7 +24,7 @@ from snnjax._check import (
     type_words,
 )
 from snnjax._types import steps_within, upcast
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range
+from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range, values_of
 
 _CLASSES = "Number the classes from 0, and give the readout one output for each"
 
@@ -121,7 +121,7 @@ def class_sums(
     check_outputs("class_sums", outputs, lengths)
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
-        return _Lists(outputs, valid).add(upcast(outputs.values))
+        return _Lists(outputs, valid).add(upcast(values_of(outputs)))
     return jnp.sum(jnp.where(valid[:, :, None], upcast(outputs), 0), axis=0)
 
 
@@ -201,7 +201,7 @@ def _add_duplicates(spikes: SparseSpikes) -> SparseSpikes:
     """The same lists with one entry per id, the sum of its entries, in at least float32."""
     used = in_range(spikes.ids, spikes.num_neurons)
     ids = jnp.where(used, spikes.ids.astype(jnp.int32), spikes.num_neurons)
-    ids, values = jax.lax.sort((ids, upcast(spikes.values)), num_keys=1)
+    ids, values = jax.lax.sort((ids, upcast(values_of(spikes))), num_keys=1)
     slots = jnp.cumsum(jnp.diff(ids, axis=-1, prepend=-1) != 0, axis=-1, dtype=jnp.int32) - 1
 
     def merge(ids: Array, values: Array, slots: Array) -> tuple[Array, Array]:
@@ -214,7 +214,7 @@ def _add_duplicates(spikes: SparseSpikes) -> SparseSpikes:
 
 def _list_maxima(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
     spikes = _add_duplicates(spikes)
-    lists, values = _Lists(spikes, valid), spikes.values
+    lists, values = _Lists(spikes, valid), values_of(spikes)
     fixed = jax.lax.stop_gradient(values)
     best = lists.extreme(fixed, -jnp.inf, largest=True)
     unlisted = num_steps[:, None].astype(best.dtype) - lists.add(jnp.ones_like(fixed))
@@ -227,7 +227,7 @@ def _list_maxima(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
 
 
 def _list_first_times(spikes: SparseSpikes, valid: Array, num_steps: Array) -> Array:
-    lists, values = _Lists(spikes, valid), upcast(spikes.values)
+    lists, values = _Lists(spikes, valid), upcast(values_of(spikes))
     end = num_steps[:, None].astype(values.dtype)
     step = jnp.arange(values.shape[0]).astype(values.dtype)[:, None, None]
     never = float(values.shape[0])

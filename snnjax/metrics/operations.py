@@ -23,7 +23,7 @@ from snnjax.graph import Network
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, values_of
 
 
 class SynapticOperations(NamedTuple):
@@ -55,7 +55,7 @@ def input_counts(
     """
     if isinstance(inputs, SparseSpikes):
         check_outputs("input_counts", inputs, lengths)
-        is_active = (inputs.values != 0).astype(jnp.float32)
+        is_active = (values_of(inputs) != 0).astype(jnp.float32)
         return class_sums(dataclasses.replace(inputs, values=is_active), lengths)
     active = (jnp.asarray(inputs) != 0).astype(jnp.float32)
     active = active.reshape(*active.shape[:2], -1) if active.ndim > 3 else active

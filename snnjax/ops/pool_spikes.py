@@ -15,7 +15,7 @@ from snnjax._check import check_choice, check_integer, check_real_array, fail, p
 from snnjax._sharding import gathered
 from snnjax._types import id_dtype, upcast
 from snnjax.ops._convolution import tuple_words
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
+from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
 
 # What is made of the spikes of a window, and the word for several of them.
 POOLS = {"sum": "sums", "mean": "means", "max": "maxima"}
@@ -123,7 +123,7 @@ class Pooling:
     def listed(self, spikes: SparseSpikes) -> SparseSpikes:
         """Lists of windows: each entry counts in all of its windows, or in those whose maximum it is."""
         windows = self.windows(spikes.ids)
-        values = spikes.values * jnp.asarray(self.scale, spikes.values.dtype)
+        values = values_of(spikes) * jnp.asarray(self.scale, spikes.dtype)
         values = jnp.broadcast_to(values[..., None], windows.shape)
         if self.how == "max":
             is_largest = self._is_largest(spikes, windows)
@@ -139,7 +139,9 @@ class Pooling:
         """Whether each entry has the largest value of its windows, the first of those with the same one."""
         capacity = spikes.ids.shape[-1]
         ids, places = spikes.ids.reshape(-1, capacity), windows.reshape(-1, capacity * windows.shape[-1])
-        rows = scatter(ids, jax.lax.stop_gradient(upcast(spikes.values)).reshape(ids.shape), self.num_inputs)
+        rows = scatter(
+            ids, jax.lax.stop_gradient(upcast(values_of(spikes))).reshape(ids.shape), self.num_inputs
+        )
         each = windows.shape[-1]
         own, numbers = (jnp.repeat(x, each, -1) for x in (gather(rows, ids), ids.astype(jnp.int32)))
         ties = (own == gather(self.pool(rows), places)) & in_range(places, self.num_outputs)
@@ -211,7 +213,7 @@ def pool_spikes(
         expected = f"hold {plural(pooling.num_inputs, 'neuron')}, as in the shape {pooling.shape}"
         hint = "Pass the shape of the image whose pixels spike"
         fail(f"pool_spikes: `spikes` must {expected}, got {width}. {hint}.")
-    dtype = spikes.values.dtype if lists else spikes.dtype
+    dtype = spikes.dtype
     if how == "mean" and not jnp.issubdtype(dtype, jnp.floating):
         hint = "Cast them with spikes.astype(jnp.float32)"
         fail(f"pool_spikes: `spikes` must be floating-point for a mean, got {dtype.name}. {hint}.")

@@ -26,7 +26,7 @@ from snnjax.ops._tables.spike_matmul import (
     WeightsBackwardOperands,
     WeightsBackwardResults,
 )
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter
+from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
 
 # Up to this many rows, and this share of neurons listed, gathering weight rows is faster in jnp than a dense product:
 # measured on two CPU cores by the section "forms" of tests/benchmarks.
@@ -104,7 +104,7 @@ def neurons_of(op: str, spikes: Any) -> int:
 def as_rows(spikes: Any, dtype: Any) -> tuple[Array, ...]:
     """The ids and values of lists, or dense rows, with one axis for all leading ones, and numbers of `dtype`."""
     are_lists, rows = isinstance(spikes, SparseSpikes), math.prod(spikes.shape[:-1])
-    arrays = (spikes.ids, spikes.values.astype(dtype)) if are_lists else (spikes.astype(dtype),)
+    arrays = (spikes.ids, values_of(spikes, dtype)) if are_lists else (spikes.astype(dtype),)
     return tuple(array.reshape(rows, array.shape[-1]) for array in arrays)
 
 

@@ -59,7 +59,7 @@ def data(of: Convolved, density: float) -> tuple[jax.Array, SparseSpikes, jax.Ar
     """Spikes as images and as lists that hold them all, weights, and the gradient of the images that come out."""
     height, width, channels = of.shape
     dense = workloads.bernoulli((of.rows, height * width * channels), density)
-    spikes = SparseSpikes.from_ids(jnp.asarray(workloads.listed_ids(dense)), dense.shape[1])
+    spikes = SparseSpikes.from_ids(jnp.asarray(workloads.listed_ids(dense)), dense.shape[1]).with_values()
     of_weights, of_gradient = jax.random.split(jax.random.key(workloads.SEED))
     weights = jax.random.normal(of_weights, of.weights_shape)
     g = jax.random.normal(of_gradient, (of.rows, height, width, of.channels))

@@ -1,9 +1,9 @@
-"""Measure networks on a GPU beside plain JAX: as they run there by default, and with `implementation="gpu"`.
+"""Measure networks on a GPU beside plain JAX: as they run there by default, and with `implementation="reference"`.
 
     python -m tests.benchmarks.gpus --out out/bench-gpu [--quick]
 
 Everything is timed in one process, since processes would share the memory of the GPU. Compiling takes most of the time,
-some minutes. Without a GPU the default device is measured, and the kernels of a GPU are left out.
+some minutes. Without a GPU the default device is measured.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import jax
 import numpy as np
 import optax
 
-from snnjax import _platforms
 from tests.benchmarks import cameras, networks, neurons, report
 from tests.benchmarks.networks import INFERENCE, TRAINING
 from tests.benchmarks.plan import Plan, quick
@@ -24,7 +23,7 @@ from tests.benchmarks.tables import Table, table_of
 from tests.benchmarks.timing import Timer, announce, measure, say, timer
 from tests.benchmarks.workloads import LEARNING_RATE, Workload
 
-DEFAULT, KERNELS, CAPPED = "snnjax", "snnjax, implementation='gpu'", "snnjax, lists of 10 %"
+DEFAULT, REFERENCE, CAPPED = "snnjax", "snnjax, implementation='reference'", "snnjax, lists of 10 %"
 LAYERS = "plain JAX, layer by layer"
 TASKS = (TRAINING, INFERENCE)
 ADLIF = "adLIF"
@@ -32,10 +31,6 @@ ADLIF = "adLIF"
 Timers = dict[tuple[str, str], Timer]
 # Those of a network, and the `difference` of its inference.
 Measured = tuple[Timers, float]
-
-
-def has_gpu() -> bool:
-    return _platforms.family(jax.default_backend()) == "gpu"
 
 
 def difference(function: Callable[..., Any], given: tuple[Any, ...]) -> float:
@@ -54,10 +49,9 @@ def of_workload(workload: Workload) -> Measured:
     alternatives: dict[str, Callable[..., Any]] = {
         **{name: plain.forward for name, plain in networks.PLAIN.items()},
         DEFAULT: networks.through_snnjax,
+        REFERENCE: networks.reference,
         CAPPED: networks.capped,
     }
-    if has_gpu():
-        alternatives[KERNELS] = functools.partial(networks.through_snnjax, implementation="gpu")
     layers, forms = networks.data(workload)
     given = {
         INFERENCE: (layers, forms["dense"]),
@@ -74,9 +68,12 @@ def of_workload(workload: Workload) -> Measured:
 
 def of_network(net: Any, capped: Any, plain: Any, params: Any, inputs: Any, labels: Any) -> Measured:
     """A network of another kind, through `Network.apply`."""
-    alternatives = {LAYERS: plain, DEFAULT: applied(net), CAPPED: applied(capped)}
-    if has_gpu():
-        alternatives[KERNELS] = applied(net, implementation="gpu")
+    alternatives = {
+        LAYERS: plain,
+        DEFAULT: applied(net),
+        REFERENCE: applied(net, implementation="reference"),
+        CAPPED: applied(capped),
+    }
     optimiser = optax.adam(LEARNING_RATE)
     given = {INFERENCE: (params, inputs), TRAINING: (params, optimiser.init(params), inputs, labels)}
     timers = {

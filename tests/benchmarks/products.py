@@ -80,7 +80,7 @@ def compiled_form(task: str, gathers: bool, operands: tuple[Any, ...]) -> Callab
 def data(product: Product) -> tuple[jax.Array, SparseSpikes, jax.Array, jax.Array]:
     """Spikes as an array and as lists that hold them all, weights, and the gradient of the output."""
     dense = workloads.bernoulli((product.batch, product.neurons), product.density)
-    spikes = SparseSpikes.from_ids(jnp.asarray(workloads.listed_ids(dense)), product.neurons)
+    spikes = SparseSpikes.from_ids(jnp.asarray(workloads.listed_ids(dense)), product.neurons).with_values()
     of_weights, of_gradient = jax.random.split(jax.random.key(workloads.SEED))
     weights = jax.random.normal(of_weights, (product.neurons, product.neurons))
     return jnp.asarray(dense), spikes, weights, jax.random.normal(of_gradient, dense.shape)

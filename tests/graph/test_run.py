@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 from typing import Any
 
 import chex
@@ -429,3 +430,16 @@ def test_the_state_keeps_its_dtype_whatever_the_inputs_have(dtype: str, given: s
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), start)
     assert whole[1] == cut[1] == shapes
     assert whole[0].output.dtype == jnp.dtype(dtype)
+
+
+@pytest.mark.parametrize("platform, rounds", [("cpu", 16), ("cuda", 2), ("rocm", 2), ("tpu", 16)])
+def test_neurons_outside_of_the_fused_op_take_eight_steps_in_a_round_on_gpus(
+    platform: str, rounds: int
+) -> None:
+    """Spiking neurons and a readout, forward and backward."""
+    net = network(3, [layer(2, neurons.izhikevich())], leaky_readout(2))
+    inputs = jnp.ones((16, 1, 3))
+    loss = jax.grad(lambda params: jnp.sum(net.apply(params, None, inputs)[0].output ** 2))
+    text = jax.jit(loss).trace(initial(net)).lower(lowering_platforms=(platform,)).as_text()
+    loops = re.findall(r"stablehlo.while.*?dense<(\d+)> : tensor<i32>", text, re.DOTALL)
+    assert [int(count) for count in loops] == 4 * [rounds]

@@ -127,7 +127,7 @@ def test_lists_arrive_as_arrays() -> None:
     run = jit(functools.partial(delay_spikes, max_delay=1))
     assert_same_bits(run(spikes, delays), run(spikes.to_dense(), delays))
     first = lambda spikes: jnp.sum(delay_spikes(spikes, delays, max_delay=1)[0][1])  # noqa: E731
-    values = jit(jax.grad(first, allow_int=True))(spikes).values
+    values = jit(jax.grad(first, allow_int=True))(spikes.with_values()).values
     assert values.tolist() == [[[1, 0.5]], [[0.5, 0]], [[0, 0]]]
 
 

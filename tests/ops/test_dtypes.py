@@ -208,7 +208,7 @@ def test_lif_network_takes_inputs_of_any_dtype(dtype: Any) -> None:
 
 
 def test_lists_of_another_dtype_give_way_to_the_weights() -> None:
-    spikes = SparseSpikes.from_ids(jnp.array([[0, 2]]), 3, dtype=jnp.bfloat16)
+    spikes = SparseSpikes.from_ids(jnp.array([[0, 2]]), 3).with_values(jnp.bfloat16)
     weights = jnp.arange(6, dtype=jnp.float32).reshape(3, 2)
     out, pull_back = jax.vjp(spike_matmul, spikes, weights)
     d_spikes, d_weights = pull_back(jnp.ones_like(out))

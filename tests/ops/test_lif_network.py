@@ -93,7 +93,7 @@ def test_events_in_equal_dense_in(capacity: int | None) -> None:
     """Lists with padding, unsorted, with an id twice; and the gradient by their values."""
     _, *network = make_network(ONE_LAYER)
     ids = jnp.asarray(np.random.default_rng(0).integers(0, INPUTS + 1, (STEPS, BATCH, 3)))
-    events = SparseSpikes.from_ids(ids, INPUTS)
+    events = SparseSpikes.from_ids(ids, INPUTS).with_values()
 
     def loss(given: Any) -> Any:
         out, _ = lif_network(

@@ -4,10 +4,12 @@ import functools
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import chex
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -166,6 +168,49 @@ def test_asked_for_the_scans_are_kernels() -> None:
     # Two of the layer and two of the readout, forward and backward.
     assert text.count("stablehlo.custom_call") == 4
     assert "stablehlo.while" not in text
+
+
+@pytest.mark.parametrize(
+    "capabilities, platforms, is_kernel",
+    [
+        (["9.0", "9.0"], ["cuda"], True),
+        (["9.0", "8.0"], ["cuda"], False),
+        (["9.0"], ["rocm"], False),
+        (["9.0"], ["cuda", "tpu"], False),
+        (None, ["cuda"], False),
+    ],
+)
+def test_kernel_is_chosen_where_it_was_measured(
+    monkeypatch: pytest.MonkeyPatch, capabilities: Any, platforms: list[str], is_kernel: bool
+) -> None:
+    _with_gpus(monkeypatch, capabilities)
+    assert lowered(None, *platforms).count("xla.gpu.triton") == (4 if is_kernel else 0)
+
+
+def _with_gpus(monkeypatch: pytest.MonkeyPatch, capabilities: Any) -> None:
+    """A machine with GPUs of these compute capabilities, or without a plug-in for them."""
+    devices = jax.devices
+
+    def as_if(platform: str | None = None) -> Any:
+        if platform != "cuda":
+            return devices(platform)
+        if capabilities is None:
+            raise RuntimeError("Unknown backend cuda")
+        return [SimpleNamespace(compute_capability=each) for each in capabilities]
+
+    monkeypatch.setattr(jax, "devices", as_if)
+
+
+def test_kernel_needs_known_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is exported for any number of sequences has none."""
+    _with_gpus(monkeypatch, ["9.0"])
+    (batch,) = jax.export.symbolic_shape("batch")
+    x = jax.ShapeDtypeStruct((16, batch, 3), jnp.float32)
+    program = functools.partial(output, weights=W, implementation=None)
+    text = str(jax.export.export(jax.jit(program), platforms=["cuda"])(x).mlir_module())
+    assert "stablehlo.while" in text
+    with pytest.raises(ValueError, match="for sizes that are not known, got 'gpu'"):
+        jax.export.export(jax.jit(functools.partial(program, implementation="gpu")), platforms=["cuda"])(x)
 
 
 @pytest.mark.parametrize("platforms", [("cpu",), ("tpu",), ("cuda", "tpu")], ids="/".join)

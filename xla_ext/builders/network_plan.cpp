@@ -73,12 +73,13 @@ std::vector<LayerPlan> planLayers(const NetworkPlan& plan, std::size_t bytes_per
                      plan.lists[l].capacity + (recurrent ? plan.lists[l + 1].capacity : 0),
                      rowsOfSecondStates(options, l)});
   }
-  const unsigned arrays = 1 + (options.keeps_record ? 1 : 0) + (options.has_moments ? 2 : 0);
-  const TilesAtHand tiles{plan.num_tiles, bytes_per_tile,
-                          options.batch,  options.keeps_record ? options.num_steps + 1 : 1,
-                          arrays,         options.half_weights ? 2U : 4U};
-  const std::vector<TileRange> ranges =
-      options.equal_columns ? tilesOfEqualColumns(sizes, tiles) : tilesOfLayers(sizes, tiles);
+  const TilesAtHand tiles{plan.num_tiles,
+                          bytes_per_tile,
+                          options.batch,
+                          options.keeps_record ? options.num_steps + 1 : 1,
+                          options.keeps_record ? 2U : 1U,
+                          options.half_weights ? 2U : 4U};
+  const std::vector<TileRange> ranges = tilesOfLayers(sizes, tiles);
   std::vector<LayerPlan> layers;
   for (std::size_t l = 0; l < count; ++l) {
     LayerPlan layer;
@@ -112,7 +113,6 @@ void chooseTrees(NetworkPlan& plan) {
   std::vector<TreeChoice> best;
   unsigned best_homes = 1;
   for (unsigned homes = 1; homes <= std::min(batch, plan.num_tiles); ++homes) {
-    if (plan.options.homes != 0 && homes != std::min({plan.options.homes, batch, plan.num_tiles})) continue;
     double total = 0;
     std::vector<TreeChoice> choices;
     for (std::size_t l = 0; l < plan.layers.size(); ++l) {

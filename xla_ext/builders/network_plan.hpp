@@ -48,12 +48,8 @@ struct NetworkOptions {
   bool last_spikes = true;            // the forward pass yields those of recurrent layers
   bool last_spikes_gradient = true;   // which the backward pass is given; else it is 0
   bool keeps_record = true;           // membranes and lists of all steps, for the backward pass
-  bool has_moments = false;           // two more numbers per weight: Adam's moments
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
-  bool equal_columns = false;         // tilesOfEqualColumns in place of tilesOfLayers
   bool over_all_steps = false;        // layers run one after the other over all steps, where it fits
-  unsigned homes = 0;           // of the lists of a layer; 0: chosen
-  unsigned group_tiles = 0;     // of the trees that combine lists and gradients; 0: chosen
 };
 
 // A tile that makes and keeps the lists of neighbouring samples; in a scan those of neighbouring rows [batch,
@@ -92,11 +88,11 @@ struct TileGroup {
 };
 
 struct LayerPlan {
-  bool leaky = false;       // the read-out
+  bool leaky = false;       // the readout
   bool recurrent = false;   // also reads the lists that it fires
   bool sums_apart = false;  // the sum of what it reads from below is made a compute set earlier
   bool learns_constants = false;
-  NeuronOptions neuron;  // not of the read-out
+  NeuronOptions neuron;  // not of the readout
   unsigned inputs = 0;
   unsigned neurons = 0;
   TileRange tiles;
@@ -127,7 +123,7 @@ struct LayerPlan {
 struct NetworkPlan {
   NetworkOptions options;
   unsigned num_tiles = 0;
-  std::vector<LayerPlan> layers;  // the read-out, if there is one, is the last
+  std::vector<LayerPlan> layers;  // the readout, if there is one, is the last
   // lists[l] is what layers[l] reads, lists[l + 1] what it fires. Spikes of the last layer are read off its membranes;
   // it fires lists only if it is recurrent.
   std::vector<ListPlan> lists;

@@ -40,7 +40,7 @@ class RecurrentBackward {
     program.add(constants_.program());
     program.add(iterations_.reset());
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
-    const poplar::ComputeSet neurons = add("neurons"), dots = add("dots"), sums = add("sums");
+    const poplar::ComputeSet neurons = add("neurons"), dots = add("own_dots"), sums = add("own_sums");
     for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) addSums(g, sums);
     forEachTile(plan_, l_, [&](const ScanTile& at) {
       addNeurons(neurons, at, own_spikes, g_current);
@@ -54,7 +54,7 @@ class RecurrentBackward {
   }
 
  private:
-  std::string name(const char* what) const { return "backward/recurrent" + std::to_string(l_) + "/" + what; }
+  std::string name(const std::string& what) const { return "backward/" + what + std::to_string(l_); }
   std::size_t steps() const { return plan_.options.num_steps; }
 
   // The lists that currents read, [blocks, samples * num_steps * stride] for each group: those of the step before.
@@ -156,7 +156,7 @@ class RecurrentBackward {
                           .states = [&](const ScanTile& at) { return rowStates(at, list_); }};
     std::vector<RowsRead> all = {own};
     if (plan_.options.first_spikes) all.push_back(readFirstSpikes(graph_, plan_, tensors_, l_, g_current));
-    program.add(addWeightsGradient(graph_, plan_, l_, all, cotangents_.layers[l_].g_recurrent, name("weights")));
+    program.add(addWeightsGradient(graph_, plan_, l_, all, cotangents_.layers[l_].g_recurrent, "own_weights"));
   }
 
   poplar::Graph& graph_;

@@ -36,7 +36,8 @@ class RecurrentForward {
     spikes_ = addStatesOf(poplar::UNSIGNED_INT, columns / 2, "spikes");
     sent_ = addStatesOf(poplar::UNSIGNED_INT, width, "sent");
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
-    const poplar::ComputeSet neurons = add("neurons"), pack = add("pack"), parts = add("parts"), lists = add("lists");
+    const poplar::ComputeSet neurons = add("neurons"), pack = add("pack"), parts = add("spikes"),
+                             lists = add("own_lists");
     forEachTile(plan_, l_, [&](const ScanTile& at) {
       addNeurons(neurons, at, current, selectable);
       addVertex(graph_, pack, "snnjax::PackSpikes", at.tile(),
@@ -54,7 +55,7 @@ class RecurrentForward {
   }
 
  private:
-  std::string name(const char* what) const { return "forward/recurrent" + std::to_string(l_) + "/" + what; }
+  std::string name(const std::string& what) const { return "forward/" + what + std::to_string(l_); }
 
   // [blocks, batch * elements], of each sample on the tiles of its group.
   Tensor addStatesOf(const poplar::Type& type, std::size_t elements, const char* what) {

@@ -66,7 +66,7 @@ std::vector<State> rowStates(const ScanTile& at, const ListPlan& list);
 struct Selectable {
   poplar::Tensor v, raise;
 };
-// Of a vertex that advances a read-out or neurons, with the currents of all steps.
+// Of a vertex that advances a readout or neurons, with the currents of all steps.
 std::vector<Field> leakyFields(const ScanTile& at, const NetworkTensors& tensors, const poplar::Tensor& current);
 std::vector<State> leakyStates(const ScanTile& at);
 std::vector<Field> neuronFields(const ScanTile& at, const NetworkTensors& tensors, const poplar::Tensor& current,
@@ -90,7 +90,7 @@ struct RowsRead {
 // over its samples; then each of a block's tiles sums a part over the groups.
 poplar::program::Sequence addWeightsGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer,
                                              const std::vector<RowsRead>& lists, const poplar::Tensor& to,
-                                             const std::string& name);
+                                             const std::string& what);
 
 // The step of a vertex that is at the first of one: 0 on every tile.
 class NoClock {

@@ -127,7 +127,7 @@ class ScanBackward {
                                  return fields;
                                },
                            .states = [&](const ScanTile& at) { return rowStates(at, list); }};
-    program_.add(addWeightsGradient(graph_, plan_, l, {read}, cotangents_.layers[l].g_weights, name("weights", l)));
+    program_.add(addWeightsGradient(graph_, plan_, l, {read}, cotangents_.layers[l].g_weights, "weights"));
   }
 
   // The gradients of the entries of list `l`, at the homes: [batch * num_steps * capacity]; those of the inputs where

@@ -1,4 +1,4 @@
-// What the vertices of neurons and read-outs have in common, over all steps at once or step by step.
+// What the vertices of neurons and readouts have in common, over all steps at once or step by step.
 #include "backward_constants.hpp"
 #include "scan.hpp"
 

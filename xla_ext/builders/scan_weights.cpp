@@ -39,15 +39,16 @@ std::vector<Tensor> sumsOfGroups(poplar::Graph& graph, const NetworkPlan& plan, 
 }  // namespace
 
 Sequence addWeightsGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
-                            const std::vector<RowsRead>& lists, const Tensor& to, const std::string& name) {
+                            const std::vector<RowsRead>& lists, const Tensor& to, const std::string& what) {
   const LayerPlan& layer = plan.layers[l];
   const std::size_t groups = layer.sample_groups.size(), elements = to.dim(1);
+  const auto name = [&](const std::string& part) { return "backward/" + part + std::to_string(l); };
   Sequence program;
-  const std::vector<Tensor> partial = sumsOfGroups(graph, plan, l, lists, to, name, program);
+  const std::vector<Tensor> partial = sumsOfGroups(graph, plan, l, lists, to, name(what), program);
   if (partial.size() == 1) return program;
   const bool is_spread = groups == 1 || !graph.getTileMapping(to[0])[layer.tileOf(0, groups - 1)].empty();
-  const Tensor sums = is_spread ? to : addSpread(graph, poplar::FLOAT, layer, elements, name + "/sums");
-  const poplar::ComputeSet sum = graph.addComputeSet(name + "/sum_of_groups");
+  const Tensor sums = is_spread ? to : addSpread(graph, poplar::FLOAT, layer, elements, name("sums"));
+  const poplar::ComputeSet sum = graph.addComputeSet(name("sum_of_groups"));
   forEachTile(plan, l, [&](const ScanTile& at) {
     const Part part = partOf(layer, elements, at.group);
     if (part.first == part.last) return;

@@ -66,10 +66,9 @@ void checkMemory(std::span<const LayerSize> layers, std::span<const TileRange> r
 }
 
 // Ranges one after the other; where tiles are too few, layers wrap around and share.
-std::vector<TileRange> inOrder(std::span<const LayerSize> layers, std::span<const unsigned> columns, unsigned first,
-                               unsigned count) {
+std::vector<TileRange> inOrder(std::span<const LayerSize> layers, std::span<const unsigned> columns, unsigned count) {
   std::vector<TileRange> ranges;
-  unsigned next = first;
+  unsigned next = 0;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const unsigned needed = ceilDivide(layers[l].neurons, columns[l]);
     if (next + needed > count) next = 0;
@@ -100,20 +99,7 @@ std::vector<TileRange> tilesOfLayers(std::span<const LayerSize> layers, const Ti
     if (layer == layers.size()) break;  // one tile each already: they share
     columns[layer] = moreColumns(layers[layer], columns[layer]);
   }
-  std::vector<TileRange> ranges = inOrder(layers, columns, 0, tiles.count);
-  checkMemory(layers, ranges, tiles);
-  return ranges;
-}
-
-std::vector<TileRange> tilesOfEqualColumns(std::span<const LayerSize> layers, const TilesAtHand& tiles) {
-  const unsigned first = tiles.count > 1 ? 1 : 0;
-  unsigned largest = 0;
-  for (const LayerSize& layer : layers) largest = std::max(largest, layer.neurons);
-  std::vector<unsigned> columns(layers.size(), kPair);
-  while (tilesNeeded(layers, columns) > tiles.count - first && columns[0] < largest) {
-    for (unsigned& each : columns) each += kPair;
-  }
-  std::vector<TileRange> ranges = inOrder(layers, columns, first, tiles.count);
+  std::vector<TileRange> ranges = inOrder(layers, columns, tiles.count);
   checkMemory(layers, ranges, tiles);
   return ranges;
 }

@@ -23,7 +23,7 @@ struct TilesAtHand {
   std::size_t bytes = 0;       // of one tile
   unsigned batch = 0;          // samples that every tile works on
   unsigned membrane_rows = 1;  // rows [batch, columns] of membranes kept: num_steps + 1 for a backward pass
-  unsigned arrays = 1;         // of the size of the weights: weights alone, or with gradient and moments
+  unsigned arrays = 1;         // of the size of the weights: weights alone, or with their gradient
   unsigned weight_bytes = 4;   // of one weight
 };
 
@@ -39,9 +39,6 @@ struct TileRange {
 // layer whose tiles would then be least loaded, and have room, takes more columns. If there are more layers than tiles,
 // layers share. Throws Error (resource exhausted) if some tile would need more memory than it has.
 std::vector<TileRange> tilesOfLayers(std::span<const LayerSize> layers, const TilesAtHand& tiles);
-
-// For comparison, graphcore_snn's mapping (ipu.md 1.2): tile 0 is free, all layers have the same columns per tile.
-std::vector<TileRange> tilesOfEqualColumns(std::span<const LayerSize> layers, const TilesAtHand& tiles);
 
 // Estimated issue slots a tile spends on a time step, forward and backward, with this many columns.
 double stepCost(const LayerSize& layer, unsigned columns, unsigned batch);

@@ -61,9 +61,7 @@ TreeChoice cheapestTree(const NetworkPlan& plan, std::size_t layer, unsigned hom
   const double samples = (plan.options.batch + homes - 1) / homes;
   const double lists_in = received(homes, plan.options.batch * read.stride / kIdsPerWord);
   TreeChoice best{1, 1, std::numeric_limits<double>::infinity()};
-  const unsigned most =
-      plan.options.group_tiles == 0 ? own.tiles.count : std::min(plan.options.group_tiles, own.tiles.count);
-  for (unsigned tiles = plan.options.group_tiles == 0 ? 1 : most; tiles <= most; ++tiles) {
+  for (unsigned tiles = 1; tiles <= own.tiles.count; ++tiles) {
     const unsigned groups = (own.tiles.count + tiles - 1) / tiles;
     const double leads = own.tiles.count / groups >= homes ? 1 : groups;  // see LayerPlan::leader
     Tree tree{static_cast<double>(tiles),

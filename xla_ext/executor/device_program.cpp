@@ -251,11 +251,7 @@ void DeviceProgram::connectCallbacks(const Callback& callback) {
 }
 
 std::string DeviceProgram::profile() const {
-  std::vector<std::string> notes;
-  for (const auto& [name, value] : plan_.options) {
-    if (name == "note") notes.push_back(value);
-  }
-  return modelProfile(*engine_, {plan_.name, runs_, live_memory_, notes});
+  return modelProfile(*engine_, {plan_.name, runs_, live_memory_, plan_.options});
 }
 
 std::size_t DeviceProgram::tileMemory() const { return modelMemory(*engine_); }

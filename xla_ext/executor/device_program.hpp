@@ -87,7 +87,7 @@ struct ProgramFacts {
   std::string name;
   std::size_t runs;
   std::vector<PlanLowering::LiveMemory> live_memory;
-  std::vector<std::string> notes;  // of the plan
+  std::vector<std::pair<std::string, std::string>> options;  // of the plan, with its facts
 };
 
 // A JSON object (ipu_model/profile.hpp) of all runs since the engine's last reset, with these facts.

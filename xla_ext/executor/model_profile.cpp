@@ -3,6 +3,7 @@
 #include <ipu_model/profile.hpp>
 
 #include "executor/device_program.hpp"
+#include "executor/plan/options.hpp"
 
 namespace snnjax::executor {
 
@@ -15,9 +16,15 @@ std::string modelProfile(const poplar::Engine& engine, const ProgramFacts& facts
     json.open('{').field("name", each.name).field("bytes", each.live.bytes);
     json.field("tile_bytes", each.live.tile_bytes).close('}');
   }
-  json.close(']').key("notes").open('[');
-  for (const std::string& note : facts.notes) json.value(note);
-  return json.close(']').close('}').text();
+  json.close(']');
+  for (const std::string_view fact : kFacts) {
+    json.key(std::string(fact) + "s").open('[');
+    for (const auto& [name, value] : facts.options) {
+      if (name == fact) json.value(value);
+    }
+    json.close(']');
+  }
+  return json.close('}').text();
 }
 
 std::size_t modelMemory(const poplar::Engine& engine) {

@@ -1,4 +1,4 @@
-"""The user's source line of an operation, from MLIR's locations.
+"""The user's source line of an operation, and the user's name of an argument, from MLIR's locations.
 
 They are text such as ``"jit(f)/mul"(callsite("step"("/home/ada/model.py":12:8 to :20) at callsite(...)))``.
 """
@@ -6,6 +6,7 @@ They are text such as ``"jit(f)/mul"(callsite("step"("/home/ada/model.py":12:8 t
 import functools
 import re
 from pathlib import Path
+from typing import Any
 
 _FRAME = re.compile(r'(?:"((?:[^"\\]|\\.)*)"\()?"((?:[^"\\]|\\.)*)":(\d+):\d+')
 _LIBRARY = str(Path(__file__).parents[2])
@@ -35,3 +36,13 @@ def reference_in(location: str) -> str | None:
     """``lif_network``: the op of snnjax that an operation belongs to, if its reference runs; else None."""
     found = _REFERENCE.search(location)
     return found and found.group(1)
+
+
+# A location that is a name alone, without a line.
+_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"\)')
+
+
+def name_of(location: Any) -> str:
+    """``params['layer_0'].weights``, of an argument that JAX has named; else empty."""
+    found = _NAME.fullmatch(str(location))
+    return found.group(1) if found else ""

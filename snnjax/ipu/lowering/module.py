@@ -6,8 +6,9 @@ from typing import Any
 from snnjax import _jax_compat
 from snnjax._jax_compat import ir
 from snnjax.ipu.lowering import pairs, partition
-from snnjax.ipu.lowering.donation import donation
+from snnjax.ipu.lowering.donation import attributes_of, donation
 from snnjax.ipu.lowering.errors import Unsupported
+from snnjax.ipu.lowering.locations import name_of
 from snnjax.ipu.lowering.passes.cleanup import drop_identities, prune, renumber
 from snnjax.ipu.lowering.passes.fusion import fuse
 from snnjax.ipu.lowering.passes.slots import write_in_slots
@@ -30,6 +31,8 @@ from snnjax.ipu.lowering.types import WIDE, ArrayType
 from snnjax.ipu.lowering.walk import ModuleWalk
 
 _OPTION_PREFIX = "ipu_"
+# The attribute in which JAX names a result.
+_RESULT = "jax.result_info"
 # Occurs in the first bytes of a portable artifact.
 _ARTIFACT, _HEAD = b"StableHLO", 64
 
@@ -85,7 +88,7 @@ def lower_module(module: Any, compile_options: Any) -> Plan:
     return Plan(
         name=_name(module),
         num_partitions=layout.num_partitions,
-        options=[*_options(compile_options), *(("note", note) for note in builder.notes)],
+        options=[*_options(compile_options), *_names(main), *(("note", note) for note in builder.notes)],
         types=types,
         constants=constants,
         main=block,
@@ -127,6 +130,18 @@ def _write(block: Block, types: Sequence[Any]) -> None:
 def _name(module: Any) -> str:
     attributes = module.operation.attributes
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
+
+
+def _names(main: Any) -> list[tuple[str, str]]:
+    """Of all arguments and results in the user's code, for the profile; "" where it is not known."""
+    results = attributes_of(main, "res_attrs", len(main.type.results))
+    return [
+        *(("argument", name_of(argument.location)) for argument in main.arguments),
+        *(
+            ("result", ir.StringAttr(each[_RESULT]).value if each and _RESULT in each else "")
+            for each in results
+        ),
+    ]
 
 
 def _options(compile_options: Any) -> list[tuple[str, str]]:

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from snnjax.ipu.profiles import energy
+from snnjax.ipu.profiles.energy import Energy, estimate
+from snnjax.ipu.profiles.limits import Limit, limits_of
+from snnjax.ipu.profiles.parts import PartCost, parts_of
 from snnjax.ipu.profiles.steps import Exchange, OperationCost, Phases, StepCost, join, operations_of, steps_of
 
+# JAX's name of a jitted lambda.
+_LAMBDA = "_lambda"
 # The kinds of tile memory that the model distinguishes.
 MEMORY_KINDS = ("variables", "vertices", "code", "exchange_code", "buffers")
 
@@ -37,8 +41,9 @@ class Costs:
     """The figures of a profile, which texts, pages and figures show."""
 
     # All data: the fields of xla_ext/ipu_model/include/ipu_model/profile.hpp, and for a jitted program its name
-    # (`program`), its number of runs (`runs`), the live memory at each operation (`live_memory`), and which ops run on
-    # their references (`notes`).
+    # (`program`), the names of its arguments and results (`arguments`, `results`), its number of runs (`runs`), the
+    # live memory at each operation (`live_memory`), which ops run on their references (`notes`), and if `profile` made
+    # it, what the run before these took (`first_run`).
     json: str
 
     @functools.cached_property
@@ -62,14 +67,39 @@ class Costs:
         return self.data.get("runs", 1)
 
     @property
+    def program(self) -> str:
+        """The name of the user's function; of a lambda its line is told, too."""
+        name = self.data.get("program", "").removeprefix("jit_")
+        if name != _LAMBDA:
+            return name
+        line = next((step.where for step in self.steps if step.where), "")
+        return f"lambda ({line})" if line else "lambda"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Which ops of the library run on their references: without codelets for their arrays, or faster there."""
         return tuple(self.data.get("notes", ()))
 
     @property
     def seconds(self) -> float:
-        """The modelled time, `cycles` divided by the clock frequency."""
+        """The modelled time, `cycles` divided by the clock frequency; with the host."""
         return self.cycles / self.data["clock_hz"]
+
+    @property
+    def chip_cycles(self) -> int:
+        """Those of the chip itself, without the streams from and to the host."""
+        return self.cycles - sum(step.cycles for step in self.steps if step.kind == "stream")
+
+    @property
+    def chip_seconds(self) -> float:
+        """The modelled time of the chip itself."""
+        return self.chip_cycles / self.data["clock_hz"]
+
+    @property
+    def first_run(self) -> tuple[Phases, int] | None:
+        """Of a warm `profile`, the cycles of the run before those counted, and the bytes that the host moved for it."""
+        first = self.data.get("first_run")
+        return first and (Phases(*first["cycles"]), first["host_bytes"])
 
     @functools.cached_property
     def steps(self) -> tuple[StepCost, ...]:
@@ -88,6 +118,21 @@ class Costs:
         for each in self.operations:
             by_line[each.where] = join(by_line.get(each.where, Phases(0, 0, 0, 0)), each.phases)
         return dict(sorted(by_line.items(), key=lambda item: -sum(item[1])))
+
+    @functools.cached_property
+    def parts(self) -> tuple[PartCost, ...]:
+        """The cycles of each `lif_network` by layer and purpose, in the order in which they begin.
+
+        Where layers or purposes share compute sets, the cycles of a set are divided as those of its tiles are.
+        """
+        return parts_of(self.steps)
+
+    @functools.cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """What keeps the average tile from computing, the largest loss first: where it arises, and what to do."""
+        return limits_of(
+            self.phases, self.operations, float(self.tile_cycles.mean()), len(self.data["tiles"])
+        )
 
     @property
     def exchange(self) -> Exchange:
@@ -149,6 +194,16 @@ class Costs:
         return tuple(LiveMemory(row["name"], row["bytes"], row["tile_bytes"]) for row in rows)
 
     @property
-    def energy(self) -> energy.Energy:
-        """An estimate, the published power of boards with this chip times the modelled time."""
-        return energy.estimate(self.data["chip"], self.data["ipus"], self.seconds)
+    def idle_tiles(self) -> int:
+        """The number of tiles that never compute."""
+        return int(np.sum(self.tile_cycles == 0))
+
+    @property
+    def energy(self) -> Energy:
+        """An estimate, the published power of boards with this chip times the modelled time; with the host's part."""
+        return estimate(self.data["chip"], self.data["ipus"], self.seconds)
+
+    @property
+    def chip_energy(self) -> Energy:
+        """The same of `chip_seconds`."""
+        return estimate(self.data["chip"], self.data["ipus"], self.chip_seconds)

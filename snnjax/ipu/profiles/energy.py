@@ -1,7 +1,8 @@
 """An energy estimate: a board's power times the modelled time.
 
-The energy of single instructions, memory accesses or exchanged words has not been published for these chips, so a
-program with idle tiles is charged like a busy one.
+The energy of single instructions, memory accesses or exchanged words has not been published for these chips, nor has
+the power of an idle one. So a program with idle tiles is charged like a busy one, and sparsity saves energy only by the
+time that it saves.
 """
 
 from typing import NamedTuple
@@ -15,6 +16,7 @@ class Energy(NamedTuple):
     source: str
 
 
+CONSTANT = "The power is taken as constant, so sparsity saves energy only by the time that it saves"
 # Watts per IPU, including its share of the board.
 _POWER = {
     "mk1": (157.5, "a C2 card with two IPUs takes 315 W (eeNews Europe on Dell's DSS 8440)"),

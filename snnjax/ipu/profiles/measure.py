@@ -1,43 +1,69 @@
 """Profiles of programs that JAX compiled for the IPU."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from snnjax._check import fail, type_words
+from snnjax._check import check_integer, fail, type_words
 from snnjax.ipu.device import PLATFORM, library
 from snnjax.ipu.profiles.profile import Profile
 
 
-def profile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
-    """Compile a function for the IPU, run it once, and report what that run would have cost; its result is dropped.
+def profile(function: Callable[..., Any], *args: Any, runs: int = 1, **kwargs: Any) -> Profile:
+    """Compile a function for the IPU, and report what a run of it would cost once it is warm; its results are dropped.
 
-    Arguments are moved to the first IPU, or copied if they are on IPUs already: the run includes their transfer to the
-    tiles, and none of them is donated. For one step among many see `read_profile`.
+    It runs once before those that are counted, to bring its arguments to the tiles (`Profile.first_run` has what that
+    took). JAX arrays stay there; NumPy arrays and numbers, such as the batches of training, come from the host in
+    every run, as they do in a loop. None of the arguments is donated, but copies: where a function donates arguments,
+    the next run takes its first results in their place, as in ``state, loss = step(state, batch)``, or else new
+    copies, which the host brings. For the steps of a program of your own see `read_profile`.
 
     Args:
         function: anything that `jax.jit` accepts or returns.
         args: positional arguments of the function.
+        runs: how many runs to count.
         kwargs: keyword arguments of the function.
 
     Raises:
         RuntimeError: if there is no IPU, or the program does not fit.
+        ValueError: if `runs` is not positive.
 
     Example:
         >>> import jax.numpy as jnp
+        >>> import numpy as np
         >>> from snnjax.ipu import profile
-        >>> report = profile(lambda x: 2 * x + 1, jnp.arange(8.0))
-        >>> report.phases.compute > 0, report.phases.host > 0
-        (True, True)
+        >>> x = np.arange(8, dtype=np.float32)
+        >>> warm, fed = profile(lambda x: 2 * x + 1, jnp.asarray(x)), profile(lambda x: 2 * x + 1, x)
+        >>> warm.phases.compute > 0, warm.phases.host, fed.phases.host > 0
+        (True, 0, True)
     """
+    check_integer("profile", "runs", runs, 1)
+    return measured(function, args, kwargs, runs, {})
+
+
+def measured(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], runs: int, options: Any
+) -> Profile:
+    """`profile`, of a program compiled with these options."""
     jitted: Any = function if hasattr(function, "lower") else jax.jit(function)
     args, kwargs = jax.tree.map(_on_ipu, (args, kwargs))
     with jax.default_device(jax.devices(PLATFORM)[0]):
-        compiled = jitted.lower(*args, **kwargs).compile()
+        lowered = jitted.lower(*args, **kwargs)
+        compiled = lowered.compile(options)
+    donated = jax.tree.map(lambda leaf: leaf.donated, lowered.args_info)
     read_profile(compiled, reset=True)  # it may have run before
-    jax.block_until_ready(compiled(*args, **kwargs))
-    return read_profile(compiled)
+    given, named = _fresh((args, kwargs), donated)
+    results = jax.block_until_ready(compiled(*given, **named))
+    first = read_profile(compiled, reset=True)
+    for _ in range(runs):
+        given, named = _next((args, kwargs), donated, results)
+        results = jax.block_until_ready(compiled(*given, **named))
+    data = {**read_profile(compiled).data}
+    data["first_run"] = {"cycles": first.phases, "host_bytes": first.host_bytes}
+    return Profile(json.dumps(data))
 
 
 def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
@@ -77,9 +103,35 @@ def read_profile(compiled: Any, *, reset: bool = False) -> Profile:
 
 
 def _on_ipu(leaf: Any) -> Any:
-    """A copy that can be donated."""
-    if not isinstance(leaf, jax.Array):
+    """A JAX array on an IPU; anything else comes from the host in every run."""
+    if not isinstance(leaf, jax.Array) or all(device.platform == PLATFORM for device in leaf.devices()):
         return leaf
-    if any(device.platform != PLATFORM for device in leaf.devices()):
-        return jax.device_put(leaf, jax.devices(PLATFORM)[0])
-    return leaf.copy()
+    return jax.device_put(leaf, jax.devices(PLATFORM)[0])
+
+
+def _fresh(arguments: Any, donated: Any) -> Any:
+    """The arguments, with copies of those that are donated."""
+
+    def copied(leaf: Any, is_donated: bool) -> Any:
+        return leaf.copy() if is_donated and isinstance(leaf, jax.Array) else leaf
+
+    return jax.tree.map(copied, arguments, donated)
+
+
+def _next(arguments: Any, donated: Any, results: Any) -> Any:
+    """Those of the next run: the first results replace what was donated, in order, if they are like it."""
+    positional, named = arguments
+    places = [place for place, given in enumerate(donated[0]) if any(jax.tree.leaves(given))]
+    first = results[: len(places)] if type(results) is tuple else (results,)
+    if not places or not alike(first, tuple(positional[place] for place in places)):
+        return _fresh(arguments, donated)
+    replaced = list(positional)
+    for place, result in zip(places, first, strict=True):
+        replaced[place] = result
+    return tuple(replaced), named
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two trees have the same structure, shapes and dtypes."""
+    shapes = [jax.tree.map(lambda leaf: (jnp.shape(leaf), jnp.result_type(leaf)), each) for each in (a, b)]
+    return jax.tree.structure(a) == jax.tree.structure(b) and shapes[0] == shapes[1]

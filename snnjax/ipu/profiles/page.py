@@ -9,8 +9,9 @@ from jaxtyping import Num
 
 from snnjax.ipu.profiles import svg
 from snnjax.ipu.profiles.costs import Costs
-from snnjax.ipu.profiles.tables import codelets, lines, memory, operations
-from snnjax.ipu.profiles.text import device, of_each_run
+from snnjax.ipu.profiles.energy import CONSTANT
+from snnjax.ipu.profiles.tables import codelets, lines, memory, operations, parts
+from snnjax.ipu.profiles.text import device, first_run, of_a_run, part_of_tiles
 from snnjax.ipu.profiles.units import percent, quantity, size
 
 # The browser itself blocks all requests.
@@ -22,6 +23,8 @@ _STEPS = """The program from its start (left) to its end. The width of a step is
 a loop is shown once. Hover over a step to see its name."""
 _OPERATIONS = """An operation groups the compute sets, copies and streams that the compiler generated for it. Click
 a column heading to sort."""
+_PARTS = """By layer and purpose. Where layers or purposes share compute sets, the cycles of a set are divided as those
+of its tiles are."""
 _TILES = """Tiles in rows by number, not in their positions on the chip. Hover over one to see its figures."""
 _FIXED = """No variables share memory over time here: each tile holds the same data from start to end."""
 _LIVE = """Live bytes of all tiles together, with one column per operation of the program in order; memory that is no
@@ -30,8 +33,8 @@ longer needed is reused."""
 
 def render(profile: Costs) -> str:
     """The whole page."""
-    title = escape(profile.data.get("program") or "IPU profile")
-    parts = (_head, _cards, _phases, _operations, _codelets, _tiles, _memory, _energy)
+    title = escape(profile.program or "IPU profile")
+    parts = (_head, _cards, _limits, _phases, _operations, _codelets, _tiles, _memory, _energy)
     body = "\n".join(part(profile) for part in parts)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -65,16 +68,38 @@ def _section(title: str, text: str, *contents: str) -> str:
 
 
 def _head(profile: Costs) -> str:
-    title = escape(profile.data.get("program") or "IPU profile")
+    title = escape(profile.program or "IPU profile")
     return f"<h1>{title}</h1>\n<p class='faint'>{escape(device(profile))}</p>\n<p class='note' role='note'>{_NOTE}</p>"
+
+
+def _time_cards(profile: Costs) -> tuple[tuple[str, str, str], ...]:
+    """What a run takes, on the chip and with the host."""
+    runs, energy = profile.runs, profile.energy
+    return (
+        (
+            f"on the chip, {of_a_run(profile)}",
+            quantity(profile.chip_seconds / runs, "s"),
+            f"{round(profile.chip_cycles / runs):,} cycles",
+        ),
+        ("with the host", quantity(profile.seconds / runs, "s"), f"{round(profile.cycles / runs):,} cycles"),
+        (
+            f"energy on the chip, an estimate, {of_a_run(profile)}",
+            quantity(profile.chip_energy.joules / runs, "J"),
+            f"at {energy.watts:g} W; with the host {quantity(energy.joules / runs, 'J')}",
+        ),
+    )
 
 
 def _cards(profile: Costs) -> str:
     memory_, limit = profile.tile_memory, profile.data["memory_per_tile"]
-    busy, exchange, energy = profile.tile_utilisation, profile.exchange, profile.energy
+    busy, exchange = profile.tile_utilisation, profile.exchange
     cards = (
-        ("modelled time", quantity(profile.seconds, "s"), f"{profile.cycles:,} cycles{of_each_run(profile)}"),
-        ("tiles compute", percent(busy.mean()), f"of the time; the busiest {percent(busy.max())}"),
+        *_time_cards(profile),
+        (
+            "tiles compute",
+            percent(busy.mean()),
+            f"of the time; the busiest {percent(busy.max())}; {part_of_tiles(profile)}",
+        ),
         ("fullest tile", size(memory_.max()), f"{percent(memory_.max() / limit)} of {size(limit)}"),
         (
             "exchanged",
@@ -86,7 +111,6 @@ def _cards(profile: Costs) -> str:
             size(profile.host_bytes),
             quantity(profile.phases.host / profile.data["clock_hz"], "s"),
         ),
-        ("energy, an estimate", quantity(energy.joules, "J"), f"{energy.watts:g} W for the modelled time"),
     )
     if len(profile.waiting) > 1:
         shares = profile.waiting / max(profile.cycles, 1)
@@ -97,6 +121,22 @@ def _cards(profile: Costs) -> str:
         f"<div><dt>{name}</dt><dd>{value}<small>{more}</small></dd></div>\n" for name, value, more in cards
     )
     return f"<dl class='cards'>\n{inner}</dl>"
+
+
+def _limits(profile: Costs) -> str:
+    """What the share of the time in which tiles compute means, and what to do next."""
+    items = "".join(
+        f"<li><strong>{percent(limit.share)} {limit.name}</strong>: {limit.meaning}"
+        f"{f', most of it in <code>{escape(limit.where)}</code>' if limit.where else ''}. {escape(limit.advice)}</li>\n"
+        for limit in profile.limits
+    )
+    warm = "".join(f"<p class='faint'>{line}.</p>" for line in first_run(profile))
+    return _section(
+        "What limits it",
+        f"The average tile computes {percent(profile.tile_utilisation.mean())} of the time: so much of the chip's "
+        "arithmetic is in use. The rest of the time, the largest loss first, and what to do next:",
+        f"<ol class='limits'>\n{items}</ol>{warm}",
+    )
 
 
 def _phases(profile: Costs) -> str:
@@ -112,6 +152,8 @@ def _phases(profile: Costs) -> str:
 
 def _operations(profile: Costs) -> str:
     tables = _section("Operations", _OPERATIONS, operations(profile))
+    if profile.parts:
+        tables += "\n" + _section("Inside lif_network", _PARTS, parts(profile))
     if len(profile.lines) > 1:
         tables += "\n" + _section("Lines of the program", "The same by line.", lines(profile))
     return tables
@@ -160,7 +202,8 @@ def _energy(profile: Costs) -> str:
         "Energy",
         f"An estimate, not a measurement: {watts:g} W for {quantity(profile.seconds, 's')} is "
         f"{quantity(joules, 'J')}. The power is that of boards: {escape(source)}. No energy figures of single "
-        "instructions or exchanged words are published for these chips, so idle tiles are charged like busy ones.",
+        "instructions or exchanged words are published for these chips, so idle tiles are charged like busy ones. "
+        f"{CONSTANT}.",
     )
 
 

@@ -1,6 +1,7 @@
 """The steps of a program, and the operation and the user's line that each step belongs to.
 
-A step's name is ``operation/part (file.py:12)/part``; parts and the location may be missing.
+A step's name is ``operation/part (file.py:12)/part``; parts and the location may be missing. A stream's is that of the
+argument or result.
 """
 
 import functools
@@ -11,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 _NAME = re.compile(r"(?P<operation>[^/()]*)(?:/.*?)?(?: \((?P<where>[^()]*:\d+)\)(?:/.*)?)?")
+# The streams of a program's arguments and results, by number.
+_STREAM = re.compile(r"(?P<kept>kept )?(?P<what>argument|result) (?P<number>\d+)")
 # Copies that share an exchange are one step, with all their names.
 _BETWEEN_NAMES = ", "
 # The names of snnjax's own operations in a compiled program.
@@ -57,6 +60,7 @@ class StepCost:
     exchange: Exchange
     tiles: int  # number of tiles that compute
     tile_cycles: int  # over all tiles and all executions
+    codelets: tuple[tuple[str, int], ...] = ()  # vertex classes, and the cycles of all their vertices
 
     @property
     def cycles(self) -> int:
@@ -147,7 +151,8 @@ def _adopted(steps: Iterable["StepCost"]) -> Iterator["StepCost"]:
 def steps_of(data: dict[str, Any]) -> tuple[StepCost, ...]:
     """The steps of a profile, in program order."""
     kinds = (("compute set", "compute_sets"), ("copy", "copies"), ("stream", "streams"))
-    steps = [_step(kind, each) for kind, name in kinds for each in data[name]]
+    named = {"argument": data.get("arguments", []), "result": data.get("results", [])}
+    steps = [_step(kind, each, named) for kind, name in kinds for each in data[name]]
     ran = sorted((step for step in steps if step.executions), key=lambda step: step.position)
     return tuple(_adopted(ran))
 
@@ -171,12 +176,30 @@ def _operation(name: str, where: str, steps: list[StepCost]) -> OperationCost:
     return OperationCost(name, where, tuple(steps), phases, exchange)
 
 
-def _step(kind: str, data: dict[str, Any]) -> StepCost:
+def _stream(name: str, named: dict[str, list[str]]) -> str:
+    """``argument params['layer_0'].weights``, ``result[0]`` or ``kept argument x``, of ``argument 0`` and so on."""
+    found = _STREAM.fullmatch(name)
+    if found is None:
+        return name
+    names, number = named[found["what"]], int(found["number"])
+    known = names[number] if number < len(names) else ""
+    if not known:
+        return name
+    return known if found["what"] == "result" else f"{found['kept'] or ''}argument {known}"
+
+
+def _step(kind: str, data: dict[str, Any], named: dict[str, list[str]]) -> StepCost:
     """A step of a profile; what its kind does not have costs nothing."""
     name, exchange = data["name"], data["exchange"]
+    if kind == "stream":
+        name = _stream(name, named)
     phases = Phases(
         data.get("cycles", 0), exchange["cycles"], data["sync_cycles"], data.get("host_cycles", 0)
     )
     received = Exchange(*(exchange[field] for field in Exchange._fields))
     busy = data.get("tiles", 0), data.get("tile_cycles", 0)
-    return StepCost(kind, name, *parse(name), data["position"], data["executions"], phases, received, *busy)
+    place = (name, "") if kind == "stream" else parse(name)
+    codelets = tuple((each["name"], each["cycles"]) for each in data.get("codelets", ()))
+    return StepCost(
+        kind, name, *place, data["position"], data["executions"], phases, received, *busy, codelets
+    )

@@ -53,6 +53,21 @@ def lines(profile: Costs) -> str:
     return _table("lines", ("line", "time", "share", *Phases._fields), rows)
 
 
+def parts(profile: Costs) -> str:
+    """The parts of `lif_network`."""
+    total, most = max(profile.cycles, 1), max(each.cycles for each in profile.parts)
+    rows: list[list[Cell]] = [
+        [
+            *(_code(each.operation), _code(each.where), each.layer or "several", each.purpose),
+            Number(svg.bar(each.phases, most), each.cycles),
+            Number(f"{each.cycles:,} ({percent(each.cycles / total)})", each.cycles),
+            *map(_number, each.phases),
+        ]
+        for each in sorted(profile.parts, key=lambda part: -part.cycles)
+    ]
+    return _table("parts", ("operation", "line", "layer", "purpose", "time", "cycles", *Phases._fields), rows)
+
+
 def codelets(profile: Costs) -> str:
     """The cost of each vertex class."""
     rows = [

@@ -3,6 +3,7 @@
 import numpy as np
 
 from snnjax.ipu.profiles.costs import Costs
+from snnjax.ipu.profiles.energy import CONSTANT
 from snnjax.ipu.profiles.units import percent, quantity, size
 
 # How many operations and codelets are listed; the rest are summed up.
@@ -12,7 +13,7 @@ _WIDTH = 44
 
 def summary(profile: Costs) -> str:
     """Time by phase, operation and codelet, tiles, memory and energy; the first line says that it is modelled."""
-    parts = (_head, _phases, _waiting, _tiles, _operations, _codelets)
+    parts = (_head, _phases, _waiting, _tiles, _limits, _operations, _parts, _codelets)
     return "".join(f"{line}\n" for part in parts for line in part(profile))
 
 
@@ -23,19 +24,36 @@ def device(profile: Costs) -> str:
 
 
 def _head(profile: Costs) -> list[str]:
-    time = quantity(profile.seconds, "s")
+    name = f"{profile.program} on " if profile.program else ""
+    chip, all_ = (
+        f"{round(cycles / profile.runs):,} cycles, {quantity(seconds / profile.runs, 's')}, "
+        f"{quantity(energy.joules / profile.runs, 'J')}"
+        for cycles, seconds, energy in (
+            (profile.chip_cycles, profile.chip_seconds, profile.chip_energy),
+            (profile.cycles, profile.seconds, profile.energy),
+        )
+    )
     return [
-        f"IPU Model (not measured on hardware): {device(profile)}",
-        f"Time: {profile.cycles:,} cycles, {time}{of_each_run(profile)}",
+        f"IPU Model (not measured on hardware): {name}{device(profile)}",
+        f"Time, {of_a_run(profile)}: {chip} on the chip; with the host {all_}",
+        *first_run(profile),
         *profile.notes,
     ]
 
 
-def of_each_run(profile: Costs) -> str:
-    """The addition to the time if there are several runs."""
-    if profile.runs < 2:
-        return ""
-    return f"; {profile.runs:,} runs of {quantity(profile.seconds / profile.runs, 's')}"
+def of_a_run(profile: Costs) -> str:
+    """What the figures at the top are of."""
+    mean = f", the mean of {profile.runs:,}" if profile.runs > 1 else ""
+    return f"a {'warm ' if profile.first_run else ''}run{mean}"
+
+
+def first_run(profile: Costs) -> list[str]:
+    """What a run took before those that are counted, if one was."""
+    if profile.first_run is None:
+        return []
+    phases, moved = profile.first_run
+    cycles = f"{sum(phases):,} cycles, {phases.host:,} of them with the host, which moved {size(moved)}"
+    return [f"The first run, which brought the arguments to the tiles and is not counted: {cycles}"]
 
 
 def _phases(profile: Costs) -> list[str]:
@@ -64,11 +82,34 @@ def _tiles(profile: Costs) -> list[str]:
     return [
         f"Exchange: {size(exchange.bytes)} in {exchange.messages:,} messages, {size(exchange.link_bytes)} over links; "
         f"host: {size(profile.host_bytes)}",
-        f"Tiles compute {percent(busy.mean())} of the time on average, the busiest {percent(busy.max())}, "
-        f"{int(np.sum(busy == 0)):,} of {len(busy):,} never",
+        f"Tiles compute {percent(busy.mean())} of the time on average, the busiest {percent(busy.max())}; "
+        f"{part_of_tiles(profile)}",
         f"Memory per tile: mean {size(memory.mean())}, most {size(memory[fullest])} (tile {fullest}) of {size(limit)}",
-        f"Energy (an estimate): {quantity(energy.joules, 'J')} at {energy.watts:g} W: {energy.source}",
+        f"Energy (an estimate): {quantity(energy.joules, 'J')} at {energy.watts:g} W: {energy.source}. {CONSTANT}",
     ]
+
+
+def part_of_tiles(profile: Costs) -> str:
+    """How many tiles take no part."""
+    idle, count = profile.idle_tiles, len(profile.tile_cycles)
+    return f"{idle:,} of {count:,} take no part" if idle else f"all {count:,} take part"
+
+
+def _limits(profile: Costs) -> list[str]:
+    return ["Why not all the time, the largest loss first:", *(f"  {limit}" for limit in profile.limits)]
+
+
+def _parts(profile: Costs) -> list[str]:
+    """Nothing without an op that has parts."""
+    if not profile.parts:
+        return []
+    total = max(profile.cycles, 1)
+    lines = ["Inside lif_network (share of the time, cycles: compute, exchange, sync, host):"]
+    for each in sorted(profile.parts, key=lambda part: -part.cycles)[:_SHOWN]:
+        name = ", ".join(filter(None, (each.operation, each.layer, each.purpose)))
+        cycles = " ".join(f"{part:>11,}" for part in each.phases)
+        lines.append(f"  {name:<{_WIDTH}} {percent(each.cycles / total):>7} {'':>7} {cycles}")
+    return lines
 
 
 def _operations(profile: Costs) -> list[str]:

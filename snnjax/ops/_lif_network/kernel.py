@@ -36,7 +36,7 @@ from snnjax.ops._lif_network.records import (
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
 from snnjax.ops.pool_spikes import Pooling
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.sparse_spikes import SparseSpikes, values_of
 
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:
@@ -99,7 +99,7 @@ def as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
     inputs = operands.inputs
     if isinstance(inputs, SparseSpikes):
         num_inputs = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape[1:])
-        ids, values = as_kernel_ids(inputs.ids, num_inputs), inputs.values.astype(operands.dtype)
+        ids, values = as_kernel_ids(inputs.ids, num_inputs), values_of(inputs, operands.dtype)
         inputs = dataclasses.replace(inputs, ids=ids, values=values)
     elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
         inputs = inputs.astype(operands.dtype)

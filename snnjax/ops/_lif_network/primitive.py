@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax import _platforms
 from snnjax._batching import SHARED
 from snnjax._dispatch import Target, evaluate, kernel_in_jax
 from snnjax._quantised import refuse_gradient
@@ -28,14 +29,26 @@ from snnjax.ops._lif_network.switches import Needs, Switches, as_read, different
 from snnjax.ops._time_scan import KERNELS, UNROLLED
 from snnjax.sparse_spikes import SparseSpikes, beyond
 
-# Any surrogate, reset and second state: the kernels of a GPU are traced from the reference's own steps.
+
+def _obstacle(operands: Operands) -> str | None:
+    """Why the kernels of a GPU do not support operands, or None: a grid of programs has a known size."""
+    sizes = [size for leaf in jax.tree.leaves(operands) for size in leaf.shape]
+    if not all(isinstance(size, int) for size in sizes):
+        return "sizes that are not known"
+    return dtype_obstacle("weights", operands)
+
+
+# Any surrogate, reset and second state: the kernels of a GPU are traced from the reference's own steps. They are called
+# unasked where they have been measured (docs/how_to/gpu.md).
 GPU_KERNEL = kernel_in_jax(
     functools.partial(forward, loops=KERNELS),
-    lambda operands, switches: dtype_obstacle("weights", operands),
+    lambda operands, switches: _obstacle(operands),
+    _platforms.is_hopper,
 )
 GPU_BACKWARD_KERNEL = kernel_in_jax(
     functools.partial(backward, loops=KERNELS),
-    lambda arguments, static: dtype_obstacle("weights", arguments.operands),
+    lambda arguments, static: _obstacle(arguments.operands),
+    _platforms.is_hopper,
 )
 FORWARD = Target(
     "snnjax_lif_network",

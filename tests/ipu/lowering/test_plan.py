@@ -25,7 +25,12 @@ def test_plan_says_what_it_is_of():
 
     plan = read(lower(artifact(step, X), options({"ipu_tiles": "64", "ipu_half_partials": "true"})))
     assert (plan.name, plan.num_partitions, plan.devices) == ("jit_step", 1, [0])
-    assert plan.options == [("half_partials", "true"), ("tiles", "64")]
+    assert plan.options == [
+        ("half_partials", "true"),
+        ("tiles", "64"),
+        ("argument", "x"),
+        ("result", "result"),
+    ]
     (instruction,) = plan.main.instructions
     assert instruction.where == "test_plan.py:24 (test_plan_says_what_it_is_of.<locals>.step)"
     assert "elementwise" in describe(plan)
@@ -33,7 +38,20 @@ def test_plan_says_what_it_is_of():
 
 def test_options_may_be_numbers_and_bools():
     plan = read(lower(artifact(lambda x: x, X), options({"ipu_tiles": 64, "ipu_half_partials": True})))
-    assert plan.options == [("half_partials", "true"), ("tiles", "64")]
+    assert plan.options[:2] == [("half_partials", "true"), ("tiles", "64")]
+
+
+def test_arguments_and_results_have_the_names_of_the_users_code():
+    def step(params, x):
+        return {"y": params["layer_0/connection"][0] * x}, x
+
+    plan = plan_of(step, {"layer_0/connection": [X]}, X)
+    assert plan.options == [
+        ("argument", "params['layer_0/connection'][0]"),
+        ("argument", "x"),
+        ("result", "result[0]['y']"),
+        ("result", "result[1]"),
+    ]
 
 
 def test_donated_parameters_give_their_memory_to_results_of_their_type():

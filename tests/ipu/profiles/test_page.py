@@ -80,8 +80,36 @@ def test_page_is_well_formed_and_follows_nothing() -> None:
 def test_first_thing_said_is_that_nothing_was_measured() -> None:
     text = " ".join(of().words)
     assert "Nothing here was measured on hardware." in text
-    assert text.index("Nothing here was measured") < text.index("modelled time")
+    assert text.index("Nothing here was measured") < text.index("on the chip")
     assert "An estimate, not a measurement: 250 W for 1 ms is 250 mJ." in re.sub(r"\s+", " ", text)
+
+
+def test_page_says_what_limits_the_program_and_what_to_do() -> None:
+    text = re.sub(r"\s+", " ", " ".join(of().words))
+    assert "The average tile computes 37.5 % of the time" in text
+    assert "22.5 % waiting : a tile has done its part" in text
+    assert "most of it in dot (net.py:3), where dot/products computes on 2 of 2 tiles" in text
+    assert "snnjax.ipu.sweep tries them" in text
+    assert "parts" not in of().rows
+
+
+def test_parts_of_the_network_have_a_table() -> None:
+    sets = [
+        made.compute_set(f"forward/{what}", place, 100) for place, what in ((3, "neurons0"), (4, "lists0"))
+    ]
+    first = made.compute_set("snnjax_lif_network/events (net.py:3)", 2, 50)
+    for each, codelet in zip(
+        (first, *sets), ("SortEvents<int>", "LifScan<false>", "CombineCandidates<int>"), strict=True
+    ):
+        each["codelets"] = [made.codelet(f"snnjax::{codelet}", 1, 100, 100)]
+    page = Page(made.profile(compute_sets=[first, *sets], copies=[], streams=[]).html())
+    rows = [row[:4] + row[5:6] for row in page.rows["parts"][1:]]
+    own = ["lif_network", "net.py:3"]
+    assert rows == [
+        [*own, "layer 0", "neurons", "100 (10.0 %)"],
+        [*own, "layer 0", "lists", "100 (10.0 %)"],
+        [*own, "several", "lists", "50 (5.0 %)"],
+    ]
 
 
 def test_operations_of_the_page_are_those_of_the_profile() -> None:

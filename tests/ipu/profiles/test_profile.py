@@ -104,7 +104,7 @@ def test_partitions_that_wait_are_told_where_there_are_several() -> None:
     )
     many = str(made.profile(waiting=[500] * 26))
     assert f"on average: {', '.join(['50.0 %'] * 24)} and 2 more\n" in many
-    assert "wait" not in str(made.profile()) and "partitions wait" not in made.profile().html()
+    assert "Partitions wait" not in str(made.profile()) and "partitions wait" not in made.profile().html()
 
 
 def test_live_memory_is_told_where_it_is_known() -> None:
@@ -175,9 +175,130 @@ def test_readable_numbers() -> None:
 def test_several_runs_are_told_apart() -> None:
     profile = made.profile(runs=4)
     assert profile.runs == 4 and made.profile().runs == 1
-    assert "Time: 1,000 cycles, 1 ms; 4 runs of 250 us\n" in str(profile)
-    assert "1,000 cycles; 4 runs of 250 us" in profile.html()
-    assert "Time: 1,000 cycles, 1 ms\n" in str(made.profile())
+    each = "222 cycles, 222 us, 55.6 mJ on the chip; with the host 250 cycles, 250 us, 62.5 mJ\n"
+    assert f"Time, a run, the mean of 4: {each}" in str(profile)
+    assert (
+        "<dt>on the chip, a run, the mean of 4</dt><dd>222 us<small>222 cycles</small></dd>" in profile.html()
+    )
+    one = "890 cycles, 890 us, 222 mJ on the chip; with the host 1,000 cycles, 1 ms, 250 mJ\n"
+    assert f"Time, a run: {one}" in str(made.profile())
+
+
+def test_first_run_is_told_apart() -> None:
+    profile = made.profile(first_run={"cycles": [1, 2, 3, 4], "host_bytes": 2048})
+    assert profile.first_run == (Phases(1, 2, 3, 4), 2048)
+    assert "Time, a warm run: 890 cycles" in str(profile)
+    assert "is not counted: 10 cycles, 4 of them with the host, which moved 2.00 KiB\n" in str(profile)
+    assert made.profile().first_run is None
+
+
+def test_energy_of_the_chip_leaves_out_the_host() -> None:
+    profile = made.profile()
+    assert (profile.chip_cycles, profile.chip_seconds) == (890, 8.9e-4)  # without the sync of the stream
+    assert profile.chip_energy.joules == pytest.approx(0.89 * profile.energy.joules)
+    for text in (str(profile), " ".join(profile.html().split())):
+        assert (
+            "The power is taken as constant, so sparsity saves energy only by the time that it saves" in text
+        )
+
+
+def test_limits_are_the_losses_of_the_average_tile() -> None:
+    limits = made.profile().limits
+    assert [(limit.name, limit.cycles) for limit in limits] == [
+        ("waiting", 225.0),  # 600 of compute, of which the tiles are busy for 500 and 250
+        ("exchange", 200),
+        ("sync", 100),
+        ("host", 100),
+    ]
+    assert sum(limit.share for limit in limits) + made.profile().tile_utilisation.mean() == pytest.approx(1)
+    assert [limit.where for limit in limits] == [
+        "dot (net.py:3), where dot/products computes on 2 of 2 tiles",
+        "dot (net.py:3), of 96 bytes",
+        "dot (net.py:3), in 4 steps",
+        "x, of 64 bytes",
+    ]
+    for limit in limits:
+        assert (
+            f"  {limit.name} {percent(limit.share)}: {limit.meaning}, most of it in {limit.where}. "
+            in str(made.profile())
+        )
+    nothing = made.profile(
+        cycles=dict.fromkeys(("compute", "exchange", "sync", "host", "total"), 0),
+        tiles=[dict.fromkeys(made.MEMORY, 0) | {"cycles": 0}],
+        compute_sets=[],
+        copies=[],
+        streams=[],
+    )
+    assert nothing.limits == ()
+
+
+def test_tiles_that_take_no_part_are_told() -> None:
+    assert made.profile().idle_tiles == 0
+    assert "the busiest 50.0 %; all 2 take part\n" in str(made.profile())
+    tiles = [{**tile, "cycles": cycles} for tile, cycles in zip(made.data()["tiles"], (500, 0), strict=True)]
+    assert "the busiest 50.0 %; 1 of 2 take no part\n" in str(made.profile(tiles=tiles))
+
+
+def test_streams_have_the_names_of_arguments_and_results() -> None:
+    names = ("argument 0", "argument 1", "kept argument 0", "result 0", "result 1", "argument 7")
+    streams = [made.copy(name, place, host_cycles=1) for place, name in enumerate(names)]
+    named = {"arguments": ["params['layer_0/connection'].weights", ""], "results": ["result[0]"]}
+    steps = made.profile(streams=streams, compute_sets=[], copies=[], **named).steps
+    assert [(step.operation, step.where) for step in steps] == [
+        ("argument params['layer_0/connection'].weights", ""),
+        ("argument 1", ""),
+        ("kept argument params['layer_0/connection'].weights", ""),
+        ("result[0]", ""),
+        ("result 1", ""),
+        ("argument 7", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "program, name",
+    [("jit_step", "step"), ("jit__lambda", "lambda (net.py:4)"), ("main", "main"), ("", "")],
+)
+def test_programs_have_the_name_of_the_function(program: str, name: str) -> None:
+    assert made.profile(program=program).program == name
+    assert f"hardware): {name + ' on ' if name else ''}1 x mk2" in str(made.profile(program=program))
+
+
+def test_parts_of_the_network_are_its_layers_and_purposes() -> None:
+    """A set that several share is divided as the cycles of its vertices are."""
+    names = ("snnjax_lif_network/operand (a.py:7)", "forward/currents0", "forward/sum_dropped0/reduce")
+    more = ("forward/readout1", "forward/first", "forward/strange")
+    codelets = (
+        {"RowsCurrent<float,int,true>": 9},
+        {"Reduce<Sum>": 1},
+        {"LeakyScan": 5},
+        {"LifUpdate<false>": 30, "SelectCandidates<int,false>": 60, "LeakyForward<float,int>": 10},
+        {"Other": 3},
+    )
+    sets = [
+        made.compute_set(
+            name,
+            place + 1,
+            100,
+            sync_cycles=10,
+            codelets=[made.codelet(f"snnjax::{kind}", 1, each, each) for kind, each in own.items()],
+        )
+        for place, (name, own) in enumerate(zip((*names[1:], *more), codelets, strict=True))
+    ]
+    profile = made.profile(compute_sets=sets, copies=[made.copy(names[0], 0, sync_cycles=5)], streams=[])
+    assert [(part.layer, part.purpose, part.cycles) for part in profile.parts] == [
+        ("", "copies", 5),
+        ("layer 0", "weights", 110),
+        ("layer 0", "lists", 110),
+        ("read-out", "neurons", 110),
+        ("", "neurons", 33),
+        ("", "lists", 66),
+        ("read-out", "weights and neurons", 11),
+        ("", "other", 110),
+    ]
+    assert {(part.operation, part.where) for part in profile.parts} == {("lif_network", "a.py:7")}
+    assert sum(part.cycles for part in profile.parts) == sum(step.cycles for step in profile.steps)
+    assert "  lif_network, layer 0, weights " in str(profile)
+    assert made.profile().parts == () and "Inside" not in str(made.profile())
 
 
 @pytest.mark.parametrize("ending", [".json", ".txt", ".html"])

@@ -1,6 +1,5 @@
 // The mapping of layers onto tiles, and the plan of a network, without a graph.
 #include "../../ipu_model/tests/check.hpp"
-#include "../host_layout.hpp"
 #include "../network_plan.hpp"
 #include "../scan_plan.hpp"
 
@@ -38,15 +37,6 @@ void testBalance() {
   CHECK(ranges[0].columns < ranges[1].columns);
   CHECK(ranges[1].first + ranges[1].count <= 128u);
   CHECK_EQUAL(ranges[1].first, ranges[0].count);
-}
-
-void testComparison() {
-  // graphcore_snn's log: starts 1, 734, 1467 (ipu.md 1.2).
-  const std::vector<LayerSize> layers = {{2312, 1466, 32}, {1466, 1466, 14}, {1466, 10, 14}};
-  const std::vector<TileRange> ranges = tilesOfEqualColumns(layers, {.count = 1472, .bytes = kBytes, .batch = 48});
-  CHECK_EQUAL(ranges[0].first, 1u);
-  CHECK_EQUAL(ranges[1].first, 734u);
-  CHECK_EQUAL(ranges[2].first, 1467u);
 }
 
 void testFewTiles() {
@@ -231,60 +221,11 @@ void testMemoryComesBeforeWork() {
   CHECK(ranges[1].count <= 4u);
 }
 
-void testLayoutsThereAndBack() {
-  LayerPlan layer;
-  layer.neurons = 5;
-  layer.tiles = {0, 2, 4};
-  const std::vector<float> array = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-  const std::vector<float> blocks = toTiles(layer, array, 2, 1);
-  CHECK(blocks == (std::vector<float>{1, 2, 3, 4, 6,  7, 8, 9, 0, 0, 0, 0,  //
-                                      5, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0}));
-  CHECK(fromTiles(layer, blocks, 2, 1) == array);
-  CHECK_THROWS(toTiles(layer, array, 3), "toTiles: `array` must hold 15 numbers, got 10");
-}
-
-void testListsAtTheirHomes() {
-  NetworkOptions options = nmnist();
-  options.num_steps = 1;
-  options.batch = 2;
-  options.num_inputs = 9;
-  options.event_capacity = 3;
-  const NetworkPlan plan = planNetwork(options, 1472, kBytes);
-  const std::vector<std::uint16_t> history = listsToHomes(plan, 0, std::vector<std::int32_t>{7, -1, 2, 9, 4, 12});
-  const std::size_t stride = plan.lists[0].stride;
-  for (const auto& [at, record] : {std::pair{0U, std::vector<std::uint16_t>{2, 2, 2, 0, 2, 7, 9}},
-                                   {1U, std::vector<std::uint16_t>{1, 1, 1, 0, 4, 9, 9}}}) {
-    CHECK(std::equal(record.begin(), record.end(), history.begin() + static_cast<std::ptrdiff_t>(at * stride)));
-  }
-}
-
-// Values follow their ids, except for ids out of range.
-void testValuesAtTheirHomes() {
-  NetworkOptions options = nmnist();
-  options.num_steps = 1;
-  options.batch = 2;
-  options.num_inputs = 4;
-  options.event_capacity = 3;
-  options.inputs = Inputs::Events;
-  const std::vector<std::int32_t> ids = {3, -1, 2, 0, 0, 9};
-  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
-  NetworkPlan plan = planNetwork(options, 1472, kBytes);
-  const std::vector<float> history = valuesToHomes(plan, 0, ids, values);
-  CHECK(history == (std::vector<float>{3, 1, 0, 4, 5, 0}));
-  options.inputs = Inputs::Dense;
-  plan = planNetwork(options, 1472, kBytes);
-  CHECK_EQUAL(plan.lists[0].capacity, 4u);
-  const std::vector<float> dense = {1, 2, 3, 4, 5, 6, 7, 8};
-  CHECK(valuesToHomes(plan, 0, {}, dense) == dense);
-  CHECK_THROWS(valuesToHomes(plan, 0, {}, values), "valuesToHomes: `array` must hold 8 numbers, got 6");
-}
-
 }  // namespace
 
 int main() {
   testTwoNeuronsATile();
   testBalance();
-  testComparison();
   testFewTiles();
   testEverySampleHasOneHome();
   testScan();
@@ -298,8 +239,5 @@ int main() {
   testRecurrentMemory();
   testSecondStates();
   testMemoryComesBeforeWork();
-  testLayoutsThereAndBack();
-  testListsAtTheirHomes();
-  testValuesAtTheirHomes();
   return check::failures;
 }

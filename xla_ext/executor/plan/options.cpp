@@ -28,7 +28,7 @@ void refuseOption(std::string_view name, const std::string& expected, const std:
 PlanOptions optionsOf(const Plan& plan) {
   PlanOptions options;
   for (const auto& [name, value] : plan.options) {
-    if (name == "note") continue;
+    if (std::ranges::find(kFacts, name) != kFacts.end()) continue;
     if (name == "version") {
       if (std::ranges::find(kVersions, value) == kVersions.end()) {
         refuseOption(name, "be mk1, mk2, bow or c600", value);

@@ -1,4 +1,5 @@
-// The options of a plan: `compiler_options` of jax.jit, which begin with `ipu_` there; and notes for its profile.
+// The options of a plan: `compiler_options` of jax.jit, which begin with `ipu_` there; and what its profile says
+// besides.
 #pragma once
 
 #include <array>
@@ -11,6 +12,8 @@ namespace snnjax::executor {
 
 // The chips that programs can be compiled for.
 constexpr std::array<std::string_view, 4> kVersions = {"mk1", "mk2", "bow", "c600"};
+// For the profile alone: sentences, and the names of all arguments and results in order.
+constexpr std::array<std::string_view, 3> kFacts = {"note", "argument", "result"};
 
 struct PlanOptions {
   std::string version;         // empty: the device's own

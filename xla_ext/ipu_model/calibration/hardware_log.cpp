@@ -1,6 +1,8 @@
 #include "calibration/hardware_log.hpp"
 
+#include <array>
 #include <iomanip>
+#include <span>
 #include <sstream>
 
 #include "calibration/published_step.hpp"
@@ -10,11 +12,19 @@ namespace {
 
 constexpr unsigned kInputs = 2312, kInputCapacity = 32, kClasses = 10, kClassCapacity = 2;
 
-Cell cell(double max_activity, std::vector<unsigned> hidden, unsigned capacity, unsigned low, unsigned high) {
-  Cell made{max_activity, {kInputs}, {kInputCapacity}, low, high};
-  for (const unsigned neurons : hidden) {
-    made.neurons.push_back(neurons);
-    made.capacities.push_back(capacity);
+// A row a cell: largest activity, slots of the lists of hidden layers, the least and the most milliseconds that were
+// printed, the widths of up to five hidden layers. tests/ipu/calibration.py reads it too.
+constexpr auto kLog = std::to_array<double>({
+#include "calibration/hardware_log.csv"
+});
+constexpr std::size_t kColumns = 9, kWidths = 4;
+
+Cell cell(std::span<const double> row) {
+  Cell made{row[0], {kInputs}, {kInputCapacity}, static_cast<unsigned>(row[2]), static_cast<unsigned>(row[3])};
+  for (const double neurons : row.subspan(kWidths)) {
+    if (neurons == 0) break;
+    made.neurons.push_back(static_cast<unsigned>(neurons));
+    made.capacities.push_back(static_cast<unsigned>(row[1]));
   }
   made.neurons.push_back(kClasses);
   made.capacities.push_back(kClassCapacity);
@@ -34,14 +44,11 @@ std::string Cell::name() const {
          std::to_string(capacities[1]);
 }
 
-std::span<const Cell> cells() {
-  static const std::vector<unsigned> two = {1466, 1466}, three = {978, 978, 976}, four = {734, 734, 732, 732},
-                                     five = {588, 586, 586, 586, 586};
-  static const std::vector<Cell> all = {
-      cell(0.01, two, 14, 6, 6),    cell(0.01, three, 8, 5, 5),  cell(0.01, four, 6, 5, 5),  cell(0.01, five, 4, 4, 4),
-      cell(0.05, two, 72, 8, 9),    cell(0.05, three, 48, 7, 7), cell(0.05, four, 36, 6, 6), cell(0.05, five, 28, 6, 6),
-      cell(0.10, two, 146, 10, 11), cell(0.10, three, 96, 9, 9), cell(0.10, four, 72, 7, 8), cell(0.10, five, 58, 7, 7),
-  };
+std::vector<Cell> cells() {
+  std::vector<Cell> all;
+  for (std::size_t first = 0; first < kLog.size(); first += kColumns) {
+    all.push_back(cell(std::span(kLog).subspan(first, kColumns)));
+  }
   return all;
 }
 

@@ -1,7 +1,6 @@
 // The twelve cells of the hardware log of ipu.md 1.3: N-MNIST training steps of graphcore_snn on one IPU.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +22,7 @@ struct Cell {
 inline constexpr unsigned kBatch = 48;
 inline constexpr unsigned kSteps = 100;
 
-std::span<const Cell> cells();
+std::vector<Cell> cells();
 
 // All cells by publishedStep, in milliseconds; `fill` as there.
 Table publishedSteps(const Chip& chip, double fill);

@@ -1,6 +1,6 @@
 // The training step that was measured in the hardware log of ipu.md 1.3, phase by phase as its public source builds it.
-// It is a different program from our training step (training_step.cpp): calibrating on it separates errors of the model
-// from differences between the programs.
+// It is a different program from ours (tests/ipu/calibration.py), with a placement that a jitted step cannot ask for:
+// calibrating on it separates errors of the model from differences between the programs.
 #pragma once
 
 #include <vector>

@@ -93,12 +93,12 @@ void edgesFitTheirFields() {
 void codeletsOfTheModelAreKnown() {
   Graph graph(on_model::device(1));
   const ComputeSet set = graph.addComputeSet("set");
-  CHECK_EQUAL(check::messageOf([&] { graph.addVertex(set, "snnjax::Adam<float>"); }), "");
+  CHECK_EQUAL(check::messageOf([&] { graph.addVertex(set, "snnjax::LoadStep<float>"); }), "");
   std::stringstream own(
-      "#include <poplar/Vertex.hpp>\nnamespace snnjax { template <typename T> struct Adam : poplar::Vertex {\n"
-      "poplar::Output<T> own; void compute() {} }; template struct Adam<float>; }");
+      "#include <poplar/Vertex.hpp>\nnamespace snnjax { template <typename T> struct LoadStep : poplar::Vertex {\n"
+      "poplar::Output<T> own; void compute() {} }; template struct LoadStep<float>; }");
   graph.addCodelets(own);
-  CHECK_THROWS(graph.addVertex(set, "snnjax::Adam<float>")["none"], "It has: own.");
+  CHECK_THROWS(graph.addVertex(set, "snnjax::LoadStep<float>")["none"], "It has: own.");
 }
 
 void tilesHaveSoMuchMemory() {

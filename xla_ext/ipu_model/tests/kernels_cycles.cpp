@@ -1,5 +1,4 @@
 // Costs of the snn codelets: figures that a reader can count, and monotone in the work.
-#include "../poplar_kernels/cross_entropy_cycles.hpp"
 #include "../poplar_kernels/lif_network_backward_cycles.hpp"
 #include "../poplar_kernels/lif_network_cycles.hpp"
 #include "../poplar_kernels/lif_network_state_cycles.hpp"
@@ -112,14 +111,13 @@ void testMonotone() {
   checkMonotone("parts", [](unsigned n) { return combineShare({n, 2, 2, 0}, 2); });
   checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 1, 3, false}, 24, 2); });
   checkMonotone("passes of the search", [](unsigned n) { return searchLists({100, n, n, 3, true}, 24, 2); });
-  checkMonotone("loss in steps", [](unsigned n) { return crossEntropySample(n, 200, 10, false); });
   checkMonotone("sum of rows", [](unsigned n) { return sumRows(n, 4, true); });
 }
 
 void testSamplesMonotone() {
   for (unsigned neurons : {1U, 2U, 8U, 22U}) {
     checkMonotone("spikes of a sample", [=](unsigned n) { return forwardSample(n, neurons, 4, kSubtract); });
-    checkMonotone("spikes of a read-out", [=](unsigned n) { return leakySample(n, neurons, 4); });
+    checkMonotone("spikes of a readout", [=](unsigned n) { return leakySample(n, neurons, 4); });
     checkMonotone("dots of a sample", [=](unsigned n) { return writeDots(n, 200, neurons, 4); });
     checkMonotone("own rows", [=](unsigned n) { return rowsGradientSample(200, n, neurons, false); });
     checkMonotone("own rows with values", [=](unsigned n) { return rowsGradientSample(200, n, neurons, true); });

@@ -1,0 +1,32 @@
+"""Our training step stays near the hardware log; one of its twelve cells, which runs quickest, stands for them."""
+
+import jax
+import numpy as np
+import pytest
+
+from tests.ipu import calibration
+
+pytestmark = pytest.mark.usefixtures("ipus")
+
+
+def test_log_has_twelve_cells() -> None:
+    cells = calibration.cells()
+    assert len(cells) == len({str(cell) for cell in cells}) == 12
+    assert str(cells[0]) == "1 %, 2 hidden, lists of 14"
+    assert (cells[4].low, cells[4].high, cells[4].measured) == (7.5, 9.5, 8.5)
+    assert {len(cell.hidden) for cell in cells} == {2, 3, 4, 5}
+    for cell in cells:  # as theirs: two neurons a tile, rounded to whole tiles, and a list for every layer
+        assert 1461 <= sum(cell.hidden) / 2 <= 1472
+        assert cell.capacity == pytest.approx(cell.activity * cell.hidden[0], abs=2)
+
+
+def test_step_is_near_the_log_with_all_lists_full() -> None:
+    cell = calibration.cells()[3]
+    profile, activity = calibration.run(cell)
+    for layer, width in zip(jax.tree.leaves(activity), cell.hidden, strict=True):
+        assert layer.shape == (calibration.BATCH, width)
+        assert np.all(np.sum(np.asarray(layer) == 1, axis=1) == cell.capacity)
+        assert np.count_nonzero(layer) == cell.capacity * calibration.BATCH
+    assert abs(calibration.milliseconds(profile, "Bow") / cell.measured - 1) < 0.35
+    assert calibration.milliseconds(profile, "Mk2") > calibration.milliseconds(profile, "Bow")
+    assert profile.tile_memory.max() < profile.data["memory_per_tile"] / 2
