@@ -49,7 +49,7 @@ class LifGradientScan : public poplar::MultiVertex {
           continue;
         }
         const StateRow after = stateRow(*this, t + 1);
-        const auto g = membraneGradient(*this, after, i, j, numbers, at);
+        const auto g = membraneGradient(*this, after, numbers.load(&g_spikes[at]), i, j, numbers, at);
         if constexpr (learns) addConstantsGradients(*this, stateRow(*this, t), after, g, i, j, numbers);
       }
     });

@@ -112,7 +112,9 @@ inline void dotListedRows(ListedRows<const W> rows, const Id* ids, unsigned coun
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
   if (rows.columns == 2) return dotShortRows<1>(rows, ids, count, vector, use);
   if (rows.columns == 4) return dotShortRows<2>(rows, ids, count, vector, use);
+  if (rows.columns == 6) return dotShortRows<3>(rows, ids, count, vector, use);
   if (rows.columns == 8) return dotShortRows<4>(rows, ids, count, vector, use);
+  if (rows.columns == 12) return dotShortRows<6>(rows, ids, count, vector, use);
 #endif
   for (unsigned k = 0; k < count; ++k) use(k, dotRow(rows.row(ids[k]), vector, rows.columns));
 }

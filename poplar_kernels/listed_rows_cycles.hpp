@@ -39,12 +39,12 @@ constexpr Slots sumListedRows(Slots count, unsigned columns, unsigned width, boo
   return blocks.sum([&](Slots pairs) { return 5 + count * sumOfId(pairs, blocks.is_narrow, width, valued); });
 }
 
-// dotListedRows. Rows of 1, 2 or 4 pairs: id 2, address 1 but for one pair, loads; products and sums follow the loads
-// by one bundle (aux, with the widening of halves), the last product, the sum of both lanes, store and branch are on
-// their own. Other rows: a loop over pairs inside, two loads and the branch for each, 6 around it; odd ones number by
-// number.
+// dotListedRows. Rows of 1, 2, 3, 4 or 6 pairs: id 2, address 1 but for one pair, loads; products and sums follow the
+// loads by one bundle (aux, with the widening of halves), the last product, the sum of both lanes, store and branch are
+// on their own. Other rows: a loop over pairs inside, two loads and the branch for each, 6 around it; odd ones number
+// by number.
 constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
-  const bool is_short = columns == 2 || columns == 4 || columns == 8;
+  const bool is_short = columns == 2 || columns == 4 || columns == 6 || columns == 8 || columns == 12;
   if (is_short) {
     const Slots pairs = columns / 2;
     const Slots aux = pairs * (width < 4 ? 3 : 2) - 1;

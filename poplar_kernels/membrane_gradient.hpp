@@ -54,12 +54,11 @@ inline void throughSecond(V& vertex, NeuronGradient<N>& g, unsigned i, unsigned 
 
 // The gradients of the neurons j ... of a sample: what arrives directly, through the reset and the second state of the
 // next step, and through the spikes. On entry the field g_v holds the gradient of u of the next step and g_w that of
-// its second state, on return those of this step. `i` counts in [batch, neurons], `at` in g_spikes and g_current.
-template <class V, class Of>
-inline auto membraneGradient(V& vertex, StateRow states, unsigned i, unsigned j, Of numbers, unsigned at) {
+// its second state, on return those of this step. `i` counts in [batch, neurons], `at` in g_current.
+template <class V, class N, class Of>
+inline auto membraneGradient(V& vertex, StateRow states, N g_spikes, unsigned i, unsigned j, Of numbers, unsigned at) {
   const auto membrane = Of::load(states.v + i), limit = raisedThreshold(vertex, states, i, j, numbers);
   auto second_limit = Of::load(&vertex.second_threshold[j]);
-  auto g_spikes = Of::load(&vertex.g_spikes[at]);
   if constexpr (V::kHasSecond) second_limit += SecondOf<V, Of>(vertex, j, numbers).raise(states.w, i);
   g_spikes += maskedProduct(fires(membrane, second_limit), Of::load(&vertex.g_counts[i]));
   if constexpr (V::kHasSecond) {
@@ -107,7 +106,7 @@ inline void membraneGradients(V& vertex, unsigned t, unsigned b) {
   const StateRow after = stateRow(vertex, t + 1);
   forEachNumber(vertex.neurons, [&](unsigned j, auto numbers) {
     const unsigned i = b * vertex.neurons + j;
-    membraneGradient(vertex, after, i, j, numbers, i);
+    membraneGradient(vertex, after, numbers.load(&vertex.g_spikes[i]), i, j, numbers, i);
   });
 }
 

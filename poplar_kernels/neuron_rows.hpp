@@ -27,16 +27,16 @@ class NeuronRows {
     }
   }
 
-  // One step of the neurons from `j`; the sum comes without the bias.
+  // One step of the neurons from `j`; the sum comes without the bias. Returns which of them fire.
   template <class Of, class N>
-  void advance(unsigned j, Of numbers, N sum) const {
+  N advance(unsigned j, Of numbers, N sum) const {
     const N v_old = Of::load(v_before_ + j), resting = Of::load(&vertex_.threshold[j]);
     if constexpr (V::kHasSecond) {
-      advanceBoth(j, numbers, v_old, resting, sum + Of::load(&vertex_.bias[j]));
+      return advanceBoth(j, numbers, v_old, resting, sum + Of::load(&vertex_.bias[j]));
     } else {
       const N u = resetMembrane(v_old, fires(v_old, resting), resting, vertex_.reset);
       const N gained = Of::load(&vertex_.gain[j]) * (sum + Of::load(&vertex_.bias[j]));
-      yield(j, numbers, Of::load(&vertex_.decay[j]) * u + gained, resting);
+      return yield(j, numbers, Of::load(&vertex_.decay[j]) * u + gained, resting);
     }
   }
 
@@ -53,7 +53,7 @@ class NeuronRows {
 
  private:
   template <class Of, class N>
-  void advanceBoth(unsigned j, Of numbers, N v_old, N resting, N current) const {
+  N advanceBoth(unsigned j, Of numbers, N v_old, N resting, N current) const {
     const SecondOf<V, Of> second(vertex_, j, numbers);
     const N w_old = Of::load(w_before_ + j), limit = resting + second.raise(w_before_, j);
     const N spikes = fires(v_old, limit), u = resetMembrane(v_old, spikes, limit, vertex_.reset);
@@ -62,15 +62,17 @@ class NeuronRows {
     const N raise = second.raise(w_after_, j);
     if (vertex_.raises) Of::store(&vertex_.raise[selected_ + j], raise);
     const N v_new = Of::load(&vertex_.decay[j]) * u + Of::load(&vertex_.gain[j]) * current;
-    yield(j, numbers, v_new + second[VCoupling] * w_new, resting + raise);
+    return yield(j, numbers, v_new + second[VCoupling] * w_new, resting + raise);
   }
 
   template <class Of, class N>
-  void yield(unsigned j, Of, N v_new, N limit) const {
+  N yield(unsigned j, Of, N v_new, N limit) const {
     float* const counts = &vertex_.counts[first_ + j];
+    const N fired = fires(v_new, limit);
     Of::store(v_after_ + j, v_new);
     Of::store(&vertex_.v[selected_ + j], v_new);
-    Of::store(counts, Of::load(counts) + fires(v_new, limit));
+    Of::store(counts, Of::load(counts) + fired);
+    return fired;
   }
 
   V& vertex_;

@@ -13,14 +13,16 @@ class SumRows : public poplar::MultiVertex {
   unsigned rows, columns;
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(columns, worker, 2);
+    for (unsigned j = 2 * worker; j < columns; j += 2 * numWorkers()) {
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    if (columns % 2 == 0) {
-      for (unsigned j = own.first; j < own.last; j += 2) sumColumns<float2>(j);
-      return true;
-    }
+      if (columns % 2 == 0) {
+        sumColumns<float2>(j);
+        continue;
+      }
 #endif
-    for (unsigned j = own.first; j < own.last; ++j) sumColumns<float>(j);
+      sumColumns<float>(j);
+      if (j + 1 < columns) sumColumns<float>(j + 1);
+    }
     return true;
   }
 

@@ -21,8 +21,11 @@ constexpr Slots sumRows(Slots rows, Slots columns, bool in_pairs) {
 }  // namespace cycles
 
 std::uint64_t workerCycles(const std::same_as<SumRows> auto& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.columns, worker, 2);
-  return cycles::entry(4, true) + cycles::sumRows(vertex.rows, own.last - own.first, vertex.columns % 2 == 0);
+  unsigned own = 0;
+  for (unsigned j = 2 * worker; j < vertex.columns; j += 2 * vertex.numWorkers()) {
+    own += smaller(2, vertex.columns - j);
+  }
+  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own, vertex.columns % 2 == 0);
 }
 
 }  // namespace snnjax

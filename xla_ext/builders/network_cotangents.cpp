@@ -27,7 +27,7 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
   };
   const auto matrix = [&](const poplar::Tensor& known, std::size_t rows, const char* part) {
     if (known.valid()) return known;
-    return plan.scans ? addSpread(graph, layer, (rows + 1) * layer.tiles.columns, name + part)
+    return plan.scans ? addSpread(graph, poplar::FLOAT, layer, (rows + 1) * layer.tiles.columns, name + part)
                       : blocks((rows + 1) * layer.tiles.columns, part);
   };
   const auto states = [&](const char* part, std::size_t rows = 1) {
@@ -48,7 +48,7 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
     own.g_first_w = states("g_first_w");
   }
   if (layer.recurrent) {
-    const std::vector<Home>& homes = plan.lists[l + 1].homes;
+    const std::vector<Home>& homes = plan.lists[l + 1].homesOfSamples();
     if (plan.options.last_spikes_gradient) {
       own.g_last_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_last_spikes");
     }

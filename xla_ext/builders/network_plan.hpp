@@ -49,7 +49,7 @@ struct NetworkOptions {
   bool last_spikes_gradient = true;   // which the backward pass is given; else it is 0
   bool keeps_record = true;           // membranes and lists of all steps, for the backward pass
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
-  bool over_all_steps = false;  // layers run one after the other over all steps, where none is recurrent and it fits
+  bool over_all_steps = false;        // layers run one after the other over all steps, where it fits
 };
 
 // A tile that makes and keeps the lists of neighbouring samples; in a scan those of neighbouring rows [batch,
@@ -74,6 +74,11 @@ struct ListPlan {
   bool valued = false;       // each id has a value
   bool dense = false;        // made of a row of all inputs at their homes: the nonzero ones
   std::vector<Home> homes;
+  // Of a recurrent layer in a scan: one for each sample, which makes the lists that the next step reads.
+  std::vector<Home> sample_homes;
+
+  // Where a recurrent layer's spikes of a single step lie.
+  const std::vector<Home>& homesOfSamples() const { return sample_homes.empty() ? homes : sample_homes; }
 };
 
 // Neighbouring tiles of a layer.

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "scan.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
@@ -35,13 +36,16 @@ LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t
     if (!plan.scans) tensors.raise = blocks(poplar::FLOAT, layer.neuron.raises_threshold ? row : 0, "raise");
   }
   if (!layer.recurrent) return tensors;
-  tensors.first_current = blocks(poplar::FLOAT, row, "first_current");
+  for (std::size_t g = 0; layer.sample_groups.size() > 1 && g < layer.sample_groups.size(); ++g) {
+    tensors.copies.push_back(addGroup(graph, weightsType(plan), layer, g, tensors.recurrent.dim(1), name + "copies"));
+  }
+  tensors.first_current = states(1, "first_current");
   const auto atHomes = [&](const char* part) {
-    return addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homes, layer.neurons, name + part);
+    return addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homesOfSamples(), layer.neurons, name + part);
   };
   tensors.last_spikes = atHomes("last_spikes");
   if (!plan.options.first_spikes) return tensors;
-  tensors.all_neurons = blocks(poplar::UNSIGNED_SHORT, listStride(layer.neurons), "all_neurons");
+  if (!plan.scans) tensors.all_neurons = blocks(poplar::UNSIGNED_SHORT, listStride(layer.neurons), "all_neurons");
   tensors.first_spikes = atHomes("first_spikes");
   return tensors;
 }
@@ -108,15 +112,15 @@ poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::siz
   std::vector<poplar::Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
     const std::size_t own = layer.sample_groups[g].count;
-    groups.push_back(
-        addGroup(graph, layer, g, rows * own * columns, name).reshape({layer.tiles.count, rows, own, columns}));
+    groups.push_back(addGroup(graph, poplar::FLOAT, layer, g, rows * own * columns, name)
+                         .reshape({layer.tiles.count, rows, own, columns}));
   }
   return poplar::concat(groups, 2).reshape({layer.tiles.count, rows * batch * columns});
 }
 
-poplar::Tensor addGroup(poplar::Graph& graph, const LayerPlan& layer, std::size_t group, std::size_t elements,
-                        const std::string& name) {
-  const poplar::Tensor blocks = graph.addVariable(poplar::FLOAT, {layer.tiles.count, elements}, name);
+poplar::Tensor addGroup(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t group,
+                        std::size_t elements, const std::string& name) {
+  const poplar::Tensor blocks = graph.addVariable(type, {layer.tiles.count, elements}, name);
   for (unsigned p = 0; p < layer.tiles.count; ++p) graph.setTileMapping(blocks[p], layer.tileOf(p, group));
   return blocks;
 }
@@ -149,10 +153,13 @@ void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, co
       return own;
     }
     const std::string name = "layer" + std::to_string(l) + "/" + part;
+    if (plan.scans) return addSpread(graph, weightsType(plan), layer, (rows + 1) * columns, name);
     return addBlocks(graph, weightsType(plan), layer.tiles, (rows + 1) * columns, name);
   };
   tensors.weights = matrix(given.weights, layer.inputs, "weights");
-  if (layer.recurrent) tensors.recurrent = matrix(given.recurrent, layer.neurons, "recurrent");
+  if (!layer.recurrent) return;
+  tensors.recurrent = matrix(given.recurrent, layer.neurons, "recurrent");
+  if (layer.sample_groups.size() == 1) tensors.copies = {tensors.recurrent};
 }
 
 NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,

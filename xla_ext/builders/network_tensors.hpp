@@ -30,6 +30,7 @@ struct LayerTensors {
   poplar::Tensor first_current;  // float [tiles, batch * columns]: what first_spikes add to the current
   poplar::Tensor all_neurons;    // ids [tiles, stride]: the record of all neurons, to read first_spikes by
   poplar::Tensor first_spikes, last_spikes;
+  std::vector<poplar::Tensor> copies;     // in a scan, of each group: the recurrent weights on its tiles, or themselves
   std::vector<poplar::Tensor> zero_rows;  // of given weights: made 0 before they are read
 };
 
@@ -54,6 +55,7 @@ struct NetworkTensors {
   poplar::Tensor lengths;  // unsigned [batch], num_steps where a sequence does not end before
   std::vector<LayerTensors> layers;
   std::vector<ListTensors> lists;
+  bool has_copies = false;  // the forward pass has filled those of the weights
 };
 
 // Weights are given for all layers, or for none.
@@ -77,9 +79,9 @@ poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const 
 // its own tiles.
 poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t rows,
                          const std::string& name);
-// Of a scan: float [blocks, elements] on the tiles of one group.
-poplar::Tensor addGroup(poplar::Graph& graph, const LayerPlan& layer, std::size_t group, std::size_t elements,
-                        const std::string& name);
+// Of a scan: [blocks, elements] on the tiles of one group.
+poplar::Tensor addGroup(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t group,
+                        std::size_t elements, const std::string& name);
 
 // Row `row` of the membranes of a layer, or of its second states: float [tiles, batch * columns].
 poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);

@@ -20,7 +20,7 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-std::string nameOf(std::size_t l, const char* part) { return "layer" + std::to_string(l) + "/" + part; }
+std::string nameInLoop(std::size_t l, const char* part) { return "layer" + std::to_string(l) + "/" + part; }
 
 // Samples whose first spikes are read together: every tile receives all spikes of this many samples and returns as many
 // dot products, batch after batch.
@@ -81,7 +81,7 @@ void addAtLastStep(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPl
 }
 
 // Blocks [tiles, batch * columns] in the order of the neurons: [batch, neurons].
-Tensor byNeuron(const NetworkPlan& plan, const LayerPlan& layer, const Tensor& blocks) {
+Tensor inOrder(const NetworkPlan& plan, const LayerPlan& layer, const Tensor& blocks) {
   const std::size_t batch = plan.options.batch;
   return blocks.reshape({layer.tiles.count, batch, layer.tiles.columns})
       .dimShuffle({1, 0, 2})
@@ -101,14 +101,14 @@ Sequence fillRecords(poplar::Graph& graph, const LayerPlan& layer, unsigned coun
 }
 
 Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerTensors& tensors) {
-  if (!plan.options.first_spikes) return Sequence({zeros(graph, {tensors.last_spikes}, nameOf(l, "no_spikes"))});
+  if (!plan.options.first_spikes) return Sequence({zeros(graph, {tensors.last_spikes}, nameInLoop(l, "no_spikes"))});
   const LayerPlan& layer = plan.layers[l];
   const std::size_t columns = layer.tiles.columns;
   const std::string codelet = templateVertex("snnjax::ValuedCurrent", weightsType(plan), UNSIGNED_SHORT);
   Sequence program(
       {fillRecords(graph, layer, layer.neurons, tensors.all_neurons), Copy(tensors.first_spikes, tensors.last_spikes)});
   for (const Samples& samples : inPieces(plan, layer)) {
-    const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "first_current"));
+    const poplar::ComputeSet set = graph.addComputeSet(nameInLoop(l, "first_current"));
     for (unsigned i = 0; i < layer.tiles.count; ++i) {
       addReader(graph, set, layer, i, samples, codelet, tensors,
                 {{"values", samples.rowsOf(tensors.first_spikes)},
@@ -122,7 +122,7 @@ Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, std::size
 }
 
 Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const NetworkTensors& tensors) {
-  const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "last_spikes"));
+  const poplar::ComputeSet set = graph.addComputeSet(nameInLoop(l, "last_spikes"));
   addAtLastStep(graph, set, plan, l, tensors, "snnjax::LastSpikes", "last", tensors.layers[l].last_spikes, {});
   return Sequence({Execute(set)});
 }
@@ -131,12 +131,13 @@ Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, st
                                const NetworkTensors& tensors, const LayerCotangents& cotangents) {
   const LayerPlan& layer = plan.layers[l];
   const std::size_t row = std::size_t{plan.options.batch} * layer.tiles.columns;
-  const Tensor listed = addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homes, layer.neurons, nameOf(l, "g_listed"));
-  const Tensor g_spikes = addBlocks(graph, poplar::FLOAT, layer.tiles, row, nameOf(l, "g_last_spikes"));
+  const Tensor listed =
+      addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homes, layer.neurons, nameInLoop(l, "g_listed"));
+  const Tensor g_spikes = addBlocks(graph, poplar::FLOAT, layer.tiles, row, nameInLoop(l, "g_last_spikes"));
   const ConstantsShare share = constantsShare(graph, plan, l, cotangents);
-  const poplar::ComputeSet masked = graph.addComputeSet(nameOf(l, "last_spikes_gradient"));
+  const poplar::ComputeSet masked = graph.addComputeSet(nameInLoop(l, "last_spikes_gradient"));
   addAtLastStep(graph, masked, plan, l, tensors, "snnjax::LastSpikesGradient", "g", cotangents.g_last_spikes, listed);
-  const poplar::ComputeSet through = graph.addComputeSet(nameOf(l, "last_gradient"));
+  const poplar::ComputeSet through = graph.addComputeSet(nameInLoop(l, "last_gradient"));
   const LayerTensors& own = tensors.layers[l];
   const Tensor last = membraneRow(plan, l, own, plan.options.num_steps);
   const bool raises = layer.neuron.raises_threshold;
@@ -158,8 +159,8 @@ Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, st
                {"surrogate", static_cast<unsigned char>(layer.neuron.surrogate)},
                {"slope", layer.neuron.slope}});
   }
-  return Sequence({Execute(masked), zeros(graph, {g_spikes}, nameOf(l, "zero_spare_columns")),
-                   Copy(listed, byNeuron(plan, layer, g_spikes)), Execute(through)});
+  return Sequence({Execute(masked), zeros(graph, {g_spikes}, nameInLoop(l, "zero_spare_columns")),
+                   Copy(listed, inOrder(plan, layer, g_spikes)), Execute(through)});
 }
 
 Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
@@ -170,12 +171,12 @@ Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, s
   const std::vector<Samples> pieces = inPieces(plan, layer);
   const bool is_wanted = cotangents.g_first_spikes.valid();
   const std::size_t num_dots = is_wanted ? pieces.front().last * neurons : 0;
-  const Tensor dots = addBlocks(graph, poplar::FLOAT, layer.tiles, num_dots, nameOf(l, "dots"));
+  const Tensor dots = addBlocks(graph, poplar::FLOAT, layer.tiles, num_dots, nameInLoop(l, "dots"));
   const std::string of_spikes = templateVertex("snnjax::ListedDots", weightsType(plan), UNSIGNED_SHORT);
   const std::string of_weights = templateVertex("snnjax::ValuedRowsGradient", UNSIGNED_SHORT);
   Sequence program;
   for (const Samples& samples : pieces) {
-    const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "first_spikes_gradient"));
+    const poplar::ComputeSet set = graph.addComputeSet(nameInLoop(l, "first_spikes_gradient"));
     const Tensor own_dots = dots.slice(0, is_wanted ? (samples.last - samples.first) * neurons : 0, 1);
     for (unsigned i = 0; i < layer.tiles.count; ++i) {
       const Tensor g = samples.blockOf(g_current[i], columns);
@@ -194,7 +195,7 @@ Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, s
     popops::reduceWithOutput(
         graph, g_last.valid() ? poplar::concat(own_dots, samples.rowsOf(g_last).flatten().expand({0})) : own_dots,
         samples.rowsOf(cotangents.g_first_spikes).flatten(), {0}, popops::Operation::ADD, program,
-        nameOf(l, "sum_first_dots"));
+        nameInLoop(l, "sum_first_dots"));
   }
   return program;
 }

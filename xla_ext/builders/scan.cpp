@@ -13,7 +13,7 @@ Tensor addScanRows(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
   std::vector<Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
     const std::size_t rows = std::size_t{layer.sample_groups[g].count} * plan.options.num_steps;
-    groups.push_back(addGroup(graph, layer, g, rows * width, name));
+    groups.push_back(addGroup(graph, poplar::FLOAT, layer, g, rows * width, name));
   }
   return poplar::concat(groups, 1);
 }
@@ -23,8 +23,9 @@ Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group) {
   return {std::min(elements, group * each), std::min(elements, (group + 1) * each)};
 }
 
-Tensor addSpread(poplar::Graph& graph, const LayerPlan& layer, std::size_t elements, const std::string& name) {
-  const Tensor blocks = graph.addVariable(poplar::FLOAT, {layer.tiles.count, elements}, name);
+Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t elements,
+                 const std::string& name) {
+  const Tensor blocks = graph.addVariable(type, {layer.tiles.count, elements}, name);
   for (unsigned p = 0; p < layer.tiles.count; ++p) {
     for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
       const Part part = partOf(layer, elements, g);
@@ -66,12 +67,11 @@ const Tensor& valuesOf(const NetworkPlan& plan, const NetworkTensors& tensors, s
   return plan.lists[l].dense ? tensors.lists[l].values : tensors.lists[l].values_history;
 }
 
-std::vector<State> rowStates(const ScanTile& at) {
-  const ListPlan& list = at.plan.lists[at.l];
+std::vector<State> rowStates(const ScanTile& at, const ListPlan& list) {
   return {{"rows", at.rows()},
           {"stride", list.stride},
           {"capacity", list.capacity},
-          {"num_inputs", at.layer().inputs},
+          {"num_inputs", list.num_neurons},
           {"neurons", at.layer().tiles.columns}};
 }
 

@@ -1,6 +1,8 @@
-// A network without recurrent layers as a scan: each layer runs over all steps before the next one. Tensors of "rows"
-// have one for each sample and step: [batch, num_steps].
+// A network as a scan: each layer runs over all steps before the next one. Tensors of "rows" have one for each sample
+// and step: [batch, num_steps].
 #pragma once
+
+#include <functional>
 
 #include "lif_network.hpp"
 #include "vertices.hpp"
@@ -19,8 +21,9 @@ struct Part {
   std::size_t first = 0, last = 0;
 };
 Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group);
-// float [blocks, elements], each block in such parts on its tiles.
-poplar::Tensor addSpread(poplar::Graph& graph, const LayerPlan& layer, std::size_t elements, const std::string& name);
+// [blocks, elements], each block in such parts on its tiles.
+poplar::Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t elements,
+                         const std::string& name);
 
 // A tile of a layer in a scan, and its parts of tensors.
 struct ScanTile {
@@ -57,7 +60,37 @@ const poplar::Tensor& recordsOf(const NetworkPlan& plan, const NetworkTensors& t
 const poplar::Tensor& valuesOf(const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l);
 
 // The columns of the weights with all that reads a list of rows with them.
-std::vector<State> rowStates(const ScanTile& at);
+std::vector<State> rowStates(const ScanTile& at, const ListPlan& list);
+
+// What the selection reads: rows of float [blocks, batch * num_steps * columns].
+struct Selectable {
+  poplar::Tensor v, raise;
+};
+// Of a vertex that advances a readout or neurons, with the currents of all steps.
+std::vector<Field> leakyFields(const ScanTile& at, const NetworkTensors& tensors, const poplar::Tensor& current);
+std::vector<State> leakyStates(const ScanTile& at);
+std::vector<Field> neuronFields(const ScanTile& at, const NetworkTensors& tensors, const poplar::Tensor& current,
+                                const Selectable& selectable);
+std::vector<State> neuronStates(const ScanTile& at);
+
+// Likewise backward, without the gradients of spikes that a vertex of neurons reads, or of outputs.
+std::vector<Field> leakyGradientFields(const ScanTile& at, const NetworkTensors& tensors,
+                                       const NetworkCotangents& cotangents, const poplar::Tensor& g_current);
+std::vector<Field> gradientFields(const ScanTile& at, const NetworkTensors& tensors,
+                                  const NetworkCotangents& cotangents, const poplar::Tensor& g_current);
+std::vector<State> gradientStates(const ScanTile& at);
+
+// Lists that a tile reads, as fields and states of RowsGradient, with the gradients of their currents.
+struct RowsRead {
+  bool valued;
+  std::function<std::vector<Field>(const ScanTile&)> fields;
+  std::function<std::vector<State>(const ScanTile&)> states;
+};
+// The gradients of weights of a layer, of all lists together, to `to` [blocks, (inputs + 1) * columns]: each group sums
+// over its samples; then each of a block's tiles sums a part over the groups.
+poplar::program::Sequence addWeightsGradient(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer,
+                                             const std::vector<RowsRead>& lists, const poplar::Tensor& to,
+                                             const std::string& what);
 
 // The step of a vertex that is at the first of one: 0 on every tile.
 class NoClock {

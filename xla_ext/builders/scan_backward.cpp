@@ -1,11 +1,10 @@
 // The backward pass of a scan, from the last layer to the first: neurons back through time, weight gradients of all
 // rows, and what the lists pass on to the layer below.
 #include <algorithm>
-#include <numeric>
 #include <poputil/VertexTemplates.hpp>
 
 #include "backward_constants.hpp"
-#include "loop.hpp"
+#include "recurrent.hpp"
 #include "scan.hpp"
 
 namespace snnjax::builders {
@@ -13,7 +12,6 @@ namespace {
 
 using poplar::Tensor;
 using poplar::UNSIGNED_SHORT;
-using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
@@ -61,67 +59,23 @@ class ScanBackward {
   Tensor addNeurons(std::size_t l, const Tensor& g_spikes) {
     const LayerPlan& layer = plan_.layers[l];
     const Tensor g_current = addScanRows(graph_, plan_, l, layer.tiles.columns, name("g_current", l));
+    if (layer.recurrent) {
+      program_.add(addRecurrentBackward(graph_, plan_, tensors_, cotangents_, l, g_spikes, g_current));
+      return g_current;
+    }
     const poplar::ComputeSet set = addSet("neurons", l);
+    const bool learns = layer.learns_constants;
     forEachTile(plan_, l, [&](const ScanTile& at) {
-      if (layer.leaky) {
-        addReadoutTile(set, at, g_spikes, g_current);
-      } else {
-        addNeuronsTile(set, at, g_spikes, g_current);
-      }
+      std::vector<Field> fields = layer.leaky ? leakyGradientFields(at, tensors_, cotangents_, g_current)
+                                              : gradientFields(at, tensors_, cotangents_, g_current);
+      fields.push_back({layer.leaky ? "g_output" : "g_spikes", at.ownRows(g_spikes)});
+      if (layer.leaky && learns) fields.push_back({"membranes", at.ownStates(tensors_.layers[l].membranes)});
+      addVertex(graph_, set,
+                layer.leaky ? templateVertex("snnjax::LeakyGradientScan", learns)
+                            : templateVertex("snnjax::LifGradientScan", layer.neuron.second_state, learns),
+                at.tile(), fields, layer.leaky ? leakyStates(at) : gradientStates(at));
     });
     return g_current;
-  }
-
-  // What neurons and readout have in common.
-  std::vector<Field> fieldsOf(const ScanTile& at, const Tensor& g_current) const {
-    const LayerTensors& tensors = tensors_.layers[at.l];
-    const LayerCotangents& own = cotangents_.layers[at.l];
-    std::vector<Field> fields = {{"decay", tensors.decay[at.block]},          {"gain", tensors.gain[at.block]},
-                                 {"lengths", at.ofSamples(tensors_.lengths)}, {"g_v", at.ownStates(own.g_v)},
-                                 {"g_current", at.ownRows(g_current)},        {"g_bias", at.ownStates(own.g_bias)}};
-    if (!at.layer().learns_constants) return fields;
-    fields.insert(fields.end(), {{"g_decay", at.ownStates(own.g_decay)}, {"g_gain", at.ownStates(own.g_gain)}});
-    return fields;
-  }
-  std::vector<State> statesOf(const ScanTile& at) const {
-    return {{"num_steps", plan_.options.num_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
-  }
-
-  void addReadoutTile(poplar::ComputeSet set, const ScanTile& at, const Tensor& g_output, const Tensor& g_current) {
-    const bool learns = at.layer().learns_constants;
-    std::vector<Field> fields = fieldsOf(at, g_current);
-    fields.push_back({"g_output", at.ownRows(g_output)});
-    if (learns) fields.push_back({"membranes", at.ownStates(tensors_.layers[at.l].membranes)});
-    addVertex(graph_, set, templateVertex("snnjax::LeakyGradientScan", learns), at.tile(), fields, statesOf(at));
-  }
-
-  void addNeuronsTile(poplar::ComputeSet set, const ScanTile& at, const Tensor& g_spikes, const Tensor& g_current) {
-    const NeuronOptions& neuron = at.layer().neuron;
-    const LayerTensors& tensors = tensors_.layers[at.l];
-    const LayerCotangents& own = cotangents_.layers[at.l];
-    const bool learns = at.layer().learns_constants, reads_second = learns || neuron.raises_threshold;
-    std::vector<Field> fields = fieldsOf(at, g_current);
-    fields.insert(fields.end(), {{"g_spikes", at.ownRows(g_spikes)},
-                                 {"g_counts", at.ownStates(own.g_counts)},
-                                 {"threshold", tensors.threshold[at.block]},
-                                 {"second_threshold", tensors.second_threshold[at.block]},
-                                 {"membranes", at.ownStates(tensors.membranes)},
-                                 {"g_last", at.ownStates(own.g_last)}});
-    if (learns) fields.push_back({"g_threshold", at.ownStates(own.g_threshold)});
-    std::vector<State> states = statesOf(at);
-    const std::vector<State> switches = surrogateStates(neuron);
-    states.insert(states.end(), switches.begin(), switches.end());
-    if (neuron.second_state) {
-      const Tensor w = at.ownStates(tensors.second_states);
-      fields.insert(fields.end(), {{"second", tensors.second[at.block]},
-                                   {"w", reads_second ? w : w.slice(0, 0)},
-                                   {"g_w", at.ownStates(own.g_w)},
-                                   {"g_last_w", at.ownStates(own.g_last_w)}});
-      if (learns) fields.push_back({"g_second", at.ownStates(own.g_second)});
-      states.push_back({"raises", reads_second});
-    }
-    addVertex(graph_, set, templateVertex("snnjax::LifGradientScan", neuron.second_state, learns), at.tile(), fields,
-              states);
   }
 
   // After the first step, from what is left.
@@ -161,51 +115,19 @@ class ScanBackward {
     });
   }
 
-  // Each group sums over its samples; then each of a block's tiles sums a part over the groups.
   void addWeights(std::size_t l, const Tensor& g_current) {
-    const LayerPlan& layer = plan_.layers[l];
-    const Tensor& to = cotangents_.layers[l].g_weights;
-    const std::size_t groups = layer.sample_groups.size(), elements = to.dim(1);
-    std::vector<Tensor> partial;
-    for (std::size_t g = 0; g < groups; ++g) {
-      partial.push_back(groups == 1 ? to : addGroup(graph_, layer, g, elements, name("partial", l)));
-    }
-    const bool valued = plan_.lists[l].valued;
-    const poplar::ComputeSet set = addSet("weights", l);
-    forEachTile(plan_, l, [&](const ScanTile& at) {
-      std::vector<Field> fields = {{"lists", at.fromHomes(recordsOf(plan_, tensors_, l))},
-                                   {"g_current", at.ownRows(g_current)},
-                                   {"g_weights", partial[at.group][at.block]}};
-      if (valued) fields.push_back({"values", at.fromHomes(valuesOf(plan_, tensors_, l))});
-      addVertex(graph_, set, templateVertex("snnjax::RowsGradient", UNSIGNED_SHORT, valued), at.tile(), fields,
-                rowStates(at));
-    });
-    if (groups == 1) return;
-    const bool is_spread = !graph_.getTileMapping(to[0])[layer.tileOf(0, groups - 1)].empty();
-    const Tensor sums = is_spread ? to : addSpread(graph_, layer, elements, name("sums", l));
-    const poplar::ComputeSet sum = addSet("sum_of_groups", l);
-    forEachTile(plan_, l, [&](const ScanTile& at) {
-      const Part part = partOf(layer, elements, at.group);
-      if (part.first == part.last) return;
-      std::vector<Tensor> in;
-      for (const Tensor& each : partial) in.push_back(each[at.block].slice(part.first, part.last));
-      addVertex(graph_, sum, "snnjax::SumRows", at.tile(),
-                {{"in", poplar::concat(in)}, {"out", sums[at.block].slice(part.first, part.last)}},
-                {{"rows", static_cast<unsigned>(groups)}, {"columns", static_cast<unsigned>(part.last - part.first)}});
-    });
-    if (!is_spread) program_.add(Copy(sums, to));
-  }
-
-  // The record of all inputs, for the gradient of dense ones.
-  Tensor allInputs() {
-    const ListPlan& list = plan_.lists.front();
-    std::vector<std::uint16_t> record(list.stride, static_cast<std::uint16_t>(list.num_neurons));
-    record[kListHeader - 1] = 0;
-    std::iota(record.begin() + kListHeader, record.begin() + kListHeader + list.num_neurons, std::uint16_t{0});
-    const Tensor all =
-        graph_.addConstant(UNSIGNED_SHORT, {record.size()}, poplar::ArrayRef<std::uint16_t>(record), "all_inputs");
-    graph_.setTileMapping(all, list.homes.front().tile);
-    return all;
+    const ListPlan& list = plan_.lists[l];
+    const RowsRead read = {.valued = list.valued,
+                           .fields =
+                               [&](const ScanTile& at) {
+                                 std::vector<Field> fields = {{"lists", at.fromHomes(recordsOf(plan_, tensors_, l))},
+                                                              {"g_current", at.ownRows(g_current)}};
+                                 if (!list.valued) return fields;
+                                 fields.push_back({"values", at.fromHomes(valuesOf(plan_, tensors_, l))});
+                                 return fields;
+                               },
+                           .states = [&](const ScanTile& at) { return rowStates(at, list); }};
+    program_.add(addWeightsGradient(graph_, plan_, l, {read}, cotangents_.layers[l].g_weights, "weights"));
   }
 
   // The gradients of the entries of list `l`, at the homes: [batch * num_steps * capacity]; those of the inputs where
@@ -213,10 +135,10 @@ class ScanBackward {
   Tensor addListGradient(std::size_t l, const Tensor& g_current) {
     const ListPlan& list = plan_.lists[l];
     const Tensor dots = addScanRows(graph_, plan_, l, list.capacity, name("dots", l));
-    const Tensor all = list.dense ? allInputs() : Tensor();
+    const Tensor all = list.dense ? addRecordOfAll(graph_, list) : Tensor();
     const poplar::ComputeSet set = addSet("dots", l);
     forEachTile(plan_, l, [&](const ScanTile& at) {
-      std::vector<State> states = rowStates(at);
+      std::vector<State> states = rowStates(at, list);
       if (list.dense) states[1] = {"stride", 0U};
       addVertex(graph_, set, templateVertex("snnjax::RowsDots", weightsType(plan_), UNSIGNED_SHORT), at.tile(),
                 {{"lists", list.dense ? all : at.fromHomes(recordsOf(plan_, tensors_, l))},

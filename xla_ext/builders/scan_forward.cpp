@@ -4,7 +4,9 @@
 #include <poputil/VertexTemplates.hpp>
 
 #include "loop.hpp"
+#include "recurrent.hpp"
 #include "scan.hpp"
+#include "scan_plan.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -15,12 +17,7 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-constexpr unsigned kWorkers = 6, kCandidates = 64;
-
-// What the selection reads: rows of float [blocks, batch * num_steps * columns].
-struct Selectable {
-  Tensor v, raise;
-};
+constexpr unsigned kCandidates = 64;
 
 class ScanForward {
  public:
@@ -38,6 +35,7 @@ class ScanForward {
       }
       const Selectable selectable = addNeurons(l, current);
       if (plan_.firesLists(l)) addSelection(l, selectable);
+      if (plan_.layers[l].recurrent) program_.add(addLastSpikesOfScan(graph_, plan_, tensors_, l));
     }
     return program_;
   }
@@ -68,54 +66,31 @@ class ScanForward {
                                    {"weights", tensors_.layers[l].weights[at.block]},
                                    {"current", at.ownRows(current)}};
       if (valued) fields.push_back({"values", at.fromHomes(valuesOf(plan_, tensors_, l))});
-      addVertex(graph_, set, type, at.tile(), fields, rowStates(at));
+      addVertex(graph_, set, type, at.tile(), fields, rowStates(at, plan_.lists[l]));
     });
     return current;
-  }
-
-  // What neurons and readout have in common.
-  std::vector<Field> fieldsOf(const ScanTile& at, const Tensor& current) const {
-    const LayerTensors& own = tensors_.layers[at.l];
-    return {{"current", at.ownRows(current)},
-            {"bias", own.bias[at.block]},
-            {"decay", own.decay[at.block]},
-            {"gain", own.gain[at.block]},
-            {"lengths", at.ofSamples(tensors_.lengths)},
-            {"membranes", at.ownStates(own.membranes)}};
-  }
-  std::vector<State> statesOf(const ScanTile& at) const {
-    return {{"num_steps", plan_.options.num_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
   }
 
   void addReadout(std::size_t l, const Tensor& current) {
     const poplar::ComputeSet set = addSet("readout", l);
     forEachTile(plan_, l, [&](const ScanTile& at) {
-      addVertex(graph_, set, "snnjax::LeakyScan", at.tile(), fieldsOf(at, current), statesOf(at));
+      addVertex(graph_, set, "snnjax::LeakyScan", at.tile(), leakyFields(at, tensors_, current), leakyStates(at));
     });
   }
 
   Selectable addNeurons(std::size_t l, const Tensor& current) {
     const LayerPlan& layer = plan_.layers[l];
-    const LayerTensors& own = tensors_.layers[l];
     const bool second = layer.neuron.second_state, raises = layer.neuron.raises_threshold;
     Selectable selectable = {addScanRows(graph_, plan_, l, layer.tiles.columns, name("selectable", l)), {}};
     if (second) selectable.raise = addScanRows(graph_, plan_, l, raises ? layer.tiles.columns : 0, name("raise", l));
+    if (layer.recurrent) {
+      program_.add(addRecurrentForward(graph_, plan_, tensors_, l, current, selectable));
+      return selectable;
+    }
     const poplar::ComputeSet set = addSet("neurons", l);
     forEachTile(plan_, l, [&](const ScanTile& at) {
-      std::vector<Field> fields = fieldsOf(at, current);
-      fields.insert(fields.end(), {{"threshold", own.threshold[at.block]},
-                                   {"counts", at.ownStates(own.counts)},
-                                   {"v", at.ownRows(selectable.v)}});
-      std::vector<State> states = statesOf(at);
-      states.insert(states.end(), {{"reset", static_cast<unsigned char>(layer.neuron.reset)},
-                                   {"keep_history", plan_.keepsMembranes(l)}});
-      if (second) {
-        fields.insert(fields.end(), {{"second", own.second[at.block]},
-                                     {"w", at.ownStates(own.second_states)},
-                                     {"raise", at.ownRows(selectable.raise)}});
-        states.insert(states.end(), {{"keep_second", plan_.keepsSecond(l)}, {"raises", raises}});
-      }
-      addVertex(graph_, set, templateVertex("snnjax::LifScan", second), at.tile(), fields, states);
+      addVertex(graph_, set, templateVertex("snnjax::LifScan", second), at.tile(),
+                neuronFields(at, tensors_, current, selectable), neuronStates(at));
     });
     return selectable;
   }

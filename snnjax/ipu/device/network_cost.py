@@ -50,33 +50,19 @@ def sizes_of(operands: Operands, switches: Switches) -> Sizes:
 
 
 def on_codelets(sizes: Sizes) -> float:
-    """Cycles of a time step on lists."""
-    is_recurrent = any(layer.is_recurrent for layer in sizes.layers)
-    return _in_a_loop(sizes) if is_recurrent else _over_all_steps(sizes)
+    """Cycles of a time step on lists: of neurons and, once a run, of their weights; lists of all cost their dots.
 
-
-def _over_all_steps(sizes: Sizes) -> float:
-    """Without recurrence: each layer costs its neurons, once a run for their weights; lists of all, their dots."""
+    A recurrent layer has a second matrix, and a loop over the steps.
+    """
     batch, cycles = sizes.batch, 1.2e3 + 17e3 / sizes.steps
     for layer in sizes.layers:
         cycles += layer.neurons * (max(1.0, 0.13 * batch - 0.5) + 100 / sizes.steps)
         if layer.capacity is None:
             cycles += layer.neurons * (13.5 + 0.28 * batch)
-    return cycles
-
-
-def _in_a_loop(sizes: Sizes) -> float:
-    """Each list costs its slots, and a capped one the neurons that it selects from."""
-    batch, cycles = sizes.batch, 9e3
-    for layer in sizes.layers:
-        own = layer.neurons if layer.capacity is None else layer.capacity
-        cycles += layer.slots * (60 + 5.2 * batch)
-        if layer.capacity is None:
-            cycles += own * (60 + 5.2 * batch)
-        else:
-            cycles += 6e3 + own * (280 + 25 * batch) + layer.neurons * (7 + 0.45 * batch)
         if layer.is_recurrent:
-            cycles += 5e3 + own * (60 * batch if layer.capacity is not None else 100 + 10 * batch)
+            cycles += 4e3 + layer.neurons * (0.15 * batch + 50 / sizes.steps)
+            if layer.capacity is None:
+                cycles += layer.neurons * 16
     return cycles
 
 

@@ -32,15 +32,26 @@ _BY_CODELET = {
         LISTS,
     ),
     **dict.fromkeys(
-        ("SumRows", "LastSpikes", "LastSpikesGradient"), LISTS
+        (
+            "SumRows",
+            "LastSpikes",
+            "LastSpikesGradient",
+            "PackSpikes",
+            "ListSpikes",
+            "JoinSpikes",
+            "SlotsOfNeurons",
+        ),
+        LISTS,
     ),  # of the gradients of listed spikes
     **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "ListedCurrent", "ValuedCurrent"), WEIGHTS),
-    **dict.fromkeys(("ListedDots", "ListedRowsGradient", "ValuedRowsGradient"), WEIGHTS),
+    **dict.fromkeys(("ListedDots", "ListedRowsGradient", "ValuedRowsGradient", "StepDots"), WEIGHTS),
     **dict.fromkeys(("LifScan", "LifGradientScan", "LifUpdate", "LifMembraneGradient"), NEURONS),
-    **dict.fromkeys(("LifRecurrentForward", "LifFirstGradient", "LifLastGradient"), NEURONS),
+    **dict.fromkeys(
+        ("LifRecurrentForward", "LifFirstGradient", "LifLastGradient", "LifRecurrentGradient"), NEURONS
+    ),
     **dict.fromkeys(("LifConstantsGradient", "LeakyConstantsGradient"), NEURONS),
     **dict.fromkeys(("LeakyScan", "LeakyGradientScan"), NEURONS),
-    **dict.fromkeys(("LifForward", "LifBackward", "LeakyForward", "LeakyBackward"), BOTH),
+    **dict.fromkeys(("LifForward", "LifBackward", "LeakyForward", "LeakyBackward", "LifRecurrentStep"), BOTH),
     **dict.fromkeys(("LoadStep", "StoreStep", "CopyRow", "AddOne", "Fill", "Transpose"), HISTORIES),
 }
 _SET = re.compile(r"(?:.*/)?(?P<what>[a-z_]+?)(?P<layer>\d+)?")

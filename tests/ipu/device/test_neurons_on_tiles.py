@@ -113,7 +113,7 @@ def test_results_and_gradients_equal_the_reference(ipus, name):
     function = functools.partial(results_and_gradients, form, switches)
     arguments = given, cotangents(form, switches, given, len(name))
     expected, _ = compiled(jax.devices("cpu")[0], function, {}, *arguments)
-    codelet = "LifConstantsGradient<true>" if form.recurrent else "LifGradientScan<true,true>"
+    codelet = ("LifRecurrentGradient" if form.recurrent else "LifGradientScan") + "<true,true>"
     for count in tiles:
         actual, program = compiled(ipus[0], function, {TILES: str(count)}, *arguments)
         assert f"snnjax::{codelet}" in read_profile(program).codelets

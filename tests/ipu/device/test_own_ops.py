@@ -112,11 +112,14 @@ def test_gradients_equal_the_reference(ipus, monkeypatch, name):
 
 
 def network(
-    rng: np.random.Generator, dtype: Any = jnp.float32, widths: tuple[int, ...] = (7, 6)
+    rng: np.random.Generator,
+    dtype: Any = jnp.float32,
+    widths: tuple[int, ...] = (7, 6),
+    recurrent: bool = False,
 ) -> tuple[Any, ...]:
-    """Layers and a readout, feed-forward."""
+    """Layers and a readout."""
     pairs = zip((5, *widths), widths, strict=False)
-    layers = tuple(cases.network_layer(rng, *pair, recurrent=False) for pair in pairs)
+    layers = tuple(cases.network_layer(rng, *pair, recurrent=recurrent) for pair in pairs)
     readout = snnjax.LeakyReadout(
         cases.dyadic(rng, -16, 16, widths[-1], 3), cases.halves(rng), cases.halves(rng)
     )
@@ -263,11 +266,15 @@ def test_weights_of_8_bits_run_on_the_references(ipus):
     np.testing.assert_allclose(there, run(params, inputs), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("neurons, capacity", [(96, None), (96, 6)], ids=["all listed", "few listed"])
-def test_networks_are_never_slower_than_their_reference(ipus, monkeypatch, neurons, capacity):
+@pytest.mark.parametrize(
+    "recurrent, capacity",
+    [(False, None), (False, 6), (True, None)],
+    ids=["all listed", "few listed", "recurrent"],
+)
+def test_networks_are_never_slower_than_their_reference(ipus, monkeypatch, recurrent, capacity):
     """Where the reference is faster it runs, and the profile says so."""
     rng = np.random.default_rng(3)
-    layers, readout = network(rng, widths=(neurons,))
+    layers, readout = network(rng, widths=(96,), recurrent=recurrent)
     arguments = jax.device_put((layers, readout), ipus[0])
     lists = jax.device_put(events(rng, steps=8, batch=8), ipus[0])
 

@@ -139,8 +139,8 @@ def test_lif_network_of_halves_equals_reference(name: str) -> None:
     expect_equal(results, reference("lif_network", arrays, **options), HALF_ROUNDED)
 
 
-def test_first_spikes_of_many_neurons_are_read_in_pieces() -> None:
-    """More samples than a tile takes at a time."""
+def test_first_spikes_of_many_neurons_are_one_list_of_all() -> None:
+    """It is read once, by all samples of a tile."""
     sizes: dict[str, Any] = {
         "recurrent": (0,),
         "first_spikes": True,
@@ -152,7 +152,7 @@ def test_first_spikes_of_many_neurons_are_read_in_pieces() -> None:
     network = OnIpu("lif_network", arrays, capacity=40)
     compiled = network.compile(90, 2)
     expect_equal(network.run(compiled), reference("lif_network", arrays, capacity=40))
-    assert executions(read_profile(compiled))["layer0/first_current"] == 2
+    assert executions(read_profile(compiled))["layer0/first_current"] == 1
 
 
 def executions(profile: Profile) -> dict[str, int]:
@@ -352,15 +352,18 @@ def test_layers_without_recurrence_run_over_all_steps_at_once() -> None:
     assert len(executions_of((8,))) < len(few)
 
 
-def test_recurrent_layers_take_a_compute_set_for_each_stage() -> None:
-    """A step is an iteration of more compute sets then; the sum from below takes one more of them once."""
-    sets = executions_of((8, 8, 8), recurrent=(1,))
-    loops = [name.partition("/") for name in sets if sets[name] >= cases.STEPS]
-    assert [part for loop, _, part in loops if loop == "forward"] == ["first", "second", "third"]
-    stages = ["first", "second", "third", "fourth", "fifth"]
-    assert [part for loop, _, part in loops if loop == "backward"] == stages
-    assert sets["forward/first"] == cases.STEPS + 1 + 2 + 1 + 1
-    assert sets["backward/first"] == cases.STEPS + 4
+def test_recurrent_layers_loop_over_their_own_steps_alone() -> None:
+    """Four compute sets of a step forward and three backward; what layers send each other is of all steps."""
+    arrays = cases.lif_network(np.random.default_rng(7), widths=(8, 8, 8), recurrent=(1,))
+    network = OnIpu("lif_network", arrays, capacity=3)
+    compiled = network.compile(64)
+    network.run(compiled)
+    counts = executions(read_profile(compiled))
+    sets = {name: times for name, times in counts.items() if re.match("(forward|backward)/", name)}
+    loops = [name for name, times in sets.items() if times >= cases.STEPS]
+    forward = [f"forward/{part}1" for part in ("neurons", "pack", "spikes", "own_lists")]
+    assert loops == [*forward, *(f"backward/{part}1" for part in ("neurons", "own_dots", "own_sums"))]
+    assert {sets[name] for name in loops} == {cases.STEPS}
 
 
 def test_inputs_of_value_0_cost_less() -> None:

@@ -1,6 +1,7 @@
 // The mapping of layers onto tiles, and the plan of a network, without a graph.
 #include "../../ipu_model/tests/check.hpp"
 #include "../network_plan.hpp"
+#include "../scan_plan.hpp"
 
 using namespace snnjax::builders;
 
@@ -106,12 +107,36 @@ void testPlaceOfValues() {
   CHECK_EQUAL(known.layers[0].sample_groups.size(), unknown.layers[0].sample_groups.size());
 }
 
-// A recurrent layer, and steps that do not fit at once, take the time loop.
-void testNoScan() {
+// A recurrent layer has tiles that its neurons leave free for the lists of its loop, one for each sample.
+void testRecurrentScan() {
   NetworkOptions options = overAllSteps();
   options.layers[0].recurrent = true;
-  CHECK(!planNetwork(options, 1472, kBytes).scans);
-  options = overAllSteps();
+  const NetworkPlan plan = planNetwork(options, 1472, kBytes);
+  CHECK(plan.scans);
+  CHECK(plan.layers[0].recurrent);
+  CHECK(plan.lists[2].sample_homes.empty());
+  CHECK_EQUAL(plan.lists[1].sample_homes.size(), 48u);
+  for (unsigned b = 0; b < 48; ++b) {
+    CHECK_EQUAL(plan.lists[1].sample_homes[b].first_sample, b);
+    CHECK(plan.lists[1].sample_homes[b].tile < 1472u);
+  }
+}
+
+// Sums of few entries have few parts, of which each takes few messages.
+void testSums() {
+  const SumsPlan few = planSums(86, 10), many = planSums(86, 1000), one = planSums(1, 1);
+  CHECK(few.parts > many.parts);
+  CHECK_EQUAL(one.parts, 1u);
+  for (const auto& [plan, entries] : {std::pair(few, 10U), {many, 1000U}, {one, 1U}, {planSums(7, 3), 3U}}) {
+    CHECK_EQUAL(plan.of_run % 2, 0u);
+    CHECK(plan.runs * plan.of_run >= entries);
+    CHECK((plan.runs - 1) * plan.of_run < entries);
+  }
+}
+
+// Steps that do not fit at once take the time loop.
+void testNoScan() {
+  NetworkOptions options = overAllSteps();
   options.num_steps = 1000;
   CHECK(!planNetwork(options, 1472, kBytes).scans);
   CHECK(!planNetwork(nmnist(), 1472, kBytes).scans);
@@ -205,6 +230,8 @@ int main() {
   testEverySampleHasOneHome();
   testScan();
   testPlaceOfValues();
+  testRecurrentScan();
+  testSums();
   testNoScan();
   testErrors();
   testRecurrentDelays();

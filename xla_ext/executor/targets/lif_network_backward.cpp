@@ -99,7 +99,7 @@ class BackwardPass {
     std::vector<Tensor> zero;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerCotangents& own = to_.layers[l];
-      for (const Tensor& each : {plan_.scans ? Tensor() : own.g_weights, own.g_bias, own.g_recurrent, own.g_decay,
+      for (const Tensor& each : {plan_.scans ? Tensor() : own.g_weights, plan_.scans ? Tensor() : own.g_recurrent, own.g_bias, own.g_decay,
                                  own.g_threshold, own.g_gain, own.g_w, own.g_second}) {
         if (each.valid()) zero.push_back(each);
       }
@@ -251,6 +251,7 @@ void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   const bool is_enough = found != nullptr && keepsEnough(*found, call, learns);
   NetworkOnTiles network = is_enough ? *found : restored(lowering, operands, call);
   if (is_enough) readWeightsOf(lowering, operands, network);
+  network.tensors.has_copies = is_enough;
   BackwardPass(lowering, call, operands, network, learns).run();
 }
 

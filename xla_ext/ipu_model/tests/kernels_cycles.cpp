@@ -38,7 +38,8 @@ static_assert(sumListedRows(14, 2, 4, false) == 5 + 14 * 4);
 static_assert(sumListedRows(10, 22, 4, false) == 2 * (5 + 10 * 8) + (5 + 10 * 7));
 static_assert(sumListedRows(10, 3, 4, false) == 3 * (5 + 10 * 5));  // odd: number by number
 static_assert(dotListedRows(14, 2, 4) == 5 + 1 + 14 * 7);  // ldz16, min, ld64, multiply, add lanes, store, branch
-static_assert(dotListedRows(14, 6, 4) == 5 + 14 * (9 + 3 * 3));
+static_assert(dotListedRows(14, 6, 4) == 5 + 3 + 14 * (2 + 1 + 5 + 4));
+static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
 // ldz16, compare, branch, ld64, add, st64, branch
 static_assert(addToListedRows(14, 2, false) == 6 + 14 * 7);
 static_assert(addToListedRows(14, 2, true) == 6 + 14 * 9);    // besides: the value's load and the product

@@ -1,0 +1,91 @@
+// What the vertices of neurons and readouts have in common, over all steps at once or step by step.
+#include "backward_constants.hpp"
+#include "scan.hpp"
+
+namespace snnjax::builders {
+
+using poplar::Tensor;
+
+std::vector<Field> leakyFields(const ScanTile& at, const NetworkTensors& tensors, const Tensor& current) {
+  const LayerTensors& own = tensors.layers[at.l];
+  return {{"current", at.ownRows(current)},
+          {"bias", own.bias[at.block]},
+          {"decay", own.decay[at.block]},
+          {"gain", own.gain[at.block]},
+          {"lengths", at.ofSamples(tensors.lengths)},
+          {"membranes", at.ownStates(own.membranes)}};
+}
+
+std::vector<State> leakyStates(const ScanTile& at) {
+  return {{"num_steps", at.plan.options.num_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
+}
+
+std::vector<Field> neuronFields(const ScanTile& at, const NetworkTensors& tensors, const Tensor& current,
+                                const Selectable& selectable) {
+  const LayerTensors& own = tensors.layers[at.l];
+  std::vector<Field> fields = leakyFields(at, tensors, current);
+  fields.insert(
+      fields.end(),
+      {{"threshold", own.threshold[at.block]}, {"counts", at.ownStates(own.counts)}, {"v", at.ownRows(selectable.v)}});
+  if (!at.layer().neuron.second_state) return fields;
+  fields.insert(fields.end(), {{"second", own.second[at.block]},
+                               {"w", at.ownStates(own.second_states)},
+                               {"raise", at.ownRows(selectable.raise)}});
+  return fields;
+}
+
+std::vector<State> neuronStates(const ScanTile& at) {
+  const NeuronOptions& neuron = at.layer().neuron;
+  std::vector<State> states = leakyStates(at);
+  states.insert(states.end(),
+                {{"reset", static_cast<unsigned char>(neuron.reset)}, {"keep_history", at.plan.keepsMembranes(at.l)}});
+  if (!neuron.second_state) return states;
+  states.insert(states.end(), {{"keep_second", at.plan.keepsSecond(at.l)}, {"raises", neuron.raises_threshold}});
+  return states;
+}
+
+std::vector<Field> leakyGradientFields(const ScanTile& at, const NetworkTensors& network,
+                                       const NetworkCotangents& cotangents, const Tensor& g_current) {
+  const LayerTensors& tensors = network.layers[at.l];
+  const LayerCotangents& own = cotangents.layers[at.l];
+  std::vector<Field> fields = {{"decay", tensors.decay[at.block]},         {"gain", tensors.gain[at.block]},
+                               {"lengths", at.ofSamples(network.lengths)}, {"g_v", at.ownStates(own.g_v)},
+                               {"g_current", at.ownRows(g_current)},       {"g_bias", at.ownStates(own.g_bias)}};
+  if (!at.layer().learns_constants) return fields;
+  fields.insert(fields.end(), {{"g_decay", at.ownStates(own.g_decay)}, {"g_gain", at.ownStates(own.g_gain)}});
+  return fields;
+}
+
+std::vector<Field> gradientFields(const ScanTile& at, const NetworkTensors& network,
+                                  const NetworkCotangents& cotangents, const Tensor& g_current) {
+  const NeuronOptions& neuron = at.layer().neuron;
+  const LayerTensors& tensors = network.layers[at.l];
+  const LayerCotangents& own = cotangents.layers[at.l];
+  const bool learns = at.layer().learns_constants, reads_second = learns || neuron.raises_threshold;
+  std::vector<Field> fields = leakyGradientFields(at, network, cotangents, g_current);
+  fields.insert(fields.end(), {{"g_counts", at.ownStates(own.g_counts)},
+                               {"threshold", tensors.threshold[at.block]},
+                               {"second_threshold", tensors.second_threshold[at.block]},
+                               {"membranes", at.ownStates(tensors.membranes)},
+                               {"g_last", at.ownStates(own.g_last)}});
+  if (learns) fields.push_back({"g_threshold", at.ownStates(own.g_threshold)});
+  if (!neuron.second_state) return fields;
+  const Tensor w = at.ownStates(tensors.second_states);
+  fields.insert(fields.end(), {{"second", tensors.second[at.block]},
+                               {"w", reads_second ? w : w.slice(0, 0)},
+                               {"g_w", at.ownStates(own.g_w)},
+                               {"g_last_w", at.ownStates(own.g_last_w)}});
+  if (learns) fields.push_back({"g_second", at.ownStates(own.g_second)});
+  return fields;
+}
+
+std::vector<State> gradientStates(const ScanTile& at) {
+  const NeuronOptions& neuron = at.layer().neuron;
+  std::vector<State> states = leakyStates(at);
+  const std::vector<State> switches = surrogateStates(neuron);
+  states.insert(states.end(), switches.begin(), switches.end());
+  if (neuron.second_state) states.push_back({"raises", at.layer().learns_constants || neuron.raises_threshold});
+  return states;
+}
+
+}  // namespace snnjax::builders
