@@ -87,7 +87,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
           .capacity = list.capacity,
           .record = list.stride,
           .dense = list.dense,  // events may turn out to be of value 1: they count as such, to have the same place
-          .valued = list.valued,
+          .valued = l == 0,     // and have room for values, for the same reason
           .learns = options.keeps_record,
           .sends_gradient = l > 0,
           .weight_bytes = options.half_weights ? 2U : 4U,
@@ -147,7 +147,8 @@ std::size_t bytesOfHomes(const NetworkPlan& plan) {
   const std::size_t rows = ceilDivide(plan.options.batch * plan.options.num_steps, plan.num_tiles);
   std::size_t kept = 0, most = 0;
   for (const ListPlan& list : plan.lists) {
-    kept += rows * (list.stride * 2 + list.capacity * kWord * (list.valued ? 3 : 1));
+    const bool may_have_values = &list == &plan.lists.front();
+    kept += rows * (list.stride * 2 + list.capacity * kWord * (may_have_values ? 3 : 1));
     most = std::max<std::size_t>(most, list.num_neurons * kWord * (2 + 2 * rows));
   }
   return kept + most;
