@@ -162,8 +162,8 @@ snnjax/_cpu_kernels.so: $(SOURCES) | .venv/ready
 	@$(MAKE) --no-print-directory build/release ONLY=_cpu_kernels
 
 .PHONY: notebooks
-notebooks: .venv/ready $(LIBRARY)  ## execute the notebooks
-	$(BIN)/python -m pytest tests/test_notebooks.py
+notebooks: .venv/ready $(LIBRARY)  ## execute the notebooks, and store their outputs in them
+	$(BIN)/python -m tests.notebooks
 
 # Where the other libraries are looked for; each may have an environment of its own.
 PEERS ?= $(BIN)/python
@@ -173,17 +173,13 @@ GUARDED ?= --only W1 W2 W3 W4 W5 W7 W10 W11
 # The workload that is sampled: W1, W2, W3 or W7.
 PROFILE ?= W3
 
-.PHONY: docs docs-fresh docs-links
-docs: .venv/docs  ## build the documentation as a site, in out/docs (the first time 2 minutes, for the notebooks)
+.PHONY: docs docs-links
+docs: .venv/docs  ## build the documentation as a site, in out/docs
 	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going -c docs -d out/docs/doctrees . out/docs/html
 	@echo "The documentation is out/docs/html/index.html."
 
-docs-fresh:  # forget the outputs of the notebooks, after a change of the library that they show
-	rm -rf out/docs
-	@$(MAKE) --no-print-directory docs
-
 docs-links: .venv/docs  ## check every external link of the documentation (needs the network)
-	$(BIN)/python -m sphinx --quiet -b linkcheck -D nb_execution_mode=off -c docs -d out/docs/doctrees-links . out/docs/links
+	$(BIN)/python -m sphinx --quiet -b linkcheck -c docs -d out/docs/doctrees-links . out/docs/links
 	@echo "All addresses answer. The list is out/docs/links/output.txt."
 
 .PHONY: bench bench-gpu gpu-compile bench-peers bench-compare bench-keep profile

@@ -5,7 +5,9 @@ between two files is the same link in the repository and on the pages.
 """
 
 import ast
+import base64
 import inspect
+import json
 import re
 import sys
 import textwrap
@@ -19,8 +21,6 @@ from latex2mathml.converter import convert
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out" / "docs"
 sys.path.insert(0, str(ROOT))
-
-from snnjax.ipu.device import library  # noqa: E402
 
 project = "snnjax"
 author = copyright = "The snnjax authors"
@@ -37,14 +37,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 nitpicky = True
 
 myst_heading_anchors = 3
-# Executed once; again when the code of a notebook changes. `make docs-fresh` forgets the outputs.
-nb_execution_mode = "cache"
-nb_execution_cache_path = str(OUT / "cache")
-nb_execution_in_temp = True
-nb_execution_timeout = 300
-nb_execution_raise_on_error = True
-if library.missing():  # the notebooks of the IPU are shown without outputs
-    nb_execution_excludepatterns = ["notebooks/03*", "notebooks/04*"]
+nb_execution_mode = "off"  # `make notebooks` stores the outputs
 
 autodoc_typehints = "none"  # the docstrings give shapes
 autodoc_member_order = "bysource"
@@ -131,6 +124,33 @@ def unlink_what_has_no_page(app: Any, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[([^\]`]+)\]\(([\w./]+)\)", text_of, source[0])
 
 
+def pictures(notebook: Path) -> list[tuple[str, bytes]]:
+    """The pictures of a notebook, as PNG, each with the heading that it stands under."""
+    found, heading = [], ""
+    for cell in json.loads(notebook.read_text())["cells"]:
+        headings = re.findall(r"^#+ (.+)$", "".join(cell["source"]), re.MULTILINE)
+        if cell["cell_type"] == "markdown" and headings:
+            heading = headings[-1]
+        for output in cell.get("outputs", []):
+            png = output.get("data", {}).get("image/png")
+            found += [(heading, base64.b64decode("".join(png)))] if png else []
+    return found
+
+
+def fill_gallery(app: Any, name: str, source: list[str]) -> None:
+    """On its page, each picture of the notebooks leads to its notebook."""
+    if name != "docs/gallery":
+        return
+    folder = OUT / "gallery"
+    folder.mkdir(parents=True, exist_ok=True)
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for number, (heading, png) in enumerate(pictures(notebook)):
+            picture = folder / f"{notebook.stem}-{number}.png"
+            picture.write_bytes(png)
+            image = f"![{heading}](../{picture.relative_to(ROOT)})"
+            source[0] += f"\n**{heading}**\n\n[{image}](../notebooks/{notebook.name})\n"
+
+
 def inline_equation(writer: Any, node: Any) -> None:
     """An equation within a sentence, as MathML."""
     writer.body.append(convert(node.astext()))
@@ -153,3 +173,4 @@ def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("missing-reference", plain_code)
     app.connect("source-read", unlink_what_has_no_page)
+    app.connect("source-read", fill_gallery)

@@ -38,7 +38,7 @@ inline void addConstantsGradients(V& vertex, StateRow before, StateRow after, Ne
   }
 }
 
-// The same for a leaky read-out; a gain of 0 gets none.
+// The same for a leaky readout; a gain of 0 gets none.
 template <class V, class N, class Of>
 inline void addLeakyConstantsGradients(V& vertex, const float* before, const float* after, N g, unsigned i, unsigned j,
                                        Of numbers) {

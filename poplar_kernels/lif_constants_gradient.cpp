@@ -53,10 +53,10 @@ class LifConstantsGradient : public poplar::MultiVertex {
   }
 };
 
-// The same for a leaky read-out: the recursion of LeakyBackward, on a membrane gradient of its own.
+// The same for a leaky readout: the recursion of LeakyBackward, on a membrane gradient of its own.
 class LeakyConstantsGradient : public poplar::MultiVertex {
  public:
-  In<float> g_output;    // [num_steps, batch, neurons], gradient of the read-out's membranes
+  In<float> g_output;    // [num_steps, batch, neurons], gradient of the readout's membranes
   In<float> decay;       // [neurons]
   In<float> gain;        // [neurons]
   In<unsigned> lengths;  // [batch], steps of each sequence

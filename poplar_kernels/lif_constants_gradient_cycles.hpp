@@ -33,7 +33,7 @@ constexpr Slots kSecondConstantsGradient = 8 + 6 + kQuotient + 4 + 6 * 3;
 constexpr Slots firstGradient(GradientSwitches s) { return 9 + throughReset(s.reset, s.detach_reset, s.surrogate); }
 constexpr Slots firstSecondGradient(GradientSwitches s) { return 3 + 4 + 2 + 1 + 3 + surrogate(s.surrogate) + 6; }
 
-// Of a read-out, for one neuron or pair: eight loads, three stores, four products, three sums and a difference of which
+// Of a readout, for one neuron or pair: eight loads, three stores, four products, three sums and a difference of which
 // half find a bundle, a quotient and its test 3, branch 2. Past the end: two loads, sum, store, branch 2.
 constexpr Slots kLeakyConstants = 8 + 3 + 4 + kQuotient + 3 + 2, kLeakyBehindEnd = 6;
 

@@ -57,11 +57,11 @@ class LifGradientScan : public poplar::MultiVertex {
   }
 };
 
-// The leaky read-out: g_v = g_output + decay * g_v of the step after.
+// The leaky readout: g_v = g_output + decay * g_v of the step after.
 template <bool learns>
 class LeakyGradientScan : public poplar::MultiVertex {
  public:
-  In<float> g_output;                // [batch, num_steps, neurons], gradient of the read-out's membranes
+  In<float> g_output;                // [batch, num_steps, neurons], gradient of the readout's membranes
   In<float> decay;                   // [neurons]
   In<float> gain;                    // [neurons]
   In<unsigned> lengths;              // [batch], steps of each sequence

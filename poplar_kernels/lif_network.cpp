@@ -139,7 +139,7 @@ class LifRecurrentForward : public poplar::MultiVertex {
   }
 };
 
-// The leaky read-out: v = decay * v + gain * (sum of the spikes' rows + bias), no threshold, no reset.
+// The leaky readout: v = decay * v + gain * (sum of the spikes' rows + bias), no threshold, no reset.
 template <class W, class Id>
 class LeakyForward : public poplar::MultiVertex {
  public:

@@ -89,13 +89,13 @@ class LifMembraneGradient : public poplar::MultiVertex {
   }
 };
 
-// The leaky read-out: g_v = g_output + decay * g_v of the step after, and the partial dot products.
+// The leaky readout: g_v = g_output + decay * g_v of the step after, and the partial dot products.
 template <class W, class Id>
 class LeakyBackward : public poplar::MultiVertex {
  public:
   In<Id> lists;          // [batch, stride], records of the last layer at time t
   In<W> weights;         // [num_inputs + 1, neurons], last row zeros
-  In<float> g_output;    // [num_steps, batch, neurons], gradient of the read-out's membranes
+  In<float> g_output;    // [num_steps, batch, neurons], gradient of the readout's membranes
   In<float> decay;       // [neurons]
   In<float> gain;        // [neurons]
   In<unsigned> lengths;  // [batch], steps of each sequence

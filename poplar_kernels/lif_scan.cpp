@@ -45,7 +45,7 @@ class LifScan : public poplar::MultiVertex {
   }
 };
 
-// The leaky read-out.
+// The leaky readout.
 class LeakyScan : public poplar::MultiVertex {
  public:
   In<float> current;       // [batch, num_steps, neurons], without the bias

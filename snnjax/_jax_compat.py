@@ -19,6 +19,7 @@ from jax.extend.core import Primitive as Primitive
 from jax.extend.mlir import ir as ir
 from jax.extend.mlir.dialects import sdy as sdy
 from jax.extend.mlir.dialects import stablehlo as stablehlo
+from jax.extend.random import threefry_2x32 as threefry_2x32
 from jax.interpreters import ad as ad
 from jax.interpreters import batching as batching
 from jax.interpreters import mlir as mlir

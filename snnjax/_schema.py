@@ -21,6 +21,7 @@ TABLES = {
             "delay_spikes",
             "lif_step",
             "select_spikes",
+            "simulate",
             "spike_conv",
             "spike_matmul",
             "spike_sparse_matmul",
@@ -43,7 +44,7 @@ NUMBERS = (
     "int8",
 )
 
-# The length of an axis; in that of a read-out, neurons are outputs. "x_or_n" is that of x, or n.
+# The length of an axis; in that of a readout, neurons are outputs. "x_or_n" is that of x, or n.
 AXES = (
     "steps",
     "steps_or_0",  # no rows if nobody reads them
@@ -54,6 +55,12 @@ AXES = (
     "capacity",  # of lists
     "outputs",  # of a product with weights
     "synapses",  # that exist
+    "synapses_or_1",
+    # Of `simulate`:
+    "receptors",  # of each neuron
+    "arrivals",  # the steps of the longest delay
+    "levels",  # of a table of random counts
+    "words",  # of a key
     "pending",  # the steps of the longest delay and 1
     "pending_or_0",
     # Of `lif_network`:

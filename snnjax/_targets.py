@@ -39,6 +39,7 @@ TARGETS = (
     "snnjax_select_spikes_backward",
     "snnjax_delay_spikes",
     "snnjax_delay_spikes_backward",
+    "snnjax_simulate",
     "snnjax_lif_network",
     "snnjax_lif_network_backward",
 )

@@ -1,5 +1,6 @@
 """`Synapses`: which neurons are connected, where few pairs are."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,8 @@ from snnjax.sparse_spikes import in_range
 # Up to this share of all targets, drawing again the few that were drawn twice takes a few rounds.
 _MOST_REDRAWN = 0.5
 _MAX_SYNAPSES = 2**31 - 1  # their numbers are int32
+_WORDS_AT_ONCE = 1 << 14
+_PAIRS_AT_ONCE = 1 << 22
 
 
 @jax.tree_util.register_dataclass
@@ -146,6 +149,215 @@ class Synapses:
         ends = jnp.cumsum(jnp.bincount(sources, length=num_neurons), dtype=jnp.int32)
         return cls(ends, targets[order].astype(id_dtype(num_targets)), num_targets)
 
+    @classmethod
+    def with_probability(
+        cls, key: Array, num_neurons: int, num_targets: int, probability: float
+    ) -> "Synapses":
+        """Synapses between each neuron and each target with this probability, independently.
+
+        Their number is random, so this is a function of known values, outside of `jit`.
+
+        Raises:
+            ValueError: if the probability is not between 0 and 1, a number is none, or the key is traced.
+
+        Example:
+            >>> import jax
+            >>> from snnjax import Synapses
+            >>> synapses = Synapses.with_probability(jax.random.key(0), 3200, 4000, 0.02)
+            >>> abs(synapses.num_synapses - 256_000) < 2000  # four standard deviations
+            True
+        """
+        op = "Synapses.with_probability"
+        _check_sizes(op, key, num_neurons, num_targets)
+        _check_known_key(op, key)
+        if not isinstance(probability, float | int) or not 0 <= probability <= 1:
+            hint = "Pass the share of pairs that are connected"
+            fail(f"{op}: `probability` must be between 0 and 1, got {short_repr(probability)}. {hint}.")
+        _check_count(int(num_neurons * num_targets * probability))
+        pairs = _pairs_drawn(key, num_neurons * num_targets, float(probability))
+        return _of_pairs(pairs, num_neurons, num_targets)
+
+    @classmethod
+    def by_distance(
+        cls,
+        key: Array,
+        positions: Float[Any, "neurons dimensions"],
+        target_positions: Float[Any, "targets dimensions"],
+        probability: Callable[[Array], Array],
+        *,
+        period: float | None = None,
+    ) -> "Synapses":
+        """Synapses with a probability that depends on the distance between neuron and target, independently.
+
+        Args:
+            key: a PRNG key.
+            positions: of the neurons that send, in any unit.
+            target_positions: of those that receive.
+            probability: from an array of distances to one of probabilities; those out of [0, 1] are clipped.
+            period: None, or the length after which space repeats along each dimension: a torus without edges.
+
+        Raises:
+            ValueError: if the positions do not fit each other, or are traced as the key may not be either.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> from snnjax import Synapses
+            >>> places = jnp.linspace(0.0, 1.0, 100)[:, None]  # mm
+            >>> near = lambda distance: 0.5 * jnp.exp(-((distance / 0.1) ** 2))
+            >>> synapses = Synapses.by_distance(jax.random.key(0), places, places, near)
+            >>> gap = jnp.abs(places[synapses.sources(), 0] - places[synapses.targets, 0])
+            >>> bool(jnp.mean(gap) < 0.1)
+            True
+        """
+        op = "Synapses.by_distance"
+        check_key(op, key)
+        _check_known_key(op, key)
+        known = [_places(op, "positions", positions), _places(op, "target_positions", target_positions)]
+        if known[0].shape[1] != known[1].shape[1]:
+            fail(
+                f"{op}: `target_positions` must have the axes of `positions`, {known[0].shape[1]}, "
+                f"got {known[1].shape[1]}. Pass positions in the same space."
+            )
+        pairs = _near_pairs(key, known[0], known[1], probability, period)
+        return _of_pairs(pairs, len(known[0]), len(known[1]))
+
+    @classmethod
+    def from_blocks(cls, blocks: Sequence[Sequence["Synapses | None"]]) -> "Synapses":
+        """Join synapses between populations: ``blocks[i][j]`` lead from population i to population j.
+
+        None stands for no synapses; a row and a column must not consist of None alone. Columns may also be receptors of
+        one population (`snnjax.simulate`). Synapses are sorted by the neuron that sends. This is a function of known
+        values, outside of `jit`.
+
+        Raises:
+            ValueError: if the blocks of a row do not send from equally many neurons, or those of a column not lead to
+                equally many, or a size is unknown, or the values are.
+
+        Example:
+            >>> import jax
+            >>> from snnjax import Synapses
+            >>> first, second = jax.random.split(jax.random.key(0))
+            >>> excitation = Synapses.fixed_fan_out(first, 80, 100, fan_out=5)
+            >>> inhibition = Synapses.fixed_fan_out(second, 20, 100, fan_out=5)
+            >>> joined = Synapses.from_blocks([[excitation, None], [None, inhibition]])
+            >>> joined.num_neurons, joined.num_targets, joined.num_synapses
+            (100, 200, 500)
+        """
+        heights, widths = _sizes_of_blocks(blocks)
+        firsts, lefts = (np.cumsum([0, *sizes]) for sizes in (heights, widths))
+        pairs = [
+            _pairs_of(block, int(first), int(left), int(lefts[-1]))
+            for first, row in zip(firsts, blocks, strict=False)
+            for left, block in zip(lefts, row, strict=False)
+            if block is not None
+        ]
+        sources, targets = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
+        if len(widths) > 1:  # else they are sorted already
+            order = np.argsort(sources, kind="stable")
+            sources, targets = sources[order], targets[order]
+        return _of_rows(np.bincount(sources, minlength=int(firsts[-1])), targets, int(lefts[-1]))
+
+
+def _pairs_of(block: Synapses, first: int, left: int, num_targets: int) -> tuple[np.ndarray, np.ndarray]:
+    """The neurons and targets of a block among those of all; a target out of range stays so."""
+    ends, targets = concrete(block.ends), concrete(block.targets)
+    if ends is None or targets is None:
+        fail(
+            "Synapses.from_blocks: `blocks` must be of known values, got a tracer. Join them outside "
+            "of jit, and pass the result."
+        )
+    counts = np.diff(np.sort(np.clip(ends, 0, len(targets))), prepend=0)
+    sources = np.repeat(np.arange(first, first + len(counts), dtype=np.int32), counts)
+    own = targets[: len(sources)].astype(np.int32)
+    inside = (own >= 0) & (own < block.num_targets)
+    return sources, np.where(inside, own + left, num_targets)
+
+
+def _sizes_of_blocks(blocks: Any) -> tuple[list[int], list[int]]:
+    """How many neurons each row of blocks sends from, and how many targets each column has."""
+    op = "Synapses.from_blocks"
+    rows = [list(row) for row in blocks]
+    if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
+        lengths = [len(row) for row in rows]
+        fail(f"{op}: `blocks` must be rows of equally many blocks, got {lengths}. Use None for no synapses.")
+
+    def one_size(where: str, sizes: set[int]) -> int:
+        if len(sizes) != 1:
+            found = "None alone" if not sizes else " and ".join(map(str, sorted(sizes)))
+            hint = "Synapses of probability 0 have a size, too"
+            fail(f"{op}: `blocks` must have one number of {where}, got {found}. {hint}.")
+        return sizes.pop()
+
+    heights = [
+        one_size(f"neurons in row {i}", {b.num_neurons for b in row if b is not None})
+        for i, row in enumerate(rows)
+    ]
+    widths = [
+        one_size(f"targets in column {j}", {b.num_targets for b in column if b is not None})
+        for j, column in enumerate(zip(*rows, strict=True))
+    ]
+    return heights, widths
+
+
+def _of_pairs(pairs: np.ndarray, num_neurons: int, num_targets: int) -> Synapses:
+    """Synapses of ascending numbers of pairs, ``neuron * num_targets + target``."""
+    width = max(num_targets, 1)
+    return _of_rows(np.bincount(pairs // width, minlength=num_neurons), pairs % width, num_targets)
+
+
+def _pairs_drawn(key: Array, count: int, probability: float) -> np.ndarray:
+    """Those of `count` pairs that are drawn, each with this probability: the gaps between them are geometric."""
+    if probability in (0.0, 1.0):
+        return np.arange(count if probability == 1.0 else 0)
+    found, last, draws = [np.zeros(0, np.int64)], -1, 0
+    while last < count:
+        words = np.asarray(_words(key, draws))
+        uniform = (words[0] + (words[1] + 0.5) / 2**32) / 2**32  # in float64, never 0 or 1
+        gaps = np.minimum(np.floor(np.log(uniform) / np.log1p(-probability)), count) + 1
+        places = last + np.cumsum(gaps.astype(np.int64))
+        found.append(places[places < count])
+        last, draws = int(places[-1]), draws + 1
+    return np.concatenate(found)
+
+
+@jax.jit
+def _words(key: Array, number: Any) -> Array:
+    """Random words, always as many: each shape would be compiled by itself."""
+    return jax.random.bits(jax.random.fold_in(key, number), (2, _WORDS_AT_ONCE), jnp.uint32)
+
+
+def _near_pairs(
+    key: Array, positions: np.ndarray, targets: np.ndarray, probability: Any, period: float | None
+) -> np.ndarray:
+    """The pairs that are drawn with probabilities of their distance, some rows at a time."""
+    rows = max(_PAIRS_AT_ONCE // max(len(targets), 1), 1)
+    found = [np.zeros(0, np.int64)]
+    for first in range(0, len(positions), rows):
+        apart = np.abs(positions[first : first + rows, None] - targets[None])
+        if period is not None:
+            apart = np.minimum(apart % period, period - apart % period)
+        distances = jnp.asarray(np.sqrt(np.sum(apart**2, axis=-1)), jnp.float32)
+        likely = jnp.asarray(probability(distances))
+        hint = "Return one for each distance"
+        check_shape("Synapses.by_distance", "probability", likely, distances.shape, "neurons, targets", hint)
+        drawn = jax.random.uniform(jax.random.fold_in(key, first), distances.shape) < likely
+        source, target = np.nonzero(np.asarray(drawn))
+        found.append((source.astype(np.int64) + first) * len(targets) + target)
+    return np.concatenate(found)
+
+
+def _places(op: str, name: str, positions: Any) -> np.ndarray:
+    """Positions of known values."""
+    check_array(op, name, positions)
+    known = concrete(positions)
+    if known is None or known.ndim != 2 or not np.issubdtype(known.dtype, np.floating):
+        hint = "Pass an array outside of jit"
+        fail(
+            f"{op}: `{name}` must be float [neurons, dimensions] of known values, "
+            f"got {short_repr(positions)}. {hint}."
+        )
+    return known.astype(np.float64)
+
 
 def _of_rows(counts: Any, targets: Any, num_targets: int) -> Synapses:
     """Synapses of known numbers, `counts` of each neuron."""
@@ -167,12 +379,23 @@ def targets_or_beyond(synapses: Synapses) -> Int[Array, " synapses"]:
     return jnp.where(used, synapses.targets.astype(jnp.int32), synapses.num_targets)
 
 
-def _check_draw(
-    op: str, key: Any, num_neurons: int, num_targets: int, each: int, most: int, rows: int
-) -> None:
+def _check_sizes(op: str, key: Any, num_neurons: int, num_targets: int) -> None:
     check_key(op, key)
     check_integer(op, "num_neurons", num_neurons, 0)
     check_integer(op, "num_targets", num_targets, 0)
+
+
+def _check_known_key(op: str, key: Any) -> None:
+    if concrete(jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key) is None:
+        fail(
+            f"{op}: `key` must be known, got a tracer. Draw outside of jit: the number of synapses is random."
+        )
+
+
+def _check_draw(
+    op: str, key: Any, num_neurons: int, num_targets: int, each: int, most: int, rows: int
+) -> None:
+    _check_sizes(op, key, num_neurons, num_targets)
     name = op.removeprefix("Synapses.fixed_")
     check_integer(op, name, each, 0)
     if each > most:

@@ -20,7 +20,7 @@ LAYERS = {
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),
-        ("ops", "event_times", "plasticity"),
+        ("ops", "event_times", "plasticity", "rewiring"),
         ("synapses",),
         ("sparse_spikes", "surrogates", "_compare", "_quantised"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
@@ -441,6 +441,10 @@ def ops() -> list[str]:
     return [Path(path).stem for path in python_files("snnjax/ops") if "/_" not in path]
 
 
+# Ops without a derivative: the properties in `tests/ops` are those of one, and their own file tests the others.
+UNDIFFERENTIATED = ("simulate",)
+
+
 def missing_for_op(op: str, files: list[str], cases: str) -> list[str]:
     """What an op lacks in test `files` and in the table of cases."""
     words = {
@@ -450,4 +454,4 @@ def missing_for_op(op: str, files: list[str], cases: str) -> list[str]:
     }
     test = f"tests/ops/test_{op}.py"
     lacks = [] if test in files else [test]
-    return lacks if op in words else [*lacks, f"a row for {op} in tests/cases.py"]
+    return lacks if op in words or op in UNDIFFERENTIATED else [*lacks, f"a row for {op} in tests/cases.py"]

@@ -3,6 +3,7 @@
 The environment chooses the number of threads (`NPROC`, which XLA reads) and the instruction set (`SNNJAX_CPU_ISA`).
 """
 
+import dataclasses
 import functools
 import itertools
 import os
@@ -21,6 +22,7 @@ from snnjax import LIFLayer, lif_network, spike_matmul
 from snnjax.quantisation import Quantised
 from tests.architecture import ROOT
 from tests.ops import test_delay_spikes as of_delays
+from tests.ops import test_simulate as of_simulations
 from tests.ops import test_spike_conv_kernel as of_convolutions
 from tests.ops.common import is_float, jit
 from tests.ops.kernel_checks import compiled
@@ -90,6 +92,20 @@ def with_int8(implementation: str) -> Any:
     return product_and_network(implementation)(inputs, [layers, LIFLayer(weights(200, 130), 0.5, gain=1.0)])
 
 
+def simulated(shared: bool, implementation: str) -> Any:
+    """Steps of a network with random input, whose constants are shared or not."""
+    given, options = of_simulations.random_network(3, 83, 2, shared=shared)
+    return of_simulations.run(*given, **options, steps=of_simulations.STEPS, implementation=implementation)
+
+
+def with_conductances(implementation: str) -> Any:
+    """One step, whose membranes err by the exponential function."""
+    (cells, *given), _ = of_simulations.random_network(8, 83, 2, shared=False, conductances=True)
+    cells = dataclasses.replace(cells, leak=-cells.leak, threshold=cells.threshold + 100.0)
+    given[2] = given[2]._replace(received=jnp.abs(given[2].received), pending=jnp.abs(given[2].pending))
+    return of_simulations.run(cells, *given, steps=1, implementation=implementation)
+
+
 @functools.cache
 def first_sample(implementation: str) -> Any:
     """What a network yields for the first sample of a batch."""
@@ -134,6 +150,11 @@ def results_of(kind: str, implementation: str) -> dict[str, Any]:
     trees[f"product {kind}"] = run(*product_arguments()[kind])
     if kind == "exact":
         trees["int8 exact"] = with_int8(implementation)
+        for shared in (False, True):
+            trees[f"simulation {'of one kind' if shared else 'of many'} exact"] = simulated(
+                shared, implementation
+            )
+        trees["simulation of conductances exact"] = with_conductances(implementation)
     return trees
 
 

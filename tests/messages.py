@@ -81,7 +81,9 @@ def is_public(op: str) -> bool:
     neurons = importlib.import_module("snnjax.neurons")
     if rest and rest[0] in {*neurons.Neuron._fields, "init", "step"}:
         return True  # in the name of a neuron, which may be a user's
-    for module in map(importlib.import_module, _MODULES):
+    for module in list(
+        map(importlib.import_module, _MODULES)
+    ):  # all, so that each is known as a part of snnjax
         found: Any = getattr(module, first, None)
         if found is None or first.startswith("_"):
             continue

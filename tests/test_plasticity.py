@@ -1,14 +1,16 @@
-"""STDP against its equation, weight by weight, and which weights it touches."""
+"""STDP and short-term plasticity against their equations, and which weights they touch."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import SparseSpikes
-from snnjax.plasticity import STDPTraces, stdp, stdp_traces
+from snnjax import SparseSpikes, Synapses
+from snnjax.plasticity import STDPTraces, short_term, short_term_state, stdp, stdp_traces
 
 INPUTS, NEURONS, STEPS = 7, 5, 30
 RATES, DECAYS = (0.1, 0.08), (0.8, 0.9)
@@ -33,6 +35,47 @@ def test_steps_equal_the_equation() -> None:
     np.testing.assert_allclose(traces.after, y, atol=1e-5)
     assert np.min(w) == 0
     assert np.max(w) == 1
+
+
+def test_sparse_steps_equal_dense_ones() -> None:
+    """Of two receptors: targets n and NEURONS + n are those of neuron n. Sums of three numbers, in float32."""
+    rng = np.random.default_rng(1)
+    mask = rng.random((INPUTS, 2 * NEURONS)) < 0.5
+    synapses = Synapses.from_mask(mask)
+    dense = jnp.asarray(rng.uniform(0.2, 0.8, mask.shape), jnp.float32)
+    weights, traces = dense[mask], stdp_traces(dense[mask], synapses, receptors=2)
+    assert (traces.before.shape, traces.after.shape) == ((INPUTS,), (NEURONS,))
+    halves = [dense[:, :NEURONS], dense[:, NEURONS:]]
+    others = [stdp_traces(half) for half in halves]
+    step = jax.jit(lambda *given, **options: stdp(*given, decay=DECAYS, rates=RATES, **options))
+    for _ in range(STEPS):
+        before, after = (
+            SparseSpikes.from_dense(jnp.asarray(rng.random(size) < 0.3, jnp.float32), size)
+            for size in (INPUTS, NEURONS)
+        )
+        weights, traces = step(weights, traces, before, after, synapses=synapses)
+        each = [step(*own, before, after) for own in zip(halves, others, strict=True)]
+        halves, others = [half for half, _ in each], [own for _, own in each]
+    np.testing.assert_allclose(weights, jnp.concatenate(halves, axis=1)[mask], atol=1e-6)
+    np.testing.assert_allclose(traces.after, others[0].after, atol=1e-6)
+
+
+def test_short_term_plasticity_is_that_of_its_equation() -> None:
+    """Between spikes x -> 1 and u -> 0 exponentially; at a spike u grows by U (1 - u), and u x is used."""
+    use, taus, rng = 0.3, (200.0, 50.0), np.random.default_rng(0)
+    spikes = rng.random((60, 3)) < np.array([0.0, 0.2, 1.0])
+    u, x = np.zeros(3), np.ones(3)
+    decay = float(np.exp(-1 / taus[0])), float(np.exp(-1 / taus[1]))
+    state, release = short_term_state(3), jnp.zeros(3)
+    step = jax.jit(lambda state, own: short_term(state, own, use=use, decay=decay))
+    for now in spikes:
+        raised = u + use * (1 - u)
+        x, u = np.where(now, x - raised * x, x), np.where(now, raised, u)
+        x, u = 1 - decay[0] * (1 - x), decay[1] * u
+        state, release = step(state, SparseSpikes.from_dense(jnp.asarray(now, jnp.float32), 3))
+        np.testing.assert_allclose(release, (u + use * (1 - u)) * x, atol=1e-5)
+    np.testing.assert_allclose(release[0], use, atol=1e-6)  # who never spikes has all
+    assert release[2] < release[1] < use
 
 
 def test_only_rows_and_columns_of_spikes_are_touched() -> None:
@@ -64,3 +107,39 @@ def test_lists_that_do_not_fit_are_refused() -> None:
     assert str(caught.value) == (
         "stdp: `before` must be SparseSpikes, got an array. Build it with SparseSpikes.from_ids or from_dense."
     )
+
+
+SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda one, two: stdp(jnp.ones(5), stdp_traces(jnp.ones((3, 2))), one, two, synapses=SYNAPSES),
+            "stdp: `weights` must have shape [synapses] = [6], got [5]. Pass one for each synapse.",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((3, 2))), one, two),
+            "stdp: `weights` must have shape [inputs, neurons], got [6]. Or pass their synapses.",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((2, 2))), one, two, synapses=SYNAPSES),
+            "stdp: `traces.before` must have shape [neurons] = [3], got [2]. Make them with stdp_traces of these "
+            "synapses.",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((3, 4))), one, two, synapses=SYNAPSES),
+            "stdp: `traces.after` must be of neurons with all 2 targets as their receptors, got 4. Make them with "
+            "stdp_traces of these synapses.",
+        ),
+        (
+            lambda one, two: short_term(short_term_state(2), one, use=0.5, decay=(0.5, 0.0)),
+            "short_term: `spikes` must hold 2 neurons, like the state, got 3. Pass those of the neurons that send.",
+        ),
+    ],
+)
+def test_synapses_that_do_not_fit_are_refused(call: Callable[..., Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        call(SparseSpikes.from_ids(jnp.array([0]), 3), SparseSpikes.from_ids(jnp.array([0]), 2))
+    assert str(caught.value) == message

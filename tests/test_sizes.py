@@ -22,6 +22,10 @@ LAYER = snnjax.LIFLayer(jnp.ones((5, 3)), 0.9)
 READOUT = snnjax.leaky_readout(2)
 NETWORK = snnjax.network(5, [snnjax.layer(4)], READOUT)
 PARAMS = NETWORK.init(KEY)
+SYNAPSES = snnjax.Synapses.from_mask(np.ones((3, 3), bool))
+CELLS = neurons.cuba_lif(
+    tau=20.0, synaptic_taus=(5.0,), rest=0.0, threshold=1.0, reset=0.0, refractory=1.0, dt=0.1
+)
 
 
 def events(num_neurons: Any, num_classes: Any = 2) -> data.EventDataset:
@@ -38,6 +42,11 @@ def pooled(**options: Any) -> Any:
     return snnjax.pool_spikes(jnp.ones((2, 16)), **({"shape": (4, 4, 1), "window": 2} | options))
 
 
+def simulated(**options: Any) -> Any:
+    state = snnjax.simulation_state(CELLS, 3)
+    return snnjax.simulate(CELLS, SYNAPSES, jnp.ones(9), state, **({"steps": 2} | options))
+
+
 def conv(**options: Any) -> Any:
     return snnjax.spike_conv(jnp.ones((2, 16)), jnp.ones((3, 3, 1, 2)), **({"shape": (4, 4, 1)} | options))
 
@@ -48,6 +57,14 @@ SIZES: dict[str, Callable[[Any], Any]] = {
     "SparseSpikes.from_ids": lambda n: SparseSpikes.from_ids(IDS, n),
     "select_spikes": lambda n: snnjax.select_spikes(ROWS, 1.0, 0.9, capacity=n),
     "delay_spikes": lambda n: snnjax.delay_spikes(ROWS[None], jnp.ones(5), max_delay=n),
+    "simulate, steps": lambda n: simulated(steps=n),
+    "simulate, capacity": lambda n: simulated(capacity=n),
+    "simulate, delays": lambda n: simulated(delays=n),
+    "simulation_state, num_neurons": lambda n: snnjax.simulation_state(CELLS, n),
+    "simulation_state, max_delay": lambda n: snnjax.simulation_state(CELLS, 3, max_delay=n),
+    "PoissonInput.of": lambda n: snnjax.PoissonInput.of(rate=1.0, weight=1.0, dt=0.1, receptor=n),
+    "Synapses.with_probability, num_neurons": lambda n: SYNAPSES.with_probability(KEY, n, 3, 0.5),
+    "Synapses.with_probability, num_targets": lambda n: SYNAPSES.with_probability(KEY, 3, n, 0.5),
     "pool_spikes, window": lambda n: pooled(window=n),
     "pool_spikes, strides": lambda n: pooled(strides=n),
     "pool_spikes, shape": lambda n: pooled(shape=(n, 4, 1)),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Synapses
+from snnjax import Synapses, synapses
 
 KEY = jax.random.key(0)
 
@@ -74,6 +74,69 @@ def test_synapses_are_a_pytree_without_weights() -> None:
     assert jax.tree.unflatten(tree, leaves).num_targets == 70_000
 
 
+@pytest.mark.parametrize("probability", [0.0, 0.02, 0.5, 1.0])
+def test_pairs_are_connected_with_their_probability(probability: float) -> None:
+    """The count, and the counts of each neuron and target, within five standard deviations; no pair twice."""
+    mask = mask_of(Synapses.with_probability(KEY, 300, 200, probability))
+    assert set(mask.flat) <= {0.0, 1.0}
+    for count, expected in ((mask.sum(), 60_000), (mask.sum(axis=1), 200), (mask.sum(axis=0), 300)):
+        deviation = (expected * probability * (1 - probability)) ** 0.5
+        assert np.all(np.abs(count - expected * probability) <= 5 * deviation)
+
+
+def test_pairs_are_drawn_independently() -> None:
+    """The gaps between those that are connected have the variance of a geometric distribution, (1 - p) / p^2."""
+    synapses = Synapses.with_probability(KEY, 500, 1000, 0.1)
+    places = np.asarray(synapses.sources()) * 1000 + np.asarray(synapses.targets).astype(int)
+    assert abs(np.var(np.diff(places)) / 90 - 1) < 0.1
+    other = Synapses.with_probability(jax.random.key(1), 500, 1000, 0.1)
+    both = np.sum(mask_of(synapses) * mask_of(other))
+    assert abs(both - 5000) < 5 * 5000**0.5
+
+
+def test_distance_decides_who_is_connected() -> None:
+    """On a ring of length 1: those nearer than 0.1, and half of those nearer than 0.2, also across the border."""
+    places = (jnp.arange(50, dtype=jnp.float32) / 50 + 0.001)[:, None]
+
+    def kernel(distance: Any) -> Any:
+        return jnp.where(distance < 0.105, 1.0, jnp.where(distance < 0.205, 0.5, 0.0))
+
+    mask = mask_of(Synapses.by_distance(KEY, places, places[:40], kernel, period=1.0))
+    apart = np.abs(np.arange(50)[:, None] - np.arange(40)[None])
+    apart = np.minimum(apart, 50 - apart)
+    assert np.all(mask[apart <= 5] == 1)
+    assert np.all(mask[apart > 10] == 0)
+    between = mask[(apart > 5) & (apart <= 10)]
+    assert abs(between.mean() - 0.5) < 5 * 0.5 / between.size**0.5
+
+
+def test_distance_of_many_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synapses, "_PAIRS_AT_ONCE", 7 * 30)
+    places = jnp.zeros((20, 2)), jnp.ones((30, 2))
+    right = lambda distance: jnp.abs(distance - 2**0.5) < 1e-6  # noqa: E731
+    drawn = Synapses.by_distance(KEY, *places, lambda distance: right(distance).astype(jnp.float32))
+    assert np.all(mask_of(drawn) == 1)
+
+
+def test_blocks_are_those_of_the_matrix() -> None:
+    """Of populations of 2 and 3 neurons that lead to 4 and 1, without synapses from the first to the last one."""
+    draw = np.random.default_rng(0)
+    masks = [[draw.random((2, 4)) < 0.5, None], [draw.random((3, 4)) < 0.5, np.ones((3, 1), bool)]]
+    blocks = [[None if mask is None else Synapses.from_mask(mask) for mask in row] for row in masks]
+    joined = Synapses.from_blocks(blocks)
+    filled = [[np.zeros((2, 1), bool) if mask is None else mask for mask in row] for row in masks]
+    np.testing.assert_array_equal(mask_of(joined), np.block(filled))
+    np.testing.assert_array_equal(joined.sources(), np.nonzero(np.block(filled))[0])
+
+
+def test_target_out_of_range_of_its_block_is_none_of_the_next_one() -> None:
+    block = Synapses(jnp.array([2]), jnp.array([0, 3]), 2)
+    joined = Synapses.from_blocks([[block, Synapses.from_mask(np.zeros((1, 3), bool))]])
+    np.testing.assert_array_equal(mask_of(joined), [[1, 0, 0, 0, 0]])
+
+
+ONE, TWO = Synapses.from_mask(np.ones((2, 3), bool)), Synapses.from_mask(np.ones((2, 4), bool))
+PLACES = jnp.zeros((2, 1))
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: Synapses.from_mask(jnp.ones((2, 3))),
@@ -108,6 +171,54 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: Synapses.fixed_fan_out(KEY, -1, 4, 1),
         "Synapses.fixed_fan_out: `num_neurons` must be an integer of at least 0, got -1. Pass 0 or more.",
+    ),
+    (
+        lambda: Synapses.with_probability(KEY, 3, 4, 1.5),
+        "Synapses.with_probability: `probability` must be between 0 and 1, got 1.5. Pass the share of pairs that are "
+        "connected.",
+    ),
+    (
+        lambda: Synapses.with_probability(KEY, 2**20, 2**20, 0.5),
+        "Synapses: `targets` must be at most 2147483647, got 549755813888. Use several sets of synapses.",
+    ),
+    (
+        lambda: jax.jit(lambda key: Synapses.with_probability(key, 3, 4, 0.5))(KEY),
+        "Synapses.with_probability: `key` must be known, got a tracer. Draw outside of jit: the number of synapses is "
+        "random.",
+    ),
+    (
+        lambda: Synapses.by_distance(KEY, PLACES, jnp.zeros((2, 2)), jnp.exp),
+        "Synapses.by_distance: `target_positions` must have the axes of `positions`, 1, got 2. Pass positions in the "
+        "same space.",
+    ),
+    (
+        lambda: Synapses.by_distance(KEY, jnp.zeros(2), PLACES, jnp.exp),
+        "Synapses.by_distance: `positions` must be float [neurons, dimensions] of known values, got float32[2]. Pass "
+        "an array outside of jit.",
+    ),
+    (
+        lambda: Synapses.by_distance(KEY, PLACES, PLACES, lambda distance: distance[0]),
+        "Synapses.by_distance: `probability` must have shape [neurons, targets] = [2, 2], got [2]. Return one for each "
+        "distance.",
+    ),
+    (
+        lambda: Synapses.from_blocks([[ONE], [TWO]]),
+        "Synapses.from_blocks: `blocks` must have one number of targets in column 0, got 3 and 4. Synapses of "
+        "probability 0 have a size, too.",
+    ),
+    (
+        lambda: Synapses.from_blocks([[ONE, None]]),
+        "Synapses.from_blocks: `blocks` must have one number of targets in column 1, got None alone. Synapses of "
+        "probability 0 have a size, too.",
+    ),
+    (
+        lambda: jax.jit(Synapses.from_blocks)([[ONE]]),
+        "Synapses.from_blocks: `blocks` must be of known values, got a tracer. Join them outside of jit, and pass the "
+        "result.",
+    ),
+    (
+        lambda: Synapses.from_blocks([[ONE], [ONE, None]]),
+        "Synapses.from_blocks: `blocks` must be rows of equally many blocks, got [1, 2]. Use None for no synapses.",
     ),
     (
         lambda: Synapses.from_mask(np.ones((2, 3), bool)).to_dense(jnp.ones(5)),

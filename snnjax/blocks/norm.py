@@ -1,5 +1,6 @@
 """`batch_norm` and `layer_norm`: normalised currents."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +22,10 @@ from snnjax.blocks.block import (
     dense_signal,
     times,
 )
+
+# The largest square of a mean, in variances, up to which a variance loses no more than six bits to rounding where it is
+# the difference of the mean of the squares from it.
+_LARGEST_MEAN = 64.0
 
 
 class NormParams(NamedTuple):
@@ -90,18 +95,23 @@ class BatchNorm(Block):
         """Normalise by the statistics of this call in training, else by the running ones."""
         del state
         x = upcast(dense_signal(signals[0], shapes[0]))
+        factor, term, after = self.normaliser(params, stats, x, context)
+        return BlockResult(_times(x, factor, term), stats=after)
+
+    def normaliser(
+        self, params: NormParams, stats: NormStats, x: Array, context: Context
+    ) -> tuple[Array, Array, NormStats | None]:
+        """The factor and the term of each channel for `x`, and the stats after it, None if they stay as they are."""
         if not self.needs_all_steps(context.train):
-            factor, term = self.affine(params, stats)
-            return BlockResult(_times(x, factor, term))
+            return *self.affine(params, stats), None
         now = self.statistics(x, context)
-        factor, term = self.affine(params, now)
         kept = jnp.float32(self.momentum)
         after = jax.tree.map(
             lambda old, new: kept * old + (1 - kept) * jax.lax.stop_gradient(new).astype(old.dtype),
             stats,
             now,
         )
-        return BlockResult(_times(x, factor, term), stats=after)
+        return *self.affine(params, now), after
 
     def statistics(self, x: Array, context: Context) -> NormStats:
         """Mean and variance of each channel over the steps within the sequences, the batch, pixels and the axis."""
@@ -116,8 +126,10 @@ class BatchNorm(Block):
             return self._over_shards(jnp.sum(array, axes))
 
         count = jnp.maximum(self._over_shards(rows) * math.prod(x.shape[2:-1]), 1)
+        if self.axis_name is None and context.implementation != "composed":
+            return NormStats(*_moments(x, mask, count))
         mean = total(x) / count
-        return NormStats(mean, total((x - mean.reshape((1,) * (x.ndim - 1) + (-1,))) ** 2) / count)
+        return NormStats(mean, total((x - _of_channels(mean, x)) ** 2) / count)
 
     def _over_shards(self, array: Array) -> Array:
         return array if self.axis_name is None else jax.lax.psum(array, self.axis_name)
@@ -244,9 +256,56 @@ def layer_norm(
     return LayerNorm(float(scale), float(epsilon), name=name, source=source)
 
 
+@jax.custom_vjp
+def _moments(x: Array, mask: Array | None, count: Array) -> tuple[Array, Array]:
+    """Mean and variance of each channel, whose backward pass reads `x` once: the mean does not move the variance."""
+    mean = _total(x, mask) / count
+    at_once = functools.partial(_squares_at_once, x, mask, mean, count)
+    squares = jax.lax.platform_dependent(cpu=at_once, default=functools.partial(_squares, x, mask, mean))
+    return mean, squares / count
+
+
+def _total(x: Array, mask: Array | None) -> Array:
+    return jnp.sum(x if mask is None else jnp.where(mask, x, 0), tuple(range(x.ndim - 1)))
+
+
+def _squares(x: Array, mask: Array | None, mean: Array) -> Array:
+    """The sum of the squared distances of each channel from its mean."""
+    return _total((x - _of_channels(mean, x)) ** 2, mask)
+
+
+def _squares_at_once(x: Array, mask: Array | None, mean: Array, count: Array) -> Array:
+    """The same from the sum of squares, where that rounds it no more: XLA for CPUs writes all distances to memory."""
+    of_mean = count * mean**2
+    squares = _total(x * x, mask) - of_mean
+    is_alike = jnp.all(of_mean <= _LARGEST_MEAN * squares)
+    return jax.lax.cond(is_alike, lambda: squares, lambda: _squares(x, mask, mean))
+
+
+def _moments_forward(x: Array, mask: Array | None, count: Array) -> Any:
+    found: Any = _moments(x, mask, count)
+    return found, (x, mask, count, found[0])
+
+
+def _moments_backward(given: Any, g: tuple[Array, Array]) -> Any:
+    (x, mask, count, mean), (g_mean, g_variance) = given, g
+    g_mean, mean, g_variance = (
+        _of_channels(each, x) for each in (g_mean / count, mean, 2 * g_variance / count)
+    )
+    g_x = g_mean + (x - mean) * g_variance
+    return g_x if mask is None else jnp.where(mask, g_x, 0), None, None
+
+
+_moments.defvjp(_moments_forward, _moments_backward)
+
+
 def _times(x: Array, factor: Array, term: Array) -> Array:
-    axes = (1,) * (x.ndim - 1) + (-1,)
-    return x * factor.reshape(axes) + term.reshape(axes)
+    return x * _of_channels(factor, x) + _of_channels(term, x)
+
+
+def _of_channels(array: Array, x: Array) -> Array:
+    """What channels have, along the axes of `x`."""
+    return array.reshape((1,) * (x.ndim - 1) + (-1,))
 
 
 def _is_number(value: Any) -> bool:

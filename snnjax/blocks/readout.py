@@ -11,6 +11,7 @@ from jaxtyping import Array
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
 from snnjax._types import upcast
+from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -23,7 +24,6 @@ from snnjax.blocks.block import (
     shaped,
     within,
 )
-from snnjax.blocks.spiking import NeuronOperands, Neurons
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import drawn, for_each, num_owners

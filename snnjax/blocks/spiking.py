@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,15 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check_integer, check_rounding, fail, short_repr
-from snnjax._jax_compat import Tracer
+from snnjax._check import check_rounding, fail, short_repr
 from snnjax._types import upcast
+from snnjax.blocks._listing import checked_capacity, warn_unless_below
+from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks._steps import Cells, Held, SpikingState, Steps, run_steps
 from snnjax.blocks.block import (
     Block,
     BlockResult,
     Context,
-    Op,
     Shape,
     Signal,
     dense_signal,
@@ -30,15 +29,12 @@ from snnjax.blocks.block import (
     shaped,
 )
 from snnjax.blocks.dense import Dense
-from snnjax.neurons import GLIF, Neuron, lif
+from snnjax.neurons import Neuron, lif
 from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
-from snnjax.neurons._neuron import check_spiking, drawn, for_each, num_owners
+from snnjax.neurons._neuron import check_spiking, for_each, num_owners
 from snnjax.ops.select_spikes import usual_second_threshold
-from snnjax.surrogates import Surrogate
 
-# Number of neurons whose thresholds are drawn for a check when those of the parameters are not known yet.
-_DRAWN = 64
 # Recurrent weights start at this fraction of the scale at which they would drive a layer as strongly as its input.
 RECURRENT_SHARE = 0.5
 # One object for all layers, so that they share compiled functions.
@@ -57,31 +53,6 @@ class SpikingStats(NamedTuple):
 
     neuron: Any = None  # of the neurons
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
-
-
-@dataclass(frozen=True)
-class Neurons(Op):
-    """The neurons of a layer of the fused op."""
-
-    form: GLIF
-    capacity: int | None
-    surrogate: Surrogate
-    rounds_record: bool
-    spikes: bool  # else it is the readout
-    feedback: Any  # the dense block of the recurrent connection, None if there is none
-    # Whether the op holds the membrane before a reset that the state of the block is after.
-    is_immediate: bool = False
-    is_inclusive: bool = (
-        False  # whether a membrane at the threshold spikes: that of the op is one float lower
-    )
-
-
-class NeuronOperands(NamedTuple):
-    """The arrays of `Neurons`."""
-
-    constants: Any
-    second_threshold: Any
-    recurrent: Array | None
 
 
 @dataclass(frozen=True)
@@ -374,7 +345,7 @@ def spiking_of(
             f"{op}: `recurrent` must be False for neurons that compute all steps at once, {neuron.name}, "
             f"got {short_repr(recurrent)}. Choose neurons with a step, such as lif()."
         )
-    share = _checked_capacity(op, capacity)
+    share = checked_capacity(op, capacity)
     if share is not None and second_threshold is not None:
         warn_unless_below(op, second_threshold, neuron)
     rounds = check_rounding(op, "record_dtype", record_dtype)
@@ -393,46 +364,3 @@ def _as_recurrent(op: str, recurrent: Any) -> tuple[Block, ...] | bool:
                 f"got {short_repr(recurrent)}. Write recurrent=dense(...) or conv2d(...)."
             )
     return blocks
-
-
-def _checked_capacity(op: str, capacity: Any) -> int | float | None:
-    """A capacity, as a number of Python."""
-    if capacity is None:
-        return None
-    if isinstance(capacity, float | np.floating):
-        if not 0 < capacity < 1:
-            fail(
-                f"{op}: `capacity` must be a fraction between 0 and 1 or an integer, got {capacity}. "
-                "Pass a whole number of slots, or None for the full gradient."
-            )
-        return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
-    check_integer(op, "capacity", capacity, 1)
-    return int(capacity)
-
-
-def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
-    """Warn about a number that is not below the threshold: neurons that do not spike would have no gradient.
-
-    A traced number cannot be checked. `threshold` is that of the parameters; without it, or if it is traced, the
-    initial thresholds of the neurons are used.
-    """
-    if isinstance(second, Tracer) or np.ndim(second) > 0:
-        return
-    if threshold is None or isinstance(threshold, Tracer):
-        lowest = _lowest_threshold(neuron)
-    else:
-        lowest = float(np.min(np.asarray(threshold)))
-    if not float(second) < lowest:
-        warnings.warn(
-            f"{op}: `second_threshold` must be below the threshold, {lowest:g}, got {float(second)}. "
-            "Leave it None for nine tenths of the way from rest to the threshold.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-
-
-@functools.cache
-def _lowest_threshold(neuron: Neuron) -> float:
-    """The lowest initial threshold of neurons of this kind."""
-    thresholds = jax.jit(lambda: neuron.threshold(drawn(neuron, jax.random.key(0), _DRAWN)))
-    return float(np.min(np.asarray(thresholds.lower().compile()())))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import upcast
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, flat, shaped
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, dense_signal, flat, shaped
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.linear import rescaled
 from snnjax.blocks.spiking import SpikingState
@@ -37,6 +37,15 @@ class Arrays(NamedTuple):
         return node.block.operands(self.params.get(node.name), self.stats.get(node.name), shape)
 
 
+class _Given(NamedTuple):
+    """The currents that a chain begins with, ``[time, batch, neurons]``, and the norm in front of its neurons."""
+
+    currents: Array
+    factor: Array | None  # one a channel, as the term
+    term: Array | None
+    stats: Any  # after the call, None if there are none or they stay as they are
+
+
 class _Chain(NamedTuple):
     """A chain, and what its nodes hold."""
 
@@ -54,30 +63,47 @@ class _Chain(NamedTuple):
     def state(self, index: int) -> Any:
         return self.arrays.state.get(self.nodes[index].name)
 
+    def given_to(self, layer: FusedLayer, x: Signal) -> _Given:
+        """A signal as the currents of a layer without a product."""
+        shape = self.shapes[layer.neuron][0]
+        x = dense_signal(x, shape)
+        if layer.norm is None:
+            return _Given(flat(x), None, None, None)
+        norm: Any = self.nodes[layer.norm]
+        held = self.arrays.params.get(norm.name), self.arrays.stats.get(norm.name)
+        return _Given(flat(x), *norm.block.normaliser(*held, x, self.context))
+
     def linear(self, layer: FusedLayer) -> tuple[Any, Array | None]:
-        """Weights and bias of a layer, with the norm after them; None for neurons on given currents."""
-        if layer.product is None:
-            return None, None
+        """Weights and bias of a layer, with the norm after them."""
+        assert layer.product is not None
         weights, bias = self.operands(layer.product)
         if layer.norm is None:
             return weights, bias
         factor, term = self.operands(layer.norm)
         folded = rescaled(weights, factor)
-        repeats = math.prod(self.shapes[layer.neuron][0][:-1])
-        factor, term = jnp.tile(factor, repeats), jnp.tile(term, repeats)
+        factor, term = self.for_each(layer, (factor, term))
         return folded, (term if bias is None else upcast(bias) * factor + term).astype(weights.dtype)
 
-    def lif_layer(self, layer: FusedLayer) -> tuple[LIFLayer, Any]:
+    def for_each(self, layer: FusedLayer, of_channels: tuple[Array, ...]) -> tuple[Array, ...]:
+        """What channels have, for each neuron."""
+        repeats = math.prod(self.shapes[layer.neuron][0][:-1])
+        return tuple(jnp.tile(each, repeats) for each in of_channels)
+
+    def lif_layer(self, layer: FusedLayer, given: _Given | None) -> tuple[LIFLayer, Any]:
         """A layer in the form of the op, and its second threshold."""
-        weights, bias = self.linear(layer)
+        weights, bias, factor = None, None, None
+        if layer.product is not None:
+            weights, bias = self.linear(layer)
+        elif given is not None and given.factor is not None:
+            factor, bias = self.for_each(layer, (given.factor, cast(Array, given.term)))
         constants, second, recurrent = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
         if self.op(layer.neuron).is_inclusive:
-            given = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
-            constants = constants._replace(threshold=just_below(given))
+            threshold = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
+            constants = constants._replace(threshold=just_below(threshold))
             if second is not None:  # it keeps its distance, as in the scan
-                moved = jax.lax.stop_gradient(constants.threshold - given)
-                second = jnp.asarray(second).astype(given.dtype) + moved
+                moved = jax.lax.stop_gradient(constants.threshold - threshold)
+                second = jnp.asarray(second).astype(threshold.dtype) + moved
         return LIFLayer(
             weights,
             **constants._asdict(),
@@ -85,6 +111,7 @@ class _Chain(NamedTuple):
             recurrent=recurrent,
             connection=layer.connection,
             delays=None if layer.delay is None else self.operands(layer.delay),
+            factor=factor,
         ), second
 
     def switches(self, layer: FusedLayer, records_spikes: bool) -> LayerSwitches:
@@ -118,7 +145,11 @@ def run_fused(
 ) -> dict[int, BlockResult]:
     """The results of the nodes of a chain whose state or signal leaves it."""
     own = _Chain(nodes, shapes, arrays, context)
-    layers, second = zip(*(own.lif_layer(layer) for layer in chain.layers), strict=True)
+    first_layer, given = chain.layers[0], None
+    if first_layer.product is None:
+        given = own.given_to(first_layer, x)
+        x = given.currents
+    layers, second = zip(*(own.lif_layer(layer, given) for layer in chain.layers), strict=True)
     readout, first_readout = _readout(own, chain)
     switches = Switches(
         layers=tuple(own.switches(*layer) for layer in zip(chain.layers, chain.taps, strict=True)),
@@ -129,9 +160,13 @@ def run_fused(
     dtype = next((each.dtype for each in weights if each is not None), x.dtype)
     first = tuple(own.layer_state(layer, dtype) for layer in chain.layers)
     state = LIFNetworkState(first, first_readout)
-    given = (flat(x), layers, readout, state, context.lengths, second, switches)
-    results: Any = run_network(as_operands("network.apply", *given), switches)
+    operands = as_operands(
+        "network.apply", flat(x), layers, readout, state, context.lengths, second, switches
+    )
+    results: Any = run_network(operands, switches)
     found = _layer_results(own, chain, results)
+    if given is not None and given.stats is not None and first_layer.norm is not None:
+        found[first_layer.norm] = BlockResult(None, stats=given.stats)
     if chain.readout is not None:
         last = own.state(chain.readout.neuron)._replace(v=results.last_readout)
         shape = shapes[chain.readout.neuron][0]

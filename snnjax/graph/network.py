@@ -32,7 +32,7 @@ from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
 from snnjax.graph.init import Sample, draw, first_state, initial_stats
 from snnjax.graph.options import checked_record, recorded_nodes, second_thresholds
-from snnjax.graph.plan import FEWEST_STEPS, Mode, Segment, plan
+from snnjax.graph.plan import FEWEST_STEPS, MANY_ROWS, Mode, Segment, plan
 from snnjax.graph.run import Running, run
 from snnjax.graph.signals import checked_signals, warn_of_bytes
 from snnjax.ops.lif_network import mean_activity
@@ -112,14 +112,15 @@ class Network:
         record: tuple[str, ...] = (),
         implementation: str | None = None,
         steps: int = FEWEST_STEPS,
+        rows: int = MANY_ROWS,
         from_rest: bool = True,
     ) -> tuple[Segment, ...]:
         """How `apply` runs the network: chains that are one call of `lif_network`, and nodes that run alone.
 
-        `from_rest` is whether it is called without a state and without `chunk`: only then neurons with an immediate
-        reset are part of a chain.
+        `rows` are its steps times its sequences. `from_rest` is whether it is called without a state and without
+        `chunk`: only then neurons with an immediate reset are part of a chain.
         """
-        mode = Mode(train, record, implementation, steps, from_rest)
+        mode = Mode(train, record, implementation, steps, rows, from_rest)
         return plan(self.nodes, self.in_shapes, self._read(record), mode)
 
     @property
@@ -341,11 +342,14 @@ class Network:
         from_rest: bool = False,
     ) -> tuple[NetworkOutput, State]:
         """`apply` for checked arguments."""
-        steps = next(iter(signals.values())).shape[0]
+        steps, batch = next(iter(signals.values())).shape[:2]
         most = FEWEST_STEPS if chunk is None else chunk
         # A number of steps that is left open counts as many.
         few = min(steps, most, FEWEST_STEPS) if isinstance(steps, int) else FEWEST_STEPS
-        segments = self.plan(context.train, context.record, context.implementation, few, from_rest)
+        # Of rows, the power of two matters, so that batches of similar size share a plan.
+        rows = steps * batch if isinstance(steps, int) and isinstance(batch, int) else MANY_ROWS
+        rows = min(1 << rows.bit_length() >> 1, MANY_ROWS)
+        segments = self.plan(context.train, context.record, context.implementation, few, rows, from_rest)
         read = self._read(context.record)
         running = Running(self.nodes, self.in_shapes, segments, read, params_dtype(arrays.params))
         results = run(running, arrays, signals, context, chunk)

@@ -1,14 +1,15 @@
 """The plan of a network: which chains of its nodes are one call of `snnjax.lif_network`, and which run alone."""
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from snnjax.blocks._neurons import Neurons
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.linear import Product
 from snnjax.blocks.norm import Affine
 from snnjax.blocks.pool import Flattened, Pooled
-from snnjax.blocks.spiking import Neurons
 from snnjax.graph.containers import Node
 from snnjax.ops._connection import DENSE, Connection
 
@@ -16,6 +17,11 @@ from snnjax.ops._connection import DENSE, Connection
 # a Zen 5 with dense, listed and convolutional chains at batches of 1 and 16, forward and gradient. In a scan of
 # recurrent layers every step calls a product.
 FEWEST_STEPS, FEWEST_RECURRENT_STEPS = 4, 2
+# The fewest given currents, of all steps and sequences, for which a fused call is faster than a scan of their neurons:
+# it takes some microseconds, and where currents fill the second-level cache it moves half as much memory.
+FEWEST_GIVEN = 1 << 19
+# So many rows, steps times sequences, count as many.
+MANY_ROWS = 1 << 14
 _PARTS = (Delayed, Pooled, Flattened, Product, Affine, Neurons)  # of a layer of the fused op, in their order
 
 
@@ -66,6 +72,7 @@ class Mode(NamedTuple):
     record: tuple[str, ...] = ()
     implementation: str | None = None
     steps: int = FEWEST_STEPS  # of the call, or as many as matter
+    rows: int = MANY_ROWS  # steps times sequences, or as many as matter
     from_rest: bool = True  # whether the run begins without a state, and is not cut into pieces
 
     @property
@@ -89,7 +96,7 @@ class _Planner:
     def __init__(
         self, nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode
     ) -> None:
-        self.nodes, self.mode, self.read = nodes, mode, read
+        self.nodes, self.shapes, self.mode, self.read = nodes, shapes, mode, read
         self.ops = [
             node.block.op(*own) if len(own) == 1 else None for node, own in zip(nodes, shapes, strict=True)
         ]
@@ -131,8 +138,10 @@ class _Planner:
         layers = self.longest(index)
         if layers and self.is_short(layers):
             return "scans of few steps are faster"
-        if layers and layers[0].product is None and self.spikes(layers[0]):
-            return "a scan of neurons on given currents is faster"
+        if layers and self.spikes(layers[0]) and self.is_small(layers):
+            return "a scan of few given currents is faster"
+        if layers and self.is_apart(layers):
+            return "all spikes of its layer leave it: a product and neurons apart are faster"
         if layers and not self.spikes(layers[-1]):
             return "a readout is fused only at the end of a chain"
         if isinstance(op, Neurons):
@@ -165,7 +174,10 @@ class _Planner:
                 place = next((i for i, kind in enumerate(_PARTS) if isinstance(op, kind)), -1)
                 again = isinstance(op, Pooled) and place == stage
                 is_next = (place > stage or again) and self.begins(node)
-                if not is_next or block.needs_all_steps(self.mode.train):
+                starts = node == index and isinstance(
+                    op, Affine
+                )  # its statistics are known before the chain runs
+                if not is_next or (block.needs_all_steps(self.mode.train) and not starts):
                     return None
                 if isinstance(op, Pooled):
                     pooling = op.pooling if pooling is None else pooling.then(op.pooling)
@@ -180,7 +192,8 @@ class _Planner:
     def _fits(self, found: dict[type, int], pooling: Any, parts: tuple[int, ...]) -> FusedLayer | None:
         """The layer of these parts, None if the fused op does not take it."""
         if Product not in found:
-            return FusedLayer(DENSE, None, None, None, parts[-1], parts) if [*found] == [Neurons] else None
+            is_given = found.keys() <= {Affine, Neurons}
+            return FusedLayer(DENSE, None, None, found.get(Affine), parts[-1], parts) if is_given else None
         delay, norm = found.get(Delayed), found.get(Affine)
         product: Any = self.ops[found[Product]]
         neurons: Any = self.ops[found[Neurons]]
@@ -214,6 +227,18 @@ class _Planner:
         is_recurrent = any(op.feedback is not None for op in ops)
         return self.mode.steps < (FEWEST_RECURRENT_STEPS if is_recurrent else FEWEST_STEPS)
 
+    def is_small(self, layers: tuple[FusedLayer, ...]) -> bool:
+        """Whether a chain begins with too few given currents of neurons, none of which are listed."""
+        neuron = layers[0].neuron
+        is_given = layers[0].product is None and not self.nodes[neuron].block.lists_spikes
+        return is_given and math.prod(self.shapes[neuron][0]) * self.mode.rows < FEWEST_GIVEN
+
+    def is_apart(self, layers: tuple[FusedLayer, ...]) -> bool:
+        """Whether a chain is one convolution whose spikes are not listed: all of them leave it."""
+        (layer, *others), op = layers, self.ops[layers[0].neuron]
+        assert isinstance(op, Neurons)
+        return not others and layer.connection.convolution is not None and op.capacity is None
+
     def spikes(self, layer: FusedLayer) -> bool:
         """Whether the neurons of a layer spike; those of a readout do not."""
         op: Any = self.ops[layer.neuron]
@@ -224,9 +249,10 @@ class _Planner:
         longest = self.longest(index)
         readout = longest[-1] if longest and not self.spikes(longest[-1]) else None
         layers = longest if readout is None else longest[:-1]
-        is_bare = bool(layers) and layers[0].product is None
-        if not layers or self.is_short(longest) or (is_bare and not self.nodes[index].block.lists_spikes):
+        if not layers or self.is_short(longest) or self.is_small(layers):
             return None  # see `reason`
+        if readout is None and self.is_apart(layers):
+            return None
         taps = []
         for place, layer in enumerate(layers):
             is_last = place + 1 == len(layers) and readout is None

@@ -123,11 +123,13 @@ def _run_segment(
 ) -> dict[int, BlockResult]:
     index = segment.nodes[0]
     node, shapes = running.nodes[index], running.shapes[index]
-    received = [signals[source] for source in node.sources]
+    received, dtype = [signals[source] for source in node.sources], accumulation_dtype(running.dtype)
     if isinstance(segment, Fused):
-        return run_fused(segment, running.nodes, running.shapes, arrays, received[0], context)
+        (x,) = received
+        x = rounded(x, dtype) if segment.layers[0].product is None else x
+        return run_fused(segment, running.nodes, running.shapes, arrays, x, context)
     # Signals are 0 after the end of a sequence, and in the accumulation dtype of the weights, as is the state.
-    valid, dtype = context.valid(received[0].shape[0]), accumulation_dtype(running.dtype)
+    valid = context.valid(received[0].shape[0])
     received = [
         rounded(within(_flat_or_shaped(x, own), valid), dtype)
         for x, own in zip(received, shapes, strict=True)

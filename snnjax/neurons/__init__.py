@@ -11,6 +11,8 @@ from snnjax.neurons.adaptive_lif import adaptive_lif as adaptive_lif
 from snnjax.neurons.adlif import AdLIFParams as AdLIFParams
 from snnjax.neurons.adlif import AdLIFState as AdLIFState
 from snnjax.neurons.adlif import adlif as adlif
+from snnjax.neurons.coba_lif import coba_lif as coba_lif
+from snnjax.neurons.cuba_lif import cuba_lif as cuba_lif
 from snnjax.neurons.current_lif import CurrentLIFParams as CurrentLIFParams
 from snnjax.neurons.current_lif import CurrentLIFState as CurrentLIFState
 from snnjax.neurons.current_lif import current_lif as current_lif
@@ -49,3 +51,4 @@ from snnjax.neurons.se_adlif import SEAdLIFState as SEAdLIFState
 from snnjax.neurons.se_adlif import se_adlif as se_adlif
 from snnjax.ops._glif_step import GLIFConstants as GLIFConstants
 from snnjax.ops._lif_network.records import SecondState as SecondState
+from snnjax.ops._simulation import SynapticLIF as SynapticLIF

@@ -1,6 +1,9 @@
 """The ops, one per file, each with its equation, reference, derivative and targets."""
 
 from snnjax.ops._lif_network.records import LayerState as LayerState
+from snnjax.ops._simulation import PoissonInput as PoissonInput
+from snnjax.ops._simulation import SimulationOutput as SimulationOutput
+from snnjax.ops._simulation import SimulationState as SimulationState
 from snnjax.ops.delay_spikes import delay_spikes as delay_spikes
 from snnjax.ops.lif_network import LeakyReadout as LeakyReadout
 from snnjax.ops.lif_network import LIFLayer as LIFLayer
@@ -11,6 +14,8 @@ from snnjax.ops.lif_network import lif_network_state as lif_network_state
 from snnjax.ops.lif_step import lif_step as lif_step
 from snnjax.ops.pool_spikes import pool_spikes as pool_spikes
 from snnjax.ops.select_spikes import select_spikes as select_spikes
+from snnjax.ops.simulate import simulate as simulate
+from snnjax.ops.simulate import simulation_state as simulation_state
 from snnjax.ops.spike import spike as spike
 from snnjax.ops.spike_conv import spike_conv as spike_conv
 from snnjax.ops.spike_matmul import spike_matmul as spike_matmul

@@ -48,6 +48,8 @@ class LIFLayer(NamedTuple):
     connection: Connection = DENSE  # delays, pooling, a convolution, or several of them before the layer
     # In steps, a scalar or [inputs]; required if and only if `connection.max_delay` is given.
     delays: Float[ArrayLike, "..."] | None = None
+    # Of a first layer without weights: its currents are multiplied with it. None is 1.
+    factor: Float[Array, " neurons"] | None = None
 
 
 class LeakyReadout(NamedTuple):
@@ -116,7 +118,8 @@ def lif_network(
     Args:
         inputs: spikes or currents ``[time, batch, inputs]`` of any numeric dtype, or `SparseSpikes` with the leading
             axes ``[time, batch]``; or, in front of a first layer without weights, the currents of its neurons
-            ``[time, batch, neurons]``, floating-point. Time 0 returns the state unchanged.
+            ``[time, batch, neurons]``, floating-point, to be multiplied with its `factor`. Time 0 returns the state
+            unchanged.
         layers: a sequence of `LIFLayer`; the dtype of their weights, and of given currents, is the dtype of the op.
             Constants and membranes are at least float32: only results are rounded to bfloat16. Dense weights may be
             `quantisation.Quantised`, whose rows of int8 are then read, and which refuse a gradient.
@@ -133,7 +136,8 @@ def lif_network(
         record_dtype: ``jnp.bfloat16`` records the membranes for the backward pass in half the memory, one value or one
             per layer: the surrogate and the cotangents of decay and threshold then see the distance of a membrane to
             the threshold with a relative error of up to 2^-9, and on the right side. None rounds only those of a
-            bfloat16 network. Layers with a second state and float64 networks round none.
+            bfloat16 network. Layers with a second state and float64 networks round none; neurons on given currents
+            without recurrent weights record none.
         chunk: recompute the forward pass in chunks of this many steps to save memory; any length works.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
             kernels or raises; "gpu" forces a kernel of a GPU for the neurons of each layer without recurrent weights,
@@ -310,7 +314,7 @@ def as_operands(
         inputs = dataclasses.replace(inputs.with_values(), **counts)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
-        linears=tuple(Linear(layer.weights, layer.bias, _delays(layer)) for layer in layers),
+        linears=tuple(Linear(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
         constants=tuple(constants(layer, first.v, *rest) for layer, first, *rest in each),
         readout=last,
         first=state.layers,

@@ -11,7 +11,8 @@ from jax.sharding import Mesh
 from jaxtyping import Array
 
 from snnjax._check import fail, type_words
-from snnjax.blocks.spiking import Spiking, warn_unless_below
+from snnjax.blocks._listing import warn_unless_below
+from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch, batches
 from snnjax.graph import Network, NetworkOutput
 from snnjax.graph.network import Params, Stats

@@ -13,11 +13,15 @@ import numpy as np
 from snnjax import (
     LeakyReadout,
     LIFLayer,
+    PoissonInput,
     SparseSpikes,
     Synapses,
     delay_spikes,
     lif_network,
+    neurons,
     select_spikes,
+    simulate,
+    simulation_state,
     spike_conv,
     spike_matmul,
     spike_sparse_matmul,
@@ -49,7 +53,7 @@ def valid_calls(num_networks: int) -> list[calls.Call]:
     for batch, width in ((3, 5), (17, 65), (2, 300)):
         for function, given in single_ops(batch, width):
             found += calls.calls_of(with_gradient(function), *given)
-        for function, given in with_int8(batch, width):
+        for function, given in (*with_int8(batch, width), *simulations(width)):
             found += calls.calls_of(function, *given)
     assert {call.target for call in found} == set(TARGETS)
     return found
@@ -100,6 +104,27 @@ def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[An
 
     network = run, (jnp.ones((5, batch, width)), weights, recurrent)
     return [(multiply, (rows, weights)), (multiply, (lists, weights)), network]
+
+
+def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Steps of networks with currents and conductances; one has random and given input, and constants of each."""
+    found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+    shared: dict[str, Any] = {"synaptic_taus": (5.0, 10.0), "rest": 0.0, "threshold": 1.0, "reset": 0.0}
+    shared |= {"refractory": 0.2, "dt": 0.1}
+    synapses = Synapses.fixed_fan_out(jax.random.key(0), width, 2 * width, fan_out=3)
+    for cells, dtype, max_delay in (
+        (neurons.cuba_lif(tau=np.ones(width), **shared), jnp.float32, 3),
+        (neurons.coba_lif(tau=20.0, reversals=(0.0, -80.0), **shared), jnp.bfloat16, 1),
+    ):
+        weights, delays = jnp.ones(3 * width, dtype), jnp.ones(3 * width, jnp.uint16)
+        state, key = simulation_state(cells, width, max_delay=max_delay), jax.random.key(1)
+        options: dict[str, Any] = {"steps": 5, "capacity": 4, "implementation": "cpu"}
+        if max_delay > 1:
+            options["poisson"] = PoissonInput.of(rate=np.full(width, 1e4), weight=0.1, dt=0.1, receptor=1)
+            options |= {"delays": delays, "currents": jnp.ones((5, width))}
+        run = functools.partial(simulate, **options)
+        found.append((run, (cells, synapses, weights, state, key)))
+    return found
 
 
 def _convolve(width: int) -> Callable[..., Any]:

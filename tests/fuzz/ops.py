@@ -96,7 +96,7 @@ def _sparse_products() -> list[Subject]:
     run = lambda implementation, *given: spike_sparse_matmul(*given, implementation=implementation)  # noqa: E731
     forms = [(dtype, *size) for dtype in ("uint16", "int32") for size in ((0, 4), (300, 3), (40, 30))]
     return [
-        Subject(f"spike_sparse_matmul {form}", run, functools.partial(make, *form), (0,)) for form in forms
+        Subject(f"spike_sparse_matmul {form}", run, functools.partial(make, *form), (0, 2)) for form in forms
     ]
 
 

@@ -25,6 +25,7 @@ from snnjax import (
 )
 from snnjax.blocks.block import Context
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
+from snnjax.graph import plan as plans
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit, weighted_sum
@@ -94,6 +95,41 @@ def test_layer_norm_is_one_of_each_sample_and_step() -> None:
         found = block.apply(params, None, None, x, shapes=((3, 2, 5),), context=context).signal
         np.testing.assert_allclose(found, expected, atol=1e-4)
     assert not block.needs_all_steps(True)
+
+
+@pytest.mark.parametrize("is_training", [True, False], ids=["training", "evaluation"])
+def test_a_norm_in_front_of_neurons_is_part_of_their_chain(
+    monkeypatch: pytest.MonkeyPatch, is_training: bool
+) -> None:
+    """Behind a join, and in training behind its connection too; with lists and without, for sequences that end."""
+    monkeypatch.setattr(plans, "FEWEST_GIVEN", 0)
+    plans.plan.cache_clear()
+    net = normed()
+    items = [*net.nodes]
+    fused = [own for own in net.plan(is_training) if isinstance(own, plans.Fused)]
+    begun = [items[own.nodes[0]].block.kind for own in fused]
+    assert begun.count("batch_norm") == (3 if is_training else 0)
+    params, stats, inputs = initial(net), net.init_stats(KEY), inputs_of(IMAGE)
+
+    def run(implementation: str | None, params: Any) -> Any:
+        options: Any = {"stats": stats, "train": is_training, "implementation": implementation}
+        out, state = net.apply(params, None, inputs, lengths=LENGTHS, **options)
+        return weighted_sum((out.output, out.activity)), (out.output, out.stats, out.activity, state)
+
+    ours, theirs = (
+        jit(jax.value_and_grad(functools.partial(run, by), has_aux=True))(params) for by in (None, "composed")
+    )
+    plans.plan.cache_clear()
+    assert_close(ours, theirs, of_largest=ROUNDING)
+
+
+def test_variances_beside_large_means_are_exact() -> None:
+    """The sum of squares would round all of them away."""
+    x = 1000 + jax.random.normal(KEY, (STEPS, BATCH, 5))
+    context = Context(train=True)
+    found = jit(lambda x: blocks.batch_norm().statistics(x, context))(x)
+    expected = np.var(np.asarray(x, np.float64), (0, 1))
+    np.testing.assert_allclose(found.variance, expected, rtol=1e-4)
 
 
 def normed(**options: Any) -> Network:

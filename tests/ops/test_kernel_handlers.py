@@ -14,7 +14,7 @@ from snnjax import _targets, select_spikes
 from snnjax._schema import TABLES
 from snnjax._targets import TARGETS
 from tests.fuzz.calls import Array, Call, calls_of, execute
-from tests.fuzz.handlers import single_ops
+from tests.fuzz.handlers import simulations, single_ops
 from tests.ops.common import with_gradient
 from tests.ops.kernel_checks import needs_kernels
 from tests.ops.random_networks import Form, arguments, runner
@@ -44,6 +44,9 @@ FREE = {
     ("snnjax_spike_sparse_matmul_rows_backward", 0, "operands", 3, 2),
     ("snnjax_spike_sparse_matmul_rows_weights_backward", 0, "operands", 3, 2),
     ("snnjax_lif_network", 1, "operands", 2, 1),
+    # How many levels a table has, and how many slots a list, no other array says.
+    *(("snnjax_simulate", number, "operands", 18, 1) for number in (0, 1)),
+    *(("snnjax_simulate", number, "results", 0, 2) for number in (0, 1)),
 }
 
 
@@ -58,6 +61,8 @@ def valid_calls() -> dict[str, list[Call]]:
     for function, given in single_ops(17, 65):
         for call in calls_of(with_gradient(function), *given):
             found[call.target] = [max(call, *found[call.target], key=_size)] if found[call.target] else [call]
+    for function, given in simulations(33):
+        found["snnjax_simulate"] += calls_of(function, *given)
     return found
 
 

@@ -62,6 +62,40 @@ def test_currents_equal_a_first_layer_with_an_identity_matrix(
     assert_close(gradients, expected, of_largest=TOLERANCE[form.dtype])
 
 
+@functools.cache
+def compiled_with_factor(form: Form, implementation: str) -> Any:
+    """Results and gradients, of currents with a factor and of currents that were multiplied with it before."""
+
+    def both(factor: Any, *given: Any) -> Any:
+        def run(is_before: bool) -> Any:
+            def of(factor: Any, inputs: Any, layers: Any, *rest: Any) -> Any:
+                if is_before:
+                    inputs = inputs * factor.astype(inputs.dtype)[None, None, :]
+                first = layers[0]._replace(weights=None, factor=None if is_before else factor)
+                return runner(form, implementation)(inputs, (first, *layers[1:]), *rest)
+
+            return with_gradient(of)(factor, *given)
+
+        return run(False), run(True)
+
+    return jit(both)
+
+
+@pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
+@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+@hypothesis.settings(max_examples=2)
+@hypothesis.given(seed=st.integers(0, 2**32 - 1))
+def test_a_factor_is_that_of_the_currents(form: Form, implementation: str, seed: int) -> None:
+    """Results bit for bit, since factors are powers of two, also 0; gradients to rounding."""
+    draw = np.random.default_rng(seed)
+    inputs, (first, *others), *rest = arguments(form, draw)
+    given = inputs, (first._replace(weights=None), *others), *rest
+    factor = jnp.asarray(draw.choice([0.0, 0.5, 1.0, 2.0], form.widths[0]), jnp.float32)
+    (ours, gradients), (theirs, expected) = compiled_with_factor(form, implementation)(factor, *given)
+    chex.assert_trees_all_equal(ours, theirs, strict=True)
+    assert_close(gradients, expected, of_largest=TOLERANCE[form.dtype])
+
+
 def test_state_of_currents_is_that_of_their_shape_and_dtype() -> None:
     recurrent = jnp.zeros((3, 3), jnp.bfloat16)
     currents = jax.ShapeDtypeStruct((5, 2, 3), jnp.bfloat16)
@@ -105,6 +139,15 @@ PLAIN_WANTED = "lif_network: `layers[0]` must have neither a connection nor dela
             lambda: lif_network(CURRENTS, [GIVEN._replace(connection=Connection(max_delay=2))]),
             f"{PLAIN_WANTED}, got Connection(pooling=None, convolution=None, rounds_cotangents.... "
             "Give it weights, or leave them out.",
+        ),
+        (
+            lambda: lif_network(CURRENTS, [LAYER._replace(factor=jnp.ones(3))]),
+            "lif_network: `layers[0].factor` must be None with weights, got an array. Multiply the weights with it.",
+        ),
+        (
+            lambda: lif_network(CURRENTS, [GIVEN._replace(factor=jnp.ones(2))]),
+            "lif_network: `layers[0].factor` must have shape [neurons] = [3], got [2]. "
+            "Match its shape to the layer below and to its neurons.",
         ),
         (
             lambda: lif_network(CURRENTS, [LAYER, GIVEN]),

@@ -27,10 +27,10 @@ ConstantsShare constantsShare(poplar::Graph& graph, const NetworkPlan& plan, std
 poplar::program::Sequence addConstantsGradient(Loop& loop, std::size_t l, const poplar::Tensor& g_spikes,
                                                const LayerCotangents& cotangents);
 
-// The same for the read-out `l`: decay and gain.
+// The same for the readout `l`: decay and gain.
 poplar::program::Sequence addReadoutConstantsGradient(Loop& loop, std::size_t l, const LayerCotangents& cotangents);
 
-// After the loop: the gradients of the first states of all layers but the read-out, and their share of the thresholds'.
+// After the loop: the gradients of the first states of all layers but the readout, and their share of the thresholds'.
 poplar::program::Sequence addFirstGradient(Loop& loop, const NetworkCotangents& cotangents);
 
 }  // namespace snnjax::builders

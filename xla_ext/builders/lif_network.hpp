@@ -24,18 +24,18 @@ struct LayerCotangents {
   poplar::Tensor g_output;   // in: float [tiles, num_steps * batch * columns], of the network's output; last layer only
   poplar::Tensor g_weights;  // out, accumulated: float [tiles, (inputs + 1) * columns]; last row of a block: scratch
   poplar::Tensor g_bias;     // out, accumulated: float [tiles, batch * columns], to be summed over the batch
-  // In and out: float [tiles, batch * columns]. 0 on entry; of the read-out the gradient of its last membranes on
+  // In and out: float [tiles, batch * columns]. 0 on entry; of the readout the gradient of its last membranes on
   // entry, of its first ones on return.
   poplar::Tensor g_v;
   // Of recurrent layers. In, is overwritten: float [batch, neurons] at the homes of the layer's lists, of the last
   // spikes. Out: likewise of the spikes before the first step; accumulated: float [tiles, (neurons + 1) * columns], as
   // g_weights.
   poplar::Tensor g_last_spikes, g_first_spikes, g_recurrent;
-  poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the read-out
+  poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the readout
   // Of neurons with a second state: float [tiles, batch * columns], 0 on entry; as g_last and g_first.
   poplar::Tensor g_w, g_last_w, g_first_w;
   // Out, accumulated, where the layer learns its constants: float [tiles, batch * columns], to be summed over the
-  // batch. A read-out has no threshold.
+  // batch. A readout has no threshold.
   poplar::Tensor g_decay, g_threshold, g_gain;
   poplar::Tensor g_second;  // likewise of LayerTensors::second: float [tiles, 6 * batch * columns]
 };

@@ -143,7 +143,7 @@ poplar::Tensor addTogether(Loop& loop, std::size_t l, const poplar::Tensor& a, c
   return sum;
 }
 
-// The gradient of the layer's spikes at the step of its next iteration; none of the read-out's.
+// The gradient of the layer's spikes at the step of its next iteration; none of the readout's.
 poplar::Tensor addOwnGradient(Loop& loop, std::size_t l, const std::vector<Stage>& stages,
                               const LayerCotangents& cotangents) {
   if (loop.plan.layers[l].leaky) return {};

@@ -83,11 +83,11 @@ struct TileGroup {
 };
 
 struct LayerPlan {
-  bool leaky = false;       // the read-out
+  bool leaky = false;       // the readout
   bool recurrent = false;   // also reads the lists that it fires
   bool sums_apart = false;  // the sum of what it reads from below is made a compute set earlier
   bool learns_constants = false;
-  NeuronOptions neuron;  // not of the read-out
+  NeuronOptions neuron;  // not of the readout
   unsigned inputs = 0;
   unsigned neurons = 0;
   TileRange tiles;
@@ -118,7 +118,7 @@ struct LayerPlan {
 struct NetworkPlan {
   NetworkOptions options;
   unsigned num_tiles = 0;
-  std::vector<LayerPlan> layers;  // the read-out, if there is one, is the last
+  std::vector<LayerPlan> layers;  // the readout, if there is one, is the last
   // lists[l] is what layers[l] reads, lists[l + 1] what it fires. Spikes of the last layer are read off its membranes;
   // it fires lists only if it is recurrent.
   std::vector<ListPlan> lists;

@@ -17,11 +17,11 @@ struct LayerTensors {
   poplar::Tensor lengths;                                         // unsigned [tiles, batch]: a copy for each tile
   poplar::Tensor membranes;  // float [tiles, rows * batch * columns]: row 0 before the first step, row t + 1 after step
                              // t; one row if they are not kept
-  poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the read-out
+  poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the readout
   // Of neurons with a second state: its constants float [tiles, 6 * columns], a row for each SecondConstant; the states
   // as the membranes; float [tiles, batch * columns]: what they add to the thresholds, where they do.
   poplar::Tensor second, second_states, raise;
-  poplar::Tensor v;        // float [tiles, batch * columns]: the membranes to select from; not of the read-out
+  poplar::Tensor v;        // float [tiles, batch * columns]: the membranes to select from; not of the readout
   poplar::Tensor current;  // float [tiles, batch * columns]: the input from below, if summed separately
   // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the layer's lists: float
   // [batch, neurons], those before the first step (if the network starts from any) and the listed ones of each

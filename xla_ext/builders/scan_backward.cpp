@@ -72,7 +72,7 @@ class ScanBackward {
     return g_current;
   }
 
-  // What neurons and read-out have in common.
+  // What neurons and readout have in common.
   std::vector<Field> fieldsOf(const ScanTile& at, const Tensor& g_current) const {
     const LayerTensors& tensors = tensors_.layers[at.l];
     const LayerCotangents& own = cotangents_.layers[at.l];

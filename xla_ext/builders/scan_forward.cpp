@@ -73,7 +73,7 @@ class ScanForward {
     return current;
   }
 
-  // What neurons and read-out have in common.
+  // What neurons and readout have in common.
   std::vector<Field> fieldsOf(const ScanTile& at, const Tensor& current) const {
     const LayerTensors& own = tensors_.layers[at.l];
     return {{"current", at.ownRows(current)},

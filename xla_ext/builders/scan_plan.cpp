@@ -154,7 +154,7 @@ std::size_t bytesOfHomes(const NetworkPlan& plan) {
   return kept + most;
 }
 
-// Layers with few weights, such as read-outs, have tiles of their own, the last ones; the others share the rest, and
+// Layers with few weights, such as readouts, have tiles of their own, the last ones; the others share the rest, and
 // their memory. Empty where some layer does not fit.
 std::vector<LayerPlan> placeLayers(const NetworkPlan& plan, const std::vector<Work>& works, std::size_t bytes) {
   const auto weightsOf = [](const Work& work) { return work.inputs * work.neurons; };

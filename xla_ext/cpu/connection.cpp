@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "transposed_convolution.hpp"
+
 namespace snnjax {
 namespace {
 
@@ -63,16 +65,14 @@ class SendThroughConvolution {
         all_(static_cast<std::size_t>(inputs_)) {
     for (Index i = 0; i < inputs_; ++i) all_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(i);
     const ConvolutionShape& shape = of.convolution->shape();
-    if (!DenseConvolution::takesTransposed(shape)) return;
-    dense_ = std::make_unique<DenseConvolution>(DenseConvolution::transposed(shape));
-    packed_ = Borrowed<float>(dense_->size());
-    dense_->pack(of.convolution->weights(), packed_.data());
+    if (!TransposedConvolution::takes(shape)) return;
+    dense_ = std::make_unique<TransposedConvolution>(shape, of.convolution->weights());
   }
 
   void run(Index stride, float* out, const Threads& threads) const {
     threads.run((of_.rows + kRowsPerTask - 1) / kRowsPerTask, [&](Index task, Index) {
       ListedInputs listed(of_);
-      DenseConvolution::Scratch scratch;
+      TransposedConvolution::Scratch scratch;
       std::vector<float> dots(static_cast<std::size_t>(inputs_));
       const Index first = task * kRowsPerTask;
       for (Index r = first; r < std::min(first + kRowsPerTask, of_.rows); ++r) {
@@ -81,7 +81,7 @@ class SendThroughConvolution {
         if (of_.listed && static_cast<double>(count) < kListedShare * static_cast<double>(inputs_)) {
           patches_.dot(listed.ids(), count, of_.convolution->packed(), of_.g.row(r), dots.data());
           for (Index k = 0; k < count; ++k) to[listed.ids()[k]] = dots[static_cast<std::size_t>(k)];
-        } else if (dense_ == nullptr || !dense_->multiply(of_.g.row(r), packed_.data(), 0, inputs_, to, scratch)) {
+        } else if (dense_ == nullptr || !dense_->multiply(of_.g.row(r), to, scratch)) {
           patches_.dot(all_.data(), inputs_, of_.convolution->packed(), of_.g.row(r), to);
         }
       }
@@ -93,8 +93,7 @@ class SendThroughConvolution {
   Index inputs_;
   ConvolutionPatches patches_;
   std::vector<std::uint32_t> all_;
-  std::unique_ptr<DenseConvolution> dense_;
-  Borrowed<float> packed_;
+  std::unique_ptr<TransposedConvolution> dense_;
 };
 
 }  // namespace

@@ -162,17 +162,16 @@ ConvolutionPatches::ConvolutionPatches(const PatchWeights& weights, Index first,
   }
 }
 
-DenseConvolution::DenseConvolution(const ConvolutionShape& shape) : DenseConvolution(shape, false) {}
+DenseConvolution::DenseConvolution(const ConvolutionShape& shape)
+    : DenseConvolution(shape, {.count = shape.numWeights(),
+                               .first = 0,
+                               .row = shape.kernel_width * shape.channels * shape.channels_out,
+                               .pixel = shape.channels * shape.channels_out,
+                               .channel = shape.channels_out,
+                               .output = 1}) {}
 
-DenseConvolution::DenseConvolution(const ConvolutionShape& shape, bool is_transposed)
-    : shape_(shape), is_transposed_(is_transposed), stride_(roundUpTo(shape.channels_out, kernels().lanes)) {}
-
-DenseConvolution DenseConvolution::transposed(const ConvolutionShape& s) {
-  const Index last_y = s.kernel_height - 1, last_x = s.kernel_width - 1;
-  return {{s.outHeight(), s.outWidth(), s.channels_out, s.kernel_height, s.kernel_width, 1, 1, last_y - s.top,
-           last_y - s.bottom, last_x - s.left, last_x - s.right, 1, s.channels},
-          true};
-}
+DenseConvolution::DenseConvolution(const ConvolutionShape& shape, const Places& places)
+    : shape_(shape), places_(places), stride_(roundUpTo(shape.channels_out, kernels().lanes)) {}
 
 bool DenseConvolution::takes(const ConvolutionShape& shape) {
   if (shape.isDilated()) return false;  // the pixels that an output sees do not lie side by side
@@ -180,17 +179,6 @@ bool DenseConvolution::takes(const ConvolutionShape& shape) {
   const auto width = static_cast<double>(own.paddedWidth());
   const auto rows = static_cast<double>(std::max(own.paddedHeight(), shape.kernel_height));
   return shape.groups == 1 && width * rows * static_cast<double>(shape.channels) < kMostCopied;
-}
-
-bool DenseConvolution::takesTransposed(const ConvolutionShape& shape) {
-  return shape.groups == 1 && shape.stride_y == 1 && shape.stride_x == 1 && !shape.isDilated() &&
-         takes(transposed(shape).shape_);
-}
-
-Index DenseConvolution::place(Index ky, Index kx, Index channel) const {
-  const Index kernel = shape_.kernel_height * shape_.kernel_width, number = ky * shape_.kernel_width + kx;
-  if (!is_transposed_) return (number * shape_.channels + channel) * shape_.channels_out;
-  return (kernel - 1 - number) * shape_.channels_out * shape_.channels + channel;
 }
 
 template <typename Visit>
@@ -201,7 +189,8 @@ void DenseConvolution::eachPanel(Visit visit) const {
     for (Index kx = 0; kx < shape_.kernel_width; ++kx) {
       for (Index ky = 0; ky < shape_.kernel_height; ++ky) {
         for (Index c = 0; c < shape_.channels; ++c, packed += panel(o)) {
-          visit(place(ky, kx, c) + o * step(), packed, count);
+          visit(places_.first + ky * places_.row + kx * places_.pixel + c * places_.channel + o * places_.output,
+                packed, count);
         }
       }
     }
@@ -209,17 +198,17 @@ void DenseConvolution::eachPanel(Visit visit) const {
 }
 
 void DenseConvolution::pack(const Numbers& weights, float* packed) const {
-  std::vector<float> all(static_cast<std::size_t>(depth() * shape_.channels_out));
-  weights.read(0, static_cast<Index>(all.size()), all.data());
+  std::vector<float> all(static_cast<std::size_t>(places_.count));
+  weights.read(0, places_.count, all.data());
   std::fill_n(packed, depth() * stride_, 0.0F);
   eachPanel([&](Index from, Index to, Index count) {
-    for (Index i = 0; i < count; ++i) packed[to + i] = all[static_cast<std::size_t>(from + i * step())];
+    for (Index i = 0; i < count; ++i) packed[to + i] = all[static_cast<std::size_t>(from + i * places_.output)];
   });
 }
 
 void DenseConvolution::addTo(const float* packed, float* sums) const {
   eachPanel([&](Index to, Index from, Index count) {
-    for (Index i = 0; i < count; ++i) sums[to + i * step()] += packed[from + i];
+    for (Index i = 0; i < count; ++i) sums[to + i * places_.output] += packed[from + i];
   });
 }
 

@@ -144,12 +144,16 @@ class DenseConvolution {
     std::vector<float> columns, window, rows, rest;
   };
 
+  // Where the weight of a place of the kernel, a channel and an output lies among all weights.
+  struct Places {
+    Index count;                               // of all weights
+    Index first, row, pixel, channel, output;  // the first, and steps from one to the next
+  };
+
   explicit DenseConvolution(const ConvolutionShape& shape);
-  // What carries cotangents of the outputs to those of the inputs, as a convolution; for strides of 1.
-  static DenseConvolution transposed(const ConvolutionShape& shape);
-  // Whether a geometry has these forms in a reasonable amount of memory.
+  DenseConvolution(const ConvolutionShape& shape, const Places& places);
+  // Whether a geometry has this form in a reasonable amount of memory.
   static bool takes(const ConvolutionShape& shape);
-  static bool takesTransposed(const ConvolutionShape& shape);
 
   // Packed weights, and their gradient: size() numbers, [panel, kernel_width, kernel_height, channels, outputs of the
   // panel], two vectors of outputs a panel, or one at last: a panel stays in the first-level cache.
@@ -166,12 +170,8 @@ class DenseConvolution {
                    Scratch& scratch) const;
 
  private:
-  DenseConvolution(const ConvolutionShape& shape, bool is_transposed);
   Index paddedHeight() const { return (shape_.outHeight() - 1) * shape_.stride_y + shape_.kernel_height; }
   Index paddedWidth() const { return (shape_.outWidth() - 1) * shape_.stride_x + shape_.kernel_width; }
-  // Where the weight of a place of the kernel and a channel in begins, and how far it is to the next output.
-  Index place(Index ky, Index kx, Index channel) const;
-  Index step() const { return is_transposed_ ? shape_.channels : 1; }
   Index depth() const { return shape_.kernel_width * shape_.kernel_height * shape_.channels; }
   // Outputs of the panel that begins with an output.
   Index panel(Index output) const { return std::min(2 * kernels().lanes, stride_ - output); }
@@ -190,7 +190,7 @@ class DenseConvolution {
   Index windowColumn() const { return shape_.kernel_height * shape_.channels; }
 
   ConvolutionShape shape_;
-  bool is_transposed_;
+  Places places_;
   Index stride_;  // outputs, padded to whole vectors
 };
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <numeric>
 
+#include "transposed_convolution.hpp"
+
 namespace snnjax {
 namespace {
 
@@ -64,6 +66,7 @@ class Target {
 struct Worker {
   Floats image, g, out, all;
   DenseConvolution::Scratch scratch;
+  TransposedConvolution::Scratch transposed;
 
   // A row in its dense form, in place or in `image`.
   const float* expand(const ListedRows& spikes, Rows<const float> in_place, Index row) {
@@ -119,16 +122,22 @@ class Cotangents {
   Cotangents(const ConvolutionShape& shape, const Numbers& weights, Index most_listed)
       : shape_(shape), sparse_(shape, weights) {
     const bool pays = kLeastOfVector * shape.channels > kernels().lanes;
-    if (pays && isDense(most_listed) && DenseConvolution::takesTransposed(shape)) {
-      dense_ = std::make_unique<Dense>(DenseConvolution::transposed(shape), weights);
+    if (pays && isDense(most_listed) && TransposedConvolution::takes(shape)) {
+      dense_ = std::make_unique<TransposedConvolution>(shape, weights);
     }
+  }
+
+  // Of all inputs, whose ids these are.
+  void dotAll(const std::vector<std::uint32_t>& ids, const float* g, float* out, Worker& own) const {
+    if (dense_ != nullptr && dense_->multiply(g, out, own.transposed)) return;
+    sparse_.patches.dot(ids.data(), static_cast<Index>(ids.size()), sparse_.packed.data(), g, out);
   }
 
   // Of some ids.
   void dot(const std::uint32_t* ids, Index count, const float* g, float* out, Worker& own) const {
     if (dense_ != nullptr && isDense(count)) {
       own.all.resize(size(shape_.numInputs()));
-      if (dense_->form.multiply(g, dense_->packed.data(), 0, shape_.numInputs(), own.all.data(), own.scratch)) {
+      if (dense_->multiply(g, own.all.data(), own.transposed)) {
         for (Index k = 0; k < count; ++k) out[k] = own.all[ids[k]];
         return;
       }
@@ -141,7 +150,7 @@ class Cotangents {
 
   ConvolutionShape shape_;
   Sparse sparse_;
-  std::unique_ptr<Dense> dense_;
+  std::unique_ptr<TransposedConvolution> dense_;
 };
 
 // The gradient of the weights by some rows: patches of sparse rows and products of dense ones, summed apart.
@@ -234,7 +243,7 @@ void convolveToInputs(Index rows, const ConvolutionShape& shape, const Numbers& 
   std::iota(ids.begin(), ids.end(), 0U);
   eachRow(rows, threadsFor(costOf(rows * inputs, 0, shape), threads), [&](Index r, Worker& own) {
     const Target target(out, r * inputs, inputs, own.out);
-    cotangents.dot(ids.data(), inputs, floatsOf(g, r * outputs, outputs, own.g), target.data(), own);
+    cotangents.dotAll(ids, floatsOf(g, r * outputs, outputs, own.g), target.data(), own);
     target.finish();
   });
 }

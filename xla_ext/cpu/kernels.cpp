@@ -9,6 +9,7 @@
 #include "kernels/products.hpp"
 #include "kernels/split_products.hpp"
 #include "kernels/stream.hpp"
+#include "kernels/synaptic_neurons.hpp"
 #include "kernels/tile_products.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
@@ -32,6 +33,7 @@ constexpr Kernels kKernels{
     .compressMarked = compressMarked,
     .expandMarked = expandMarked,
     .streamRows = streamRows,
+    .affine = affine,
     .listEntries = listEntries,
     .mark = mark,
     .markSlopes = markSlopes,
@@ -55,6 +57,8 @@ constexpr Kernels kKernels{
     .stepForward = stepForward,
     .stepSecondState = stepSecondState,
     .stepBackward = stepBackward,
+    .stepSynaptic = stepSynaptic,
+    .addPoisson = addPoisson,
     .derivative = derivative,
 };
 

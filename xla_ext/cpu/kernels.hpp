@@ -149,6 +149,7 @@ struct StepBackward {
   Rows<const float> v_before;        // and before it; read only for the sums below
   Rows<const float> w, w_before;     // likewise of the second state; data nullptr where the step needs none
   Rows<const float> current;         // read only for the sums of kGain and kWGain
+  Rows<const float> given;           // the currents that were given, read only for `sum_given`
   Rows<const float> next_v;          // of the next call, to be fetched meanwhile; data may be nullptr
   Rows<const float> next_g_spikes;   // likewise
   Rows<float> g_u;                   // state: of the membrane behind the reset of the next step, updated
@@ -158,6 +159,7 @@ struct StepBackward {
   Rows<float> g_v;
   float* sums[kNumSummed];  // by `Summed`: [columns], added to; nullptr: not needed
   float* sum_current;       // likewise, the sum of g_v
+  float* sum_given;         // likewise, of g_v times the given current
 
   float* sum(Summed constant) const { return sums[static_cast<std::int32_t>(constant)]; }
 };
@@ -188,6 +190,41 @@ struct PixelPatches {
   Index outputs_of_group;                     // of a pixel
   Index pixel, row;                           // outputs from one pixel (row of pixels) of a patch to the next
   Index first, columns;
+};
+
+// A constant of neurons: one for each, or one for all, then repeated over a vector.
+template <typename T>
+struct NeuronConstant {
+  const T* data;
+  bool is_shared;
+
+  const T* at(Index neuron) const { return is_shared ? data : data + neuron; }
+};
+
+inline constexpr int kMostReceptors = 4;
+
+// One time step of neurons that integrate what their receptors receive (snnjax/ops/simulate.py).
+struct SynapticStep {
+  Index neurons, receptors;  // 1 to kMostReceptors of each neuron
+  bool has_conductances;
+  NeuronConstant<float> leak, drive, threshold, reset, refractory;
+  const NeuronConstant<float>*synaptic_decay, *effect;  // [receptors]
+  NeuronConstant<float> currents;                       // of this step; data nullptr: none
+  float* v;                                             // [neurons], updated; so is what follows
+  float* remaining;                                     // [neurons], whole numbers of steps
+  float* received;                                      // [receptors, neurons]
+  float* arriving;                                      // [receptors, neurons], received and set to 0
+};
+
+// What a Poisson process adds in one time step to the receptors of neurons. All constants that are not shared have a
+// vector more than there are neurons.
+struct PoissonStep {
+  std::uint32_t key[2];
+  std::uint32_t step;
+  Index neurons, levels;
+  const NeuronConstant<std::int32_t>* limits;  // [levels]
+  NeuronConstant<float> weights;
+  float* arriving;  // [neurons], added to
 };
 
 struct Kernels {
@@ -223,6 +260,9 @@ struct Kernels {
 
   // to[r] = from[r], or scale * from[r], where aligned rows are written past the caches.
   void (*streamRows)(Rows<const float> from, Index rows, Index columns, const float* scale, Rows<float> to);
+
+  // out = factor * x + term of a row, either of which may be nullptr.
+  void (*affine)(const float* x, const float* factor, const float* term, Index columns, float* out);
 
   // The entries of a row of lists whose ids name a neuron and whose values are not 0; the buffers hold `capacity`.
   std::uint32_t (*listEntries)(const EntryLists& from, Index row, std::uint32_t* ids, float* values, bool* all_ones);
@@ -287,6 +327,9 @@ struct Kernels {
   void (*stepForward)(const StepForward& step);
   void (*stepSecondState)(const StepSecondState& step);
   void (*stepBackward)(const StepBackward& step);
+  // Lists the neurons that spike, ascending, and returns their number; the buffer holds all.
+  Index (*stepSynaptic)(const SynapticStep& step, std::uint32_t* spikes);
+  void (*addPoisson)(const PoissonStep& step);
   // out = surrogate.derivative(x), any number of elements.
   void (*derivative)(SurrogateForm surrogate, const float* x, Index count, float* out);
 };

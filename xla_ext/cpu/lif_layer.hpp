@@ -53,7 +53,8 @@ static_assert(summedOf(Coupling::kThresholdCoupling) == Summed::kThresholdCoupli
 struct GivenConstants {
   ConstantNumbers decay, gain, threshold, second_threshold;
   std::array<ConstantNumbers, kNumCouplings> couplings;
-  Numbers bias;  // one a neuron
+  Numbers bias;            // one a neuron
+  ConstantNumbers factor;  // of given currents
 };
 
 // The constants as float32, one a neuron, padded to whole words of neurons.
@@ -63,6 +64,7 @@ class LayerConstants {
   LayerConstants(Index neurons, const GivenConstants& given, bool shares_weights)
       : padded_(roundUp(std::max<Index>(neurons, 1), kWord)),
         has_bias_(given.bias),
+        has_factor_(given.factor.numbers),
         shares_weights_(shares_weights),
         memory_((kCouplings + (given.couplings[0].numbers ? static_cast<Index>(kNumCouplings) : 0)) * padded_) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -71,6 +73,7 @@ class LayerConstants {
     fill(kThreshold, neurons, given.threshold, kInfinity);
     fill(kSecondThreshold, neurons, given.second_threshold, kInfinity);
     fill(kBias, neurons, {given.bias, neurons}, 0.0F);
+    fill(kFactor, neurons, given.factor, 0.0F);
     std::fill_n(row(kOnes), padded_, 1.0F);
     for (std::size_t i = 0; given.couplings[0].numbers && i < kNumCouplings; ++i) {
       has_coupling_[i] = static_cast<bool>(given.couplings[i].numbers);
@@ -96,6 +99,7 @@ class LayerConstants {
     };
   }
   const float* bias() const { return has_bias_ ? row(kBias) : nullptr; }
+  const float* factor() const { return has_factor_ ? row(kFactor) : nullptr; }
   // The factor still missing from the recorded cotangents of the current: the gain, unless the current reaches both
   // states or shared weights need them without it.
   const float* outerGain() const { return row(has(Coupling::kWGain) || shares_weights_ ? kOnes : kGain); }
@@ -105,7 +109,7 @@ class LayerConstants {
   bool hasSecondState() const { return has(Coupling::kWDecay); }
 
  private:
-  enum Row : Index { kDecay, kGain, kThreshold, kSecondThreshold, kBias, kOnes, kCouplings };
+  enum Row : Index { kDecay, kGain, kThreshold, kSecondThreshold, kBias, kFactor, kOnes, kCouplings };
 
   static constexpr Index kWord = 64;
 
@@ -123,7 +127,7 @@ class LayerConstants {
   }
 
   Index padded_;
-  bool has_bias_, shares_weights_;
+  bool has_bias_, has_factor_, shares_weights_;
   std::array<bool, kNumCouplings> has_coupling_{};
   Buffer<float> memory_;
 };
@@ -146,14 +150,29 @@ struct Layer {
   bool hasLists() const { return capacity >= 0; }
 };
 
-// How many columns of a feed-forward layer one thread takes at a time; `more` rows of weights beside its own.
-inline Index columnsOfTile(const Layer& layer, Index more = 0) {
-  // After a convolution: few enough that the state of a block of samples stays in the second-level cache.
-  constexpr Index kConvolved = 1024;
-  if (layer.convolution != nullptr) return kConvolved;
-  // No weights take the cache: the wider, the longer the rows that are read at once; but a tile for each of two
-  // threads.
-  if (layer.has_currents && more == 0) return std::clamp(roundUp(layer.neurons() / 2, 64), Index{64}, kConvolved);
+// Given currents as the neurons [column, column + columns) receive them; `place` is that of the first one.
+inline void readCurrents(const Layer& layer, const Numbers& given, Index place, Index column, Index columns,
+                         float* out) {
+  const float *factor = layer.constants.factor(), *bias = layer.constants.bias();
+  if (given.is_bfloat16) given.read(place, columns, out);
+  kernels().affine(given.is_bfloat16 ? out : given.float32() + place, factor == nullptr ? nullptr : factor + column,
+                   bias == nullptr ? nullptr : bias + column, columns, out);
+}
+
+// How many columns one thread takes at a time behind a convolution or given currents: tiles of even size, at least two.
+inline Index evenTile(Index columns, Index least, Index most) {
+  const Index tiles = roundUp(std::max<Index>((columns + most - 1) / most, 1), 2);
+  return std::clamp(roundUp((columns + tiles - 1) / tiles, 64), least, most);
+}
+
+// How many columns of a feed-forward layer one thread takes at a time; `more` rows of weights beside its own. Behind a
+// convolution at most `convolved`: few enough that the state of a block of samples stays in the second-level cache, and
+// many, because a spike near the border of a tile is read for both.
+inline Index columnsOfTile(const Layer& layer, Index convolved, Index more = 0) {
+  constexpr Index kLeastConvolved = 1024;
+  if (layer.convolution != nullptr) return evenTile(layer.neurons(), kLeastConvolved, convolved);
+  // No weights take the cache: the wider, the longer the rows that are read at once.
+  if (layer.has_currents && more == 0) return evenTile(layer.neurons(), 64, kLeastConvolved);
   // Four rows of int8 weights take the place of one of float32.
   const Index rows = layer.weights.isInt8() ? roundUp(layer.weights.inputs, 4) / 4 : layer.weights.inputs;
   return columnsOfTile(layer.neurons(), rows + more);
@@ -204,7 +223,7 @@ class KeptRows {
   Rows<float> rows_{nullptr, 0};
 };
 
-// What the layer above, or a read-out, sends back: g @ (weights * gain)^T.
+// What the layer above, or a readout, sends back: g @ (weights * gain)^T.
 struct Above {
   Weights weights;
   const float* gain;
@@ -218,14 +237,16 @@ struct LayerBackward {
   const Layer& layer;
   const SpikeLists& inputs;
   const Delays* split;  // whose shares are separate in `inputs`, for their cotangents; may be absent
-  Numbers currents;     // * of a feed-forward layer that were given, [steps, batch, neurons]
+  Numbers currents;     // * that were given, [steps, batch, neurons]
   Extent extent;
   Numbers first_v, first_w, first_spikes;
-  Numbers record, listed_record;  // membranes as recorded: of all neurons, or only of those listed
-  const float* record_current;    // * [steps, batch, neurons]
-  bool needs_w;                   // whether the second states are: they are computed again
-  const GivenBits& spikes;        // the listed spikes
-  const GivenBits& listed;        // all listed neurons; empty: all
+  // Membranes as recorded: of all neurons, or only of those listed; those that follow from given currents alone are
+  // computed again.
+  Numbers record, listed_record;
+  const float* record_current;  // * [steps, batch, neurons]
+  bool needs_w;                 // whether the second states are: they are computed again
+  const GivenBits& spikes;      // the listed spikes
+  const GivenBits& listed;      // all listed neurons; empty: all
   Above above;
   SentBack sent;                                        // instead of `above`: what a pooling or convolution sends
   Numbers g_spikes;                                     // * further cotangents of the spikes [steps, batch, neurons]
@@ -235,6 +256,7 @@ struct LayerBackward {
   WritableNumbers g_weights;                            // * as the weights
   WritableNumbers g_recurrent;                          // * as the recurrent weights
   WritableNumbers g_bias;                               // * [neurons]
+  WritableNumbers g_factor;                             // * of given currents: [neurons]
   WritableNumbers g_delays;                             // * [inputs], only where they are split
   std::array<WritableNumbers, kNumSummed> g_constants;  // * by `Summed`: [neurons]
   WritableNumbers g_first_v;                            // [batch, neurons]
@@ -244,6 +266,11 @@ struct LayerBackward {
   KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
 };
+
+// Whether membranes are computed again.
+inline bool computesAgain(const LayerBackward& pass) {
+  return pass.currents && !pass.layer.isRecurrent() && !pass.record && !pass.listed_record;
+}
 
 inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed constant) {
   return pass.g_constants[static_cast<std::size_t>(constant)];

@@ -17,29 +17,45 @@ struct PatchScratch {
   PackedWeights rows;
 };
 
-// Sums over all steps of each block of samples, in float64. Blocks are finally added in order, so the result does not
+// The sums over all steps and samples: by `Summed`, and behind these of the cotangents of the current, before any gain,
+// and of those times the given currents.
+constexpr Index kSumCurrent = kNumSummed, kSumGiven = kNumSummed + 1, kSums = kNumSummed + 2;
+
+bool isSummed(const LayerBackward& pass, Index kind) {
+  if (kind == kSumCurrent) return pass.g_bias || sumsGain(pass);
+  if (kind == kSumGiven) return static_cast<bool>(pass.g_factor);
+  if (kind == static_cast<Index>(Summed::kGain) && sumsGain(pass)) return false;
+  return static_cast<bool>(pass.g_constants[static_cast<std::size_t>(kind)]);
+}
+
+// Those of each block of samples that are wanted, in float64. Blocks are finally added in order, so the result does not
 // depend on which thread had which samples.
 class Sums {
  public:
-  // After the constants: the cotangents of the current, before any gain.
-  static constexpr Index kCurrent = kNumSummed, kKinds = kNumSummed + 1;
+  explicit Sums(const LayerBackward& pass)
+      : blocks_((pass.extent.batch + kBackwardBlock - 1) / kBackwardBlock), neurons_(pass.layer.neurons()) {
+    for (Index kind = 0; kind < kSums; ++kind) {
+      places_[static_cast<std::size_t>(kind)] = isSummed(pass, kind) ? kinds_++ : -1;
+    }
+    memory_ = Buffer<double>(blocks_ * kinds_ * neurons_);
+  }
 
-  Sums(Index batch, Index neurons)
-      : blocks_((batch + kBackwardBlock - 1) / kBackwardBlock),
-        neurons_(neurons),
-        memory_(blocks_ * kKinds * neurons) {}
+  Index kinds() const { return kinds_; }
+  // The number of a kind among those wanted, -1 for others.
+  Index place(Index kind) const { return places_[static_cast<std::size_t>(kind)]; }
+  double* of(Index block, Index place) { return memory_.data() + (block * kinds_ + place) * neurons_; }
+  const double* of(Index block, Index place) const { return memory_.data() + (block * kinds_ + place) * neurons_; }
 
-  double* of(Index block, Index kind) { return memory_.data() + (block * kKinds + kind) * neurons_; }
-  const double* of(Index block, Index kind) const { return memory_.data() + (block * kKinds + kind) * neurons_; }
-
+  // Of a kind that is wanted.
   double total(Index kind, Index neuron) const {
     double sum = 0.0;
-    for (Index block = 0; block < blocks_; ++block) sum += of(block, kind)[neuron];
+    for (Index block = 0; block < blocks_; ++block) sum += of(block, place(kind))[neuron];
     return sum;
   }
 
  private:
-  Index blocks_, neurons_;
+  Index blocks_, neurons_, kinds_ = 0;
+  std::array<Index, static_cast<std::size_t>(kSums)> places_{};
   Buffer<double> memory_;
 };
 
@@ -85,7 +101,8 @@ class PatchBackward {
         g_last_(kBackwardBlock * width_),
         g_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
         g_last_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
-        step_sums_(Sums::kKinds * width_) {
+        step_sums_(sums.kinds() * width_) {
+    if (pass.g_currents) scaleCurrents();
     if (layer_.convolution != nullptr) {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
     }
@@ -205,7 +222,7 @@ class PatchBackward {
     const Index word = patch_.first_column / 64, row = record_.firstRow(step);
     const bool is_step = step >= 0;
     const auto own = [&](Buffer<float>& memory) { return asConst(rowsOf(memory)); };
-    std::fill_n(step_sums_.data(), Sums::kKinds * width_, 0.0F);
+    std::fill_n(step_sums_.data(), sums_.kinds() * width_, 0.0F);
     StepBackward call{
         .rows = samples(),
         .columns = patch_.columns,
@@ -224,18 +241,19 @@ class PatchBackward {
         .v_before = is_step && needsBefore() ? record_.membranes(step - 1, Place::kBefore, step - 2) : kNoRows,
         .w = record_.secondStates(step),
         .w_before = is_step ? record_.secondStates(step - 1) : kNoRows,
-        .current = is_step ? record_.currents(step) : kNoRows,
+        .current = needsCurrents(is_step) ? record_.currents(step) : kNoRows,
+        .given = stepSum(kSumGiven, is_step) == nullptr ? kNoRows : record_.given(step),
         .next_v = record_.inPlace(pass_.record, step - 1),
         .next_g_spikes = isReadInPlace() ? record_.inPlace(pass_.g_spikes, step - 1) : kNoRows,
         .g_u = rowsOf(g_u_),
         .g_w = {hasSecondState() ? g_w_.data() : nullptr, width_},
         .g_v = g_v(step),
         .sums = {},
-        .sum_current = sumsCurrent(is_step) ? step_sums_.data() + Sums::kCurrent * width_ : nullptr,
+        .sum_current = stepSum(kSumCurrent, is_step),
+        .sum_given = stepSum(kSumGiven, is_step),
     };
     if (!is_step) call.constants.v_coupling = call.constants.w_gain = nullptr;  // those of the first step: it is done
-    for (Index i = 0; i < kNumSummed; ++i)
-      call.sums[i] = isSummed(i, is_step) ? step_sums_.data() + i * width_ : nullptr;
+    for (Index i = 0; i < kNumSummed; ++i) call.sums[i] = stepSum(i, is_step);
     kernels().stepBackward(call);
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
     addStepSums(step);
@@ -248,14 +266,24 @@ class PatchBackward {
     for (Index r = 0; r < samples(); ++r) std::copy_n(g_v(step).row(r), patch_.columns, to.row(r));
   }
 
+  // What the cotangents of given currents are multiplied with.
+  void scaleCurrents() {
+    const float *gain = layer_.constants.outerGain() + patch_.first_column, *factor = layer_.constants.factor();
+    scale_.assign(gain, gain + patch_.columns);
+    for (Index c = 0; factor != nullptr && c < patch_.columns; ++c) {
+      scale_[static_cast<std::size_t>(c)] *= factor[patch_.first_column + c];
+    }
+  }
+
   // The cotangents of given currents.
   void writeCurrents(Index step) {
-    const float* gain = layer_.constants.outerGain() + patch_.first_column;
+    const WritableNumbers& to = pass_.g_currents;
     row_.resize(static_cast<std::size_t>(patch_.columns));
     for (Index r = 0; r < samples(); ++r) {
-      std::transform(gain, gain + patch_.columns, g_v(step).row(r), row_.begin(), std::multiplies<>());
       const Index place = (record_.firstRow(step) + r) * neurons() + patch_.first_column;
-      pass_.g_currents.write(place, patch_.columns, row_.data());
+      float* out = to.is_bfloat16 ? row_.data() : to.float32() + place;
+      kernels().affine(g_v(step).row(r), scale_.data(), nullptr, patch_.columns, out);
+      if (to.is_bfloat16) to.write(place, patch_.columns, out);
     }
   }
 
@@ -266,16 +294,19 @@ class PatchBackward {
     }
   }
 
-  // Whether a step adds to the cotangent of a constant: the reset before the first step involves only the thresholds.
-  bool isSummed(Index constant, bool is_step) const {
-    const auto kind = static_cast<Summed>(constant);
-    if (!pass_.g_constants[static_cast<std::size_t>(constant)]) return false;
-    if (kind == Summed::kGain && sumsGain(pass_)) return false;
-    return is_step || kind == Summed::kThreshold || kind == Summed::kThresholdCoupling;
+  // Where a step adds to a sum, nullptr if it does not: the reset before the first step involves only the thresholds.
+  float* stepSum(Index kind, bool is_step) {
+    const bool is_threshold =
+        kind == static_cast<Index>(Summed::kThreshold) || kind == static_cast<Index>(Summed::kThresholdCoupling);
+    const Index place = sums_.place(kind);
+    return place >= 0 && (is_step || is_threshold) ? step_sums_.data() + place * width_ : nullptr;
   }
 
-  // Whether a step adds to the cotangents of the biases.
-  bool sumsCurrent(bool is_step) const { return is_step && (pass_.g_bias || sumsGain(pass_)); }
+  // Whether a step needs its currents.
+  bool needsCurrents(bool is_step) {
+    return stepSum(static_cast<Index>(Summed::kGain), is_step) != nullptr ||
+           stepSum(static_cast<Index>(Summed::kWGain), is_step) != nullptr;
+  }
 
   // Whether a step needs the membranes before it.
   bool needsBefore() const {
@@ -286,10 +317,11 @@ class PatchBackward {
 
   void addStepSums(Index step) {
     const Index block = record_.firstSample() / kBackwardBlock;
-    for (Index i = 0; i < Sums::kKinds; ++i) {
-      if (!(i == Sums::kCurrent ? sumsCurrent(step >= 0) : isSummed(i, step >= 0))) continue;
-      double* to = sums_.of(block, i) + patch_.first_column;
-      for (Index c = 0; c < patch_.columns; ++c) to[c] += double{step_sums_[i * width_ + c]};
+    for (Index kind = 0; kind < kSums; ++kind) {
+      const float* from = stepSum(kind, step >= 0);
+      if (from == nullptr) continue;
+      double* to = sums_.of(block, sums_.place(kind)) + patch_.first_column;
+      for (Index c = 0; c < patch_.columns; ++c) to[c] += double{from[c]};
     }
   }
 
@@ -320,8 +352,8 @@ class PatchBackward {
   bool has_sums_ = false;                                   // of a chunk of rows at least
   Buffer<float> g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
   Buffer<float> g_w_, g_last_w_;                            // likewise, of layers with a second state
-  Buffer<float> step_sums_;                                 // [Sums::kKinds, width]
-  std::vector<float> row_;
+  Buffer<float> step_sums_;                                 // [kinds of sums, width]
+  std::vector<float> row_, scale_;
   std::unique_ptr<ConvolutionColumns> convolution_;
 };
 
@@ -338,7 +370,13 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   }
   // A weight gradient is a sum over all samples: one thread has all of them.
   const Index above = pass.above.g_v.data == nullptr ? 0 : pass.above.weights.outputs;
-  const Index tile = columnsOfTile(pass.layer, above);
+  constexpr Index kConvolved = 2048;
+  Index tile = columnsOfTile(pass.layer, kConvolved, above);
+  if (computesAgain(pass)) {  // few enough that the states of all steps stay in the second-level cache
+    constexpr Index kNumbers = Index{1} << 16;
+    const Index of_column = (pass.extent.steps + 1) * std::min(kBackwardBlock, std::max<Index>(batch, 1));
+    tile = std::min(tile, std::max<Index>(kNumbers / of_column / 64 * 64, 64));
+  }
   for (Index column = 0; column < neurons; column += tile) {
     patches.push_back({column, std::min(tile, neurons - column), 0, batch});
   }
@@ -369,21 +407,29 @@ void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_ga
   const LayerConstants& constants = pass.layer.constants;
   const float* gain = constants.takesGainInside() ? constants.from(0).gain : constants.outerGain();
   const float* bias = constants.bias();
-  const auto write = [&](const WritableNumbers& to, Index neuron, double value) {
-    const auto rounded = static_cast<float>(value);
-    if (to) to.write(neuron, 1, &rounded);
+  const Index neurons = pass.layer.neurons();
+  std::vector<float> row(static_cast<std::size_t>(neurons));
+  const auto write = [&](const WritableNumbers& to, auto value) {
+    if (!to) return;
+    for (Index neuron = 0; neuron < neurons; ++neuron) {
+      row[static_cast<std::size_t>(neuron)] = static_cast<float>(value(neuron));
+    }
+    to.write(0, neurons, row.data());
   };
-  for (Index neuron = 0; neuron < pass.layer.neurons(); ++neuron) {
-    const double g_v = sums.total(Sums::kCurrent, neuron);
-    write(pass.g_bias, neuron, double{gain[neuron]} * g_v);
-    for (Index i = 0; i < kNumSummed; ++i) {
-      const WritableNumbers& to = pass.g_constants[static_cast<std::size_t>(i)];
-      // A current is the sum of products and the bias: so is the gradient of the gain.
-      if (i == static_cast<Index>(Summed::kGain) && sumsGain(pass)) {
-        write(to, neuron, sum_gain[neuron] + (bias == nullptr ? 0.0 : double{bias[neuron]} * g_v));
-      } else {
-        write(to, neuron, sums.total(i, neuron));
-      }
+  const auto scaled = [&](Index kind) {
+    return [&, kind](Index neuron) { return double{gain[neuron]} * sums.total(kind, neuron); };
+  };
+  write(pass.g_bias, scaled(kSumCurrent));
+  write(pass.g_factor, scaled(kSumGiven));
+  for (Index i = 0; i < kNumSummed; ++i) {
+    const WritableNumbers& to = pass.g_constants[static_cast<std::size_t>(i)];
+    // A current is the sum of products and the bias: so is the gradient of the gain.
+    if (i == static_cast<Index>(Summed::kGain) && sumsGain(pass)) {
+      write(to, [&](Index neuron) {
+        return sum_gain[neuron] + (bias == nullptr ? 0.0 : double{bias[neuron]} * sums.total(kSumCurrent, neuron));
+      });
+    } else {
+      write(to, [&](Index neuron) { return sums.total(i, neuron); });
     }
   }
 }
@@ -409,7 +455,7 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons();
   if (pass.listed_record) countSlots(pass, threads);
   if (!pass.g_v && (pass.keeps_g_v || pass.layer.isRecurrent())) pass.g_v = KeptRows(pass.extent.rows(), neurons);
-  Sums sums(pass.extent.batch, neurons);
+  Sums sums(pass);
   Buffer<double> sum_gain(neurons);
   SumsOfWeights sums_of_weights{sum_gain.data(), {}};
   if (pass.split != nullptr) sums_of_weights.delays = DelayGradient(*pass.split, neurons);

@@ -59,8 +59,7 @@ class PatchForward {
   void runBlock() {
     begin();
     for (Index step = 0; step < pass_.extent.steps; ++step) {
-      drive(step);
-      advance(step);
+      advance(step, drive(step));
       if (layer_.isRecurrent()) list(step);
     }
     end();
@@ -85,28 +84,32 @@ class PatchForward {
   }
 
   // The currents of a step.
-  void drive(Index step) {
+  Rows<const float> drive(Index step) {
     const float* bias = layer_.constants.bias();
     const Rows<const float> start{bias == nullptr ? nullptr : bias + patch_.first_column, 0};
     const Index row = step * pass_.extent.batch + first_sample_;
-    if (convolution_ != nullptr) return convolve(row, start.data);
     if (layer_.has_currents) {
-      readCurrents(row, start.data);
+      if (isReadInPlace()) return {pass_.currents.float32() + row * neurons() + patch_.first_column, neurons()};
+      for (Index r = 0; r < samples_; ++r) {
+        const Index place = (row + r) * neurons() + patch_.first_column;
+        readCurrents(layer_, pass_.currents, place, patch_.first_column, patch_.columns, current().row(r));
+      }
+    } else if (convolution_ != nullptr) {
+      convolve(row, start.data);
     } else {
       scratch_.weights.multiply(*pass_.inputs, row, samples_, start, current(), scratch_.dense);
     }
-    if (!layer_.isRecurrent()) return;
+    if (!layer_.isRecurrent()) return asConst(current());
     const SpikeRows& before = step == 0 ? static_cast<const SpikeRows&>(state_spikes_) : *pass_.lists;
     scratch_.recurrent.multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(current()),
                                 current(), scratch_.dense);
+    return asConst(current());
   }
 
-  void readCurrents(Index row, const float* bias) {
-    for (Index r = 0; r < samples_; ++r) {
-      float* out = current().row(r);
-      pass_.currents.read((row + r) * neurons() + patch_.first_column, patch_.columns, out);
-      for (Index c = 0; bias != nullptr && c < patch_.columns; ++c) out[c] += bias[c];
-    }
+  // Whether currents are those given, in whole vectors.
+  bool isReadInPlace() const {
+    const bool are_alike = layer_.constants.bias() == nullptr && layer_.constants.factor() == nullptr;
+    return are_alike && !layer_.isRecurrent() && !pass_.currents.is_bfloat16 && patch_.columns == width_;
   }
 
   void convolve(Index row, const float* bias) {
@@ -122,7 +125,7 @@ class PatchForward {
   }
 
   // The membranes and the true spikes of a step.
-  void advance(Index step) {
+  void advance(Index step, Rows<const float> currents) {
     const Index row = step * pass_.extent.batch + first_sample_;
     const Index word = patch_.first_column / 64, words = pass_.spikes.words();
     const Index place = row * neurons() + patch_.first_column;
@@ -135,7 +138,7 @@ class PatchForward {
         .reset = layer_.reset,
         .step = step,
         .ends = pass_.extent.ends + first_sample_,
-        .current = asConst(current()),
+        .current = currents,
         .v = v(),
         .w = w(),
         .counts = {counts_.data(), width_},
@@ -205,7 +208,8 @@ class PatchForward {
 
 // The columns of a patch.
 Index tileOf(const Layer& layer) {
-  return layer.isRecurrent() ? std::max<Index>(layer.neurons(), 1) : columnsOfTile(layer);
+  constexpr Index kConvolved = 4096;
+  return layer.isRecurrent() ? std::max<Index>(layer.neurons(), 1) : columnsOfTile(layer, kConvolved);
 }
 
 // The patches of a layer. Samples are cut at whole blocks of rows.

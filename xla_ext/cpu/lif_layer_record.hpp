@@ -25,8 +25,10 @@ class BlockRecord {
         width_(roundUp(patch.columns, kernels().lanes)),
         block_(std::min(kBackwardBlock, patch.samples)),
         v_(kPlaces * block_ * width_),
+        again_(computesAgain(pass) ? (pass.extent.steps + 1) * block_ * width_ : 0),
         w_(hasSecondStates() ? (pass.extent.steps + 1) * block_ * width_ : 0),
-        current_(pass.currents ? block_ * width_ : 0) {
+        current_(pass.currents ? block_ * width_ : 0),
+        given_(pass.currents.is_bfloat16 ? block_ * width_ : 0) {
     if (!pass.listed_record || !pass.listed_record.is_bfloat16) return;
     const float* threshold = pass.layer.constants.from(patch.first_column).threshold;
     origins_.resize(static_cast<std::size_t>(patch.columns));
@@ -36,7 +38,11 @@ class BlockRecord {
   void begin(Index first_sample, Index samples) {
     first_sample_ = first_sample;
     samples_ = samples;
-    if (hasSecondStates()) computeSecondStates();
+    if (computesAgain(pass_)) {
+      computeAgain();
+    } else if (hasSecondStates()) {
+      computeSecondStates();
+    }
   }
 
   Index firstSample() const { return first_sample_; }
@@ -50,6 +56,7 @@ class BlockRecord {
   // read `next`, where there is one, are fetched meanwhile: rows are too short and too far apart for the hardware
   // prefetcher. Float32 is read in place, and fetched by the kernels that do so.
   Rows<const float> membranes(Index step, Place place, Index next) {
+    if (computesAgain(pass_)) return asConst(membranesAgain(step));
     if (step >= 0 && pass_.listed_record) return listedMembranes(step, place, next);
     const Numbers& from = step < 0 ? pass_.first_v : pass_.record;
     const Index first = step < 0 ? first_sample_ : firstRow(step), neurons = pass_.layer.neurons();
@@ -72,14 +79,24 @@ class BlockRecord {
 
   // The currents of a step, where they are recorded or were given.
   Rows<const float> currents(Index step) {
-    if (!pass_.currents) return blockOf(pass_.record_current, step);
-    const float* bias = pass_.layer.constants.bias();
+    if (!pass_.currents || pass_.layer.isRecurrent()) return blockOf(pass_.record_current, step);
+    const LayerConstants& constants = pass_.layer.constants;
+    const bool are_alike = constants.bias() == nullptr && constants.factor() == nullptr;
+    if (are_alike && !pass_.currents.is_bfloat16 && patch_.columns == width_) return inPlace(pass_.currents, step);
     for (Index r = 0; r < samples_; ++r) {
-      float* row = current_.data() + r * width_;
-      pass_.currents.read((firstRow(step) + r) * pass_.layer.neurons() + patch_.first_column, patch_.columns, row);
-      for (Index c = 0; bias != nullptr && c < patch_.columns; ++c) row[c] += bias[patch_.first_column + c];
+      readCurrents(pass_.layer, pass_.currents, placeOf(step, r), patch_.first_column, patch_.columns,
+                   current_.data() + r * width_);
     }
     return {current_.data(), width_};
+  }
+
+  // Those that were given, as they are.
+  Rows<const float> given(Index step) {
+    if (!pass_.currents.is_bfloat16) return inPlace(pass_.currents, step);
+    for (Index r = 0; r < samples_; ++r) {
+      pass_.currents.read(placeOf(step, r), patch_.columns, given_.data() + r * width_);
+    }
+    return {given_.data(), width_};
   }
 
   // The block in a step of an array [steps, batch, neurons], as it lies in memory: of float32 only.
@@ -90,7 +107,14 @@ class BlockRecord {
  private:
   static constexpr Index kPlaces = 3;
 
-  bool hasSecondStates() const { return pass_.needs_w && pass_.layer.constants.hasSecondState(); }
+  bool hasSecondStates() const {
+    return (pass_.needs_w || computesAgain(pass_)) && pass_.layer.constants.hasSecondState();
+  }
+  // Where a sample's neurons begin in arrays [steps, batch, neurons].
+  Index placeOf(Index step, Index sample) const {
+    return (firstRow(step) + sample) * pass_.layer.neurons() + patch_.first_column;
+  }
+  Rows<float> membranesAgain(Index step) { return {again_.data() + (step + 1) * block_ * width_, width_}; }
 
   Rows<const float> blockOf(const float* all, Index step) const {
     if (all == nullptr) return kNoRows;
@@ -141,10 +165,47 @@ class BlockRecord {
     return widened_.data();
   }
 
-  // Forward from the first.
-  void computeSecondStates() {
+  // All states, as the forward pass computed them: bit-identical.
+  void computeAgain() {
+    const Index words = wordsOf(patch_.columns), size = samples_ * width_;
+    std::vector<std::uint64_t> spikes(static_cast<std::size_t>(samples_ * words));
+    std::vector<float> counts(static_cast<std::size_t>(size));
+    const auto second = [&](Index step) { return w_.data() + (step + 1) * block_ * width_; };
+    std::fill_n(again_.data(), size, 0.0F);
+    for (Index r = 0; r < samples_; ++r) pass_.first_v.read(place(r), patch_.columns, again_.data() + r * width_);
+    if (hasSecondStates()) readFirstSecondStates();
+    for (Index step = 0; step < pass_.extent.steps; ++step) {
+      std::copy_n(membranesAgain(step - 1).data, size, membranesAgain(step).data);
+      if (hasSecondStates()) std::copy_n(second(step - 1), size, second(step));
+      kernels().stepForward({
+          .rows = samples_,
+          .columns = patch_.columns,
+          .constants = pass_.layer.constants.from(patch_.first_column),
+          .reset = pass_.layer.reset,
+          .step = step,
+          .ends = pass_.extent.ends + first_sample_,
+          .current = currents(step),
+          .v = membranesAgain(step),
+          .w = {hasSecondStates() ? second(step) : nullptr, width_},
+          .counts = {counts.data(), width_},
+          .spikes = {spikes.data(), words},
+          .near = {nullptr, 0},
+          .record = {nullptr, 0},
+          .record_bfloat16 = {nullptr, 0},
+          .record_current = {nullptr, 0},
+          .record_streams = false,
+      });
+    }
+  }
+
+  void readFirstSecondStates() {
     std::fill_n(w_.data(), samples_ * width_, 0.0F);
     for (Index r = 0; r < samples_; ++r) pass_.first_w.read(place(r), patch_.columns, w_.data() + r * width_);
+  }
+
+  // Forward from the first.
+  void computeSecondStates() {
+    readFirstSecondStates();
     for (Index step = 0; step < pass_.extent.steps; ++step) {
       kernels().stepSecondState({
           .rows = samples_,
@@ -166,9 +227,10 @@ class BlockRecord {
   const Index block_;  // samples of a block, of the last one fewer
   Index first_sample_ = 0, samples_ = 0;
   Buffer<float> v_;                                     // [places, block, width]
+  Borrowed<float> again_;                               // [steps + 1, block, width], first those before the first step
   std::vector<float> origins_, own_origins_, widened_;  // of a listed record in bfloat16
   Borrowed<float> w_;                                   // [steps + 1, block, width], first that before the first step
-  Buffer<float> current_;                               // [block, width], of given ones
+  Buffer<float> current_, given_;                       // [block, width], of given ones
 };
 
 }  // namespace snnjax

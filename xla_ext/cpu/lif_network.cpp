@@ -141,6 +141,10 @@ void Network::checkWeights() const {
     if (!stored(arrays_.linears[l].weights)) refuse("linears.weights", "be given behind the first layer", "nothing");
   }
   if (hasReadout() && !stored(arrays_.readout.linear.weights)) refuse("readout.linear.weights", "be given", "nothing");
+  for (std::size_t l = has_currents_ ? 1 : 0; l < size(); ++l) {
+    if (arrays_.linears[l].factor) refuse("linears.factor", "be left out with weights", "an array");
+  }
+  if (arrays_.readout.linear.factor) refuse("readout.linear.factor", "be left out with weights", "an array");
   const ConnectionShape& first = fields_.connections[0];
   if (has_currents_ && (first.pooling || first.convolution || first.delay_rows > 0)) {
     refuse("connections", "be absent in front of given currents", "a connection");
@@ -160,7 +164,7 @@ void Network::checkConnections() const {
   }
   const ConnectionShape& last = fields_.connections.back();
   if (last.convolution || last.delay_rows > 0 || arrays_.readout.linear.delays) {
-    refuse("connections", "be dense in front of the read-out", "a convolution or delays");
+    refuse("connections", "be dense in front of the readout", "a convolution or delays");
   }
 }
 
@@ -229,6 +233,7 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
       .second_threshold = constant(constants.second_threshold),
       .couplings = {},
       .bias = linear.bias.numbers(group),
+      .factor = constant(linear.factor),
   };
   std::ranges::transform(couplingsOf(constants.second_state), given.couplings.begin(), constant);
   const auto weightsOf = [&](const schema::Weights<Operand>& weights, Index inputs) {

@@ -26,11 +26,11 @@ struct NetworkFields {
   std::size_t layers() const { return of_layers.size(); }
 
   std::vector<LayerFields> of_layers;
-  std::vector<ConnectionShape> connections;              // before each layer and, at last, of the read-out
+  std::vector<ConnectionShape> connections;              // before each layer and, at last, of the readout
   std::vector<std::shared_ptr<const Windows>> poolings;  // by connection; may be absent
 };
 
-// The lengths of its arrays' axes; those of the read-out, 0 where there is none, stand behind those of the layers.
+// The lengths of its arrays' axes; those of the readout, 0 where there is none, stand behind those of the layers.
 struct NetworkSizes {
   Index steps, batch, inputs;
   Index width;                  // of the array of inputs: their number, or the slots of their lists

@@ -21,11 +21,14 @@ void checkTogether(const Network& network, const Arguments& arguments, const Cot
   for (std::size_t l = 0; l < network.size(); ++l) {
     const LayerFields& fields = network.fields().of_layers[l];
     const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
-    need(static_cast<bool>(record.v) != static_cast<bool>(record.listed_v), "record.layers.v",
-         "be given for all neurons or for those listed", "both or none");
+    // What follows from given currents is computed again.
+    const bool is_given = l == 0 && network.hasCurrents() && !network.isRecurrent(l);
+    const int records =
+        static_cast<int>(static_cast<bool>(record.v)) + static_cast<int>(static_cast<bool>(record.listed_v));
+    need(records == (is_given ? 0 : 1), "record.layers.v",
+         "be given for all neurons or for those listed, or else follow from currents", "something else");
     // The second states cannot be recomputed without the currents that reach them.
     const bool needs_current = fields.needs_w && arguments.operands.constants[l].second_state.w_gain;
-    const bool is_given = l == 0 && network.hasCurrents() && !network.isRecurrent(l);
     need(!needs_current || is_given || record.current, "record.layers.current", "be given with second states",
          "nothing");
     need(!arguments.g.spikes[l] || fields.capacity < 0 || arguments.results.spikes[l], "results.spikes.ids",
@@ -79,7 +82,7 @@ class BackwardPass {
   }
 
  private:
-  // What reaches the weights of a layer or of the read-out, and how it comes there.
+  // What reaches the weights of a layer or of the readout, and how it comes there.
   struct Reaching {
     std::unique_ptr<const SpikeLists> sent;  // after delays, as the next two; otherwise absent
     std::unique_ptr<const Arrivals> arrivals;
@@ -238,7 +241,7 @@ class BackwardPass {
         .layer = layers_[l],
         .inputs = *reaching_.lists,
         .split = isSplit(l) ? layers_[l].delays.get() : nullptr,
-        .currents = layers_[l].has_currents && !layers_[l].isRecurrent() ? network_.currents(group_) : Numbers(),
+        .currents = layers_[l].has_currents ? network_.currents(group_) : Numbers(),
         .extent = extent_,
         .first_v = first.v.numbers(group_),
         .first_w = first.w.numbers(group_),
@@ -260,6 +263,7 @@ class BackwardPass {
         .g_weights = to.weights.array.numbers(group_),
         .g_recurrent = to_constants.recurrent.array.numbers(group_),
         .g_bias = to.bias.numbers(group_),
+        .g_factor = to.factor.numbers(group_),
         .g_delays = to.delays.numbers(group_),
         .g_constants = {},
         .g_first_v = to_.first[l].v.numbers(group_),

@@ -113,7 +113,7 @@ class ForwardPass {
     forget();
   }
 
-  // Whether a layer, or the read-out, reads lists of the spikes below it.
+  // Whether a layer, or the readout, reads lists of the spikes below it.
   bool isListedFor(std::size_t l) const {
     if (l == network_.size() && !network_.hasReadout()) return false;
     const ConnectionShape& connection = network_.fields().connections[l];

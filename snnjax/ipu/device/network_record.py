@@ -64,7 +64,7 @@ def shapes_on_tiles(operands: Operands, switches: Switches) -> RecordOnTiles:
 
 
 def _fires_lists(operands: Operands, number: int) -> bool:
-    """Whether a layer, this or the next or the read-out, reads lists of a layer's spikes."""
+    """Whether a layer, this or the next or the readout, reads lists of a layer's spikes."""
     is_last = number + 1 == len(operands.first)
     return not is_last or operands.readout is not None or operands.constants[number].recurrent is not None
 

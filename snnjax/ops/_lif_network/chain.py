@@ -118,11 +118,11 @@ def record_of(operands: Operands, layers: list[LayerOverTime]) -> Record:
     if not isinstance(x, SparseSpikes) and not operands.has_currents:
         x = _inside(x.astype(operands.dtype), valid_steps(operands))
         bits = packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1)
-    each = zip(layers, operands.first, strict=True)
-    return Record(*bits, tuple(_record_of_layer(layer, first) for layer, first in each))
+    each = zip(layers, operands.linears, operands.first, strict=True)
+    return Record(*bits, tuple(_record_of_layer(*layer) for layer in each))
 
 
-def _record_of_layer(layer: LayerOverTime, first: LayerState) -> LayerRecord:
+def _record_of_layer(layer: LayerOverTime, linear: Linear, first: LayerState) -> LayerRecord:
     (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
@@ -132,7 +132,7 @@ def _record_of_layer(layer: LayerOverTime, first: LayerState) -> LayerRecord:
         ids = list_ids(run.listed, switches.capacity)
         listed_v = gather(rows_of(v), rows_of(ids)).reshape(ids.shape)
     return LayerRecord(
-        v,
+        None if reads_currents(linear, constants) else v,
         listed_v,
         current if switches.records_current else None,
         packed(sent > 0),
@@ -187,6 +187,7 @@ def current_of(
     multiply = product if again else functools.partial(Connection.current, guard=guard)
     has_weights = linear.weights is not None
     rows: Any = multiply(connection, rows_of(x), linear.weights) if has_weights else upcast(rows_of(x))
+    rows = rows if linear.factor is None else rows * linear.factor[None, :]
     rows = rows if linear.bias is None else rows + upcast(linear.bias)[None, :]
     return rows.reshape(*x.shape[:-1], rows.shape[-1])
 
@@ -319,15 +320,17 @@ def _all_rows(g: LayerState, layer: LayerSwitches) -> LayerState:
 
 
 def run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Array | None) -> LayerRun:
-    """The layer over all time steps, as the forward pass recorded it."""
-    num_neurons = first.v.shape[-1]
+    """The layer over all time steps, as the forward pass recorded it, or again."""
+    num_neurons, (v, listed_v, current, *_) = first.v.shape[-1], record
     listed = None if record.listed is None else unpacked(record.listed, num_neurons)
-    v, capacity = record.v, neurons.switches.capacity
+    if v is None and listed_v is None:
+        return layer_forward(neurons, current, valid, first, current.dtype)[0]._replace(listed=listed)
+    capacity = neurons.switches.capacity
     if listed is not None and capacity is not None and v is None:  # 0 elsewhere, where it has no effect
-        v = as_dense(list_ids(listed, capacity), record.listed_v, num_neurons)
-    v, w = membranes_of(v, neurons.constants.threshold), None
+        v = as_dense(list_ids(listed, capacity), listed_v, num_neurons)
+    v, w = membranes_of(cast(Array, v), neurons.constants.threshold), None
     if neurons.switches.needs_w:
-        w = second_states(neurons, v, record.current, valid, first)
+        w = second_states(neurons, v, current, valid, first)
     elif first.w is not None:  # has no effect
         w = jnp.zeros_like(v)
     return LayerRun(v, w, listed)

@@ -19,7 +19,7 @@ from snnjax._check import (
 )
 from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import RESETS
+from snnjax._types import RESETS, accumulation_dtype
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -49,6 +49,8 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
             _check_plain(name, layer)
         if index < len(layers):
             _check_delays(name, layer)
+        if index < len(layers) and layer.factor is not None:
+            _check_factor(f"{name}.factor", layer, width, dtype)
         if layer.bias is not None:
             _check_array(f"{name}.bias", layer.bias, (width,), "neurons", dtype)
         if getattr(layer, "recurrent", None) is not None:
@@ -70,6 +72,13 @@ def _check_plain(name: str, layer: Any) -> None:
         actual = "delays" if layer.connection == DENSE else short_repr(layer.connection)
         expected = "have neither a connection nor delays without weights"
         fail(f"{_OP}: `{name}` must {expected}, got {actual}. Give it weights, or leave them out.")
+
+
+def _check_factor(argument: str, layer: Any, neurons: int, dtype: Any) -> None:
+    """Check the factor of given currents, which is in their accumulation dtype."""
+    if layer.weights is not None:
+        fail(f"{_OP}: `{argument}` must be None with weights, got an array. Multiply the weights with it.")
+    _check_array(argument, layer.factor, (neurons,), "neurons", accumulation_dtype(dtype))
 
 
 def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:

@@ -50,6 +50,8 @@ class Linear(NamedTuple):
     bias: Annotated[Any, arrays("floats", "neurons", given="optional", gradient="wanted")]
     # In steps, in the accumulation dtype; None without a `max_delay`
     delays: Annotated[Any, arrays("sums", "sent", given="optional", gradient="wanted")] = None
+    # Of given currents, which are multiplied with it before the bias is added; None for 1
+    factor: Annotated[Any, arrays("sums", "neurons", given="optional", gradient="wanted")] = None
 
 
 class LayerConstants(NamedTuple):
@@ -119,7 +121,7 @@ class Operands(NamedTuple):
 class Results(NamedTuple):
     """The results of the target."""
 
-    # None without a read-out: the spikes of the last layer stand for it
+    # None without a readout: the spikes of the last layer stand for it
     output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="with readout")]
     counts: tuple[Annotated[Any, arrays("sums", "batch", "neurons")], ...]  # of true spikes
     dropped: tuple[Annotated[Any, _COUNTS], ...]
@@ -134,7 +136,8 @@ class Results(NamedTuple):
 class LayerRecord(NamedTuple):
     """What the backward pass needs from the forward pass of a layer; masks have one bit per neuron (`packed`)."""
 
-    # The membranes after each step (`recorded_membranes`); None where `listed_v` replaces them
+    # The membranes after each step (`recorded_membranes`); None where `listed_v` replaces them, or where given currents
+    # are all that they follow from (`reads_currents`): then they are computed again
     v: Annotated[Any, arrays("membranes", "steps_or_0", "batch", "neurons", given="optional")]
     # Those of the listed neurons, ascending by id and then 0, if `with_records` requires them
     listed_v: Annotated[Any, arrays("membranes", "steps_or_0", "batch", "capacity", given="optional")]
@@ -222,7 +225,7 @@ class BackwardOnTiles(NamedTuple):
     """The arguments of the backward pass on an IPU."""
 
     operands: Operands
-    # The membranes of the read-out, for the cotangents of its constants
+    # The membranes of the readout, for the cotangents of its constants
     output: Annotated[Any, arrays("floats", "steps", "batch", "neurons", given="optional")]
     record: RecordOnTiles
     g: Cotangents
@@ -243,7 +246,7 @@ class LayerNumbers(NamedTuple):
 
 
 class ConnectionNumbers(NamedTuple):
-    """The static values of what precedes a layer or the read-out; 0 where a part is absent."""
+    """The static values of what precedes a layer or the readout; 0 where a part is absent."""
 
     delay_rows: int = 0  # the longest delay plus 1
     pooling_height: int = 0

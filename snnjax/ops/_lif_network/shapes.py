@@ -12,11 +12,12 @@ from snnjax.ops._lif_network.records import (
     ForwardResults,
     LayerConstants,
     LayerRecord,
+    Linear,
     Operands,
     Record,
     Results,
 )
-from snnjax.ops._lif_network.switches import LayerSwitches, Switches
+from snnjax.ops._lif_network.switches import LayerSwitches, Switches, reads_currents
 from snnjax.sparse_spikes import SparseSpikes
 
 # The spikes that are in no list: `run_network` counts them.
@@ -36,10 +37,10 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     def marks(width: int) -> Any:
         return timed(-(-width // 8), dtype=jnp.uint8)
 
-    def record(width: int, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
+    def record(width: int, linear: Linear, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
         return LayerRecord(
-            v=timed(width, dtype=kept),
+            v=None if reads_currents(linear, constants) else timed(width, dtype=kept),
             listed_v=timed(layer.capacity or 0, dtype=kept) if layer.records_listed else None,
             current=timed(width, dtype=sums) if layer.records_current else None,
             spikes=marks(width),
@@ -47,14 +48,14 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
         )
 
     sums, widths = accumulation_dtype(operands.dtype), [state.v.shape[-1] for state in operands.first]
-    each = list(zip(widths, operands.constants, switches.layers, strict=True))
+    each = list(zip(widths, operands.linears, operands.constants, switches.layers, strict=True))
     last, readout = jax.tree.map(_shape_of, (operands.first, operands.first_readout))
     last = tuple(_left(*layer) for layer in zip(last, switches.layers, strict=True))
     results = Results(
         output=None if readout is None else timed(readout.shape[-1]),
         counts=tuple(per_sequence(width, dtype=sums) for width in widths),
         dropped=tuple(per_sequence(dtype=jnp.int32) for _ in widths),
-        spikes=tuple(_spikes(timed, n, layer) if layer.records_spikes else None for n, _, layer in each),
+        spikes=tuple(_spikes(timed, n, layer) if layer.records_spikes else None for n, _, _, layer in each),
         last=last,
         last_readout=readout,
     )

@@ -65,7 +65,8 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
 def with_records(switches: Switches, operands: Operands, needed: Operands) -> Switches:
     """The switches of a forward pass whose backward pass has to compute what is true in `needed`.
 
-    Membranes and listed spikes are always recorded: they determine the slope of the surrogate and the reset. The second
+    Membranes and listed spikes are recorded: they determine the slope of the surrogate and the reset. Only membranes
+    that follow from given currents are computed again: a record takes longer to be written and read. The second
     states are needed if the threshold depends on them, or for the cotangents of the constants that multiply them. They
     are linear in membranes, spikes and currents, and are therefore recomputed instead of recorded. The currents are
     recorded if they reach both states and are needed by these or by the cotangents of the gains; otherwise the
@@ -93,6 +94,7 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     )
     for layer, linear, constants, need, first in each:
         lists = _needs_listed_only(layer, constants, need, first.v.shape[-1])
+        lists = lists and not reads_currents(linear, constants)
         layers.append(with_needs(layer, linear, constants, need)._replace(records_listed=lists))
     return switches._replace(layers=tuple(layers), keeps_record=True)
 

@@ -77,7 +77,7 @@ def lif_network(
     steps: int = STEPS,
     batch: int = BATCH,
 ) -> Arrays:
-    """Arrays of layer 0, 1, ... have its number behind their name, those of the read-out begin with ``readout_``.
+    """Arrays of layer 0, 1, ... have its number behind their name, those of the readout begin with ``readout_``.
 
     Cotangents of all results are included; the layers `recurrent` are so.
     """

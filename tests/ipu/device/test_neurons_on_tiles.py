@@ -73,7 +73,7 @@ def run(form: Form, switches: dict[str, Any], *given: Any) -> Any:
 
 
 def results_and_gradients(form: Form, switches: dict[str, Any], given: tuple[Any, ...], weights: Any) -> Any:
-    """Results, and the gradients of a weighted sum of them by layers, read-out and state."""
+    """Results, and the gradients of a weighted sum of them by layers, readout and state."""
 
     def function(layers: Any, readout: Any, state: Any) -> Any:
         return run(form, switches, given[0], layers, readout, state, *given[4:])

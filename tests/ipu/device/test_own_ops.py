@@ -20,6 +20,7 @@ from snnjax.ipu import lowering, read_profile
 from snnjax.ipu.device import network_cost
 from snnjax.quantisation import quantise_network
 from tests import cases
+from tests.ops.test_simulate import STEPS, random_network
 
 CASES = {case.name: case for case in cases.OPS}
 OF_CODELETS = {
@@ -77,6 +78,17 @@ def test_results_equal_the_reference(ipus, monkeypatch, name):
     assert (f"snnjax_{name}".encode() in plans[-1]) == (name in OF_CODELETS)
 
 
+def test_simulation_equals_the_reference(ipus):
+    """Neurons, synapses with delays, random and given input."""
+    given, options = random_network(2, 33, 2, shared=False)
+
+    def run(*given: Any) -> Any:
+        return snnjax.simulate(*given, **options, steps=STEPS, capacity=3)
+
+    actual, expected = on_device(ipus[0], run, *given), reference(run, *given)
+    chex.assert_trees_all_equal(actual, expected, strict=True)
+
+
 def without_recorded_spikes(*arguments: Any, **options: Any) -> Any:
     inputs, layers, readout, state, lengths, second_threshold = arguments
     options = {"capacity": cases.CAPACITY, "second_threshold": second_threshold, **options}
@@ -102,7 +114,7 @@ def test_gradients_equal_the_reference(ipus, monkeypatch, name):
 def network(
     rng: np.random.Generator, dtype: Any = jnp.float32, widths: tuple[int, ...] = (7, 6)
 ) -> tuple[Any, ...]:
-    """Layers and a read-out, feed-forward."""
+    """Layers and a readout, feed-forward."""
     pairs = zip((5, *widths), widths, strict=False)
     layers = tuple(cases.network_layer(rng, *pair, recurrent=False) for pair in pairs)
     readout = snnjax.LeakyReadout(

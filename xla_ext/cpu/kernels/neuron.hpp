@@ -228,6 +228,16 @@ inline Floats part(const float* row, Index column, Index left) {
   return left >= kLanes ? load(row + column) : loadPart(row + column, left);
 }
 
+inline void affine(const float* x, const float* factor, const float* term, Index columns, float* out) {
+  for (Index column = 0; column < columns; column += kLanes) {
+    const Index left = columns - column;
+    Floats y = part(x, column, left);
+    if (factor != nullptr) y = part(factor, column, left) * y;
+    if (term != nullptr) y += part(term, column, left);
+    putPart(out, column, left, y);
+  }
+}
+
 // As `stepVectors` computes it, by the same operations: bit-identical.
 inline void stepSecondState(const StepSecondState& step) {
   const NeuronConstants constants = step.constants;
@@ -379,6 +389,7 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
     }
     store(g_v_row + column, g_current);
     if (step.sum_current != nullptr) addTo(step.sum_current + column, g_current);
+    if (step.sum_given != nullptr) addTo(step.sum_given + column, g_current * part(step.given.row(r), column, left));
     store(state + column, load(constants.decay + column) * g_v);
     if constexpr (!kPlain) {
       if (has_sums) StepSums{step, r, column, left, g_v, g_w, g_threshold, w}.template add<kSecond>();

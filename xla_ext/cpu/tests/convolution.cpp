@@ -2,9 +2,11 @@
 #include "cpu/convolution.hpp"
 
 #include <initializer_list>
+#include <numeric>
 #include <vector>
 
 #include "check.hpp"
+#include "cpu/transposed_convolution.hpp"
 
 namespace {
 
@@ -79,6 +81,23 @@ void rangesOfPixelsMakeTheWhole(const ConvolutionShape& shape) {
   CHECK(parts == whole);
 }
 
+// The dense form of cotangents is that of patches.
+void cotangentsAreThoseOfPatches(const ConvolutionShape& shape) {
+  CHECK(TransposedConvolution::takes(shape));
+  const Floats weights = floats(shape.numWeights(), 1), g = floats(shape.numOutputs(), 2);
+  const PatchWeights layout(shape);
+  Floats packed(weights.size()), expected(static_cast<std::size_t>(shape.numInputs())), found(expected.size());
+  layout.pack({weights.data(), false}, packed.data());
+  std::vector<std::uint32_t> ids(expected.size());
+  std::iota(ids.begin(), ids.end(), 0U);
+  ConvolutionPatches(layout, 0, shape.numOutputs())
+      .dot(ids.data(), shape.numInputs(), packed.data(), g.data(), expected.data());
+  TransposedConvolution::Scratch scratch;
+  CHECK(TransposedConvolution(shape, {weights.data(), false}).multiply(g.data(), found.data(), scratch));
+  CHECK(found == expected);
+  CHECK(found != Floats(found.size()));
+}
+
 }  // namespace
 
 int main() {
@@ -91,6 +110,11 @@ int main() {
     CHECK(shape.isValid());
     rangesOfPatchesSumToTheWhole(shape);
   }
+  // A kernel smaller than its stride, and zeros around the image that are wider than the kernel.
+  const ConvolutionShape gaps{7, 6, 3, 1, 2, 2, 3, 0, 0, 0, 0, 1, 5}, padded{4, 5, 2, 2, 3, 3, 2, 3, 4, 5, 2, 1, 4};
+  ConvolutionShape one_group = strided;
+  one_group.groups = 1;
+  for (const ConvolutionShape& shape : {plain, wide, one_group, gaps, padded}) cotangentsAreThoseOfPatches(shape);
   rangesOfPixelsMakeTheWhole(plain);
   rangesOfPixelsMakeTheWhole(wide);
   return check::failures;

@@ -19,7 +19,7 @@ struct WeightsResults {
   Value weights, recurrent;
 };
 
-// Of each layer and, at last, of the read-out, if there is one.
+// Of each layer and, at last, of the readout, if there is one.
 std::vector<WeightsResults> weightsResults(const NetworkOperands& operands, const BackwardCall& call) {
   const lif_network::Operands<Value>& to = call.results.operands;
   std::vector<WeightsResults> results;

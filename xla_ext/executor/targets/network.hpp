@@ -31,9 +31,9 @@ struct LayerOperands {
 // The constants of a second state, or their cotangents, by SecondConstant.
 std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second);
 
-// Of one call; the read-out, if there is one, is the last layer.
+// Of one call; the readout, if there is one, is the last layer.
 struct NetworkOperands {
-  std::vector<LayerFields> fields;  // not of the read-out
+  std::vector<LayerFields> fields;  // not of the readout
   bool has_lists, has_readout;
   Value ids;
   ValueId inputs;  // the values of lists, or dense inputs
@@ -95,7 +95,7 @@ poplar::Tensor inTime(const builders::NetworkPlan& plan, const builders::ListPla
 // Adds variables and what fills them: operands, state and inputs.
 NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,
                             const builders::NetworkOptions& options);
-// The network as its forward pass left it: adds variables and what fills them from its record. The read-out's membranes
+// The network as its forward pass left it: adds variables and what fills them from its record. The readout's membranes
 // are `output`, if given.
 NetworkOnTiles restoreNetwork(Lowering& lowering, const NetworkOperands& operands,
                               const builders::NetworkOptions& options, const lif_network::RecordOnTiles<Value>& record,

@@ -36,7 +36,7 @@ class NetworkCheck {
   TargetCheck check_;
   const NetworkOperands& operands_;
   Shape inputs_;  // [num_steps, batch, inputs or slots]
-  Shape widths_;  // of the inputs, of the neurons of each layer, and at last of the read-out
+  Shape widths_;  // of the inputs, of the neurons of each layer, and at last of the readout
 };
 
 }  // namespace snnjax::executor::targets

@@ -116,7 +116,7 @@ void testMonotone() {
 void testSamplesMonotone() {
   for (unsigned neurons : {1U, 2U, 8U, 22U}) {
     checkMonotone("spikes of a sample", [=](unsigned n) { return forwardSample(n, neurons, 4, kSubtract); });
-    checkMonotone("spikes of a read-out", [=](unsigned n) { return leakySample(n, neurons, 4); });
+    checkMonotone("spikes of a readout", [=](unsigned n) { return leakySample(n, neurons, 4); });
     checkMonotone("dots of a sample", [=](unsigned n) { return writeDots(n, 200, neurons, 4); });
     checkMonotone("own rows", [=](unsigned n) { return rowsGradientSample(200, n, neurons, false); });
     checkMonotone("own rows with values", [=](unsigned n) { return rowsGradientSample(200, n, neurons, true); });

@@ -1,0 +1,60 @@
+"""The capacity of spike lists and the second threshold, as they are given for spiking neurons."""
+
+import functools
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from snnjax._check import check_integer, fail
+from snnjax._jax_compat import Tracer
+from snnjax.neurons import Neuron
+from snnjax.neurons._neuron import drawn
+
+# Number of neurons whose thresholds are drawn for a check when those of the parameters are not known yet.
+_DRAWN = 64
+
+
+def checked_capacity(op: str, capacity: Any) -> int | float | None:
+    """A capacity, as a number of Python."""
+    if capacity is None:
+        return None
+    if isinstance(capacity, float | np.floating):
+        if not 0 < capacity < 1:
+            fail(
+                f"{op}: `capacity` must be a fraction between 0 and 1 or an integer, got {capacity}. "
+                "Pass a whole number of slots, or None for the full gradient."
+            )
+        return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
+    check_integer(op, "capacity", capacity, 1)
+    return int(capacity)
+
+
+def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
+    """Warn about a number that is not below the threshold: neurons that do not spike would have no gradient.
+
+    A traced number cannot be checked. `threshold` is that of the parameters; without it, or if it is traced, the
+    initial thresholds of the neurons are used.
+    """
+    if isinstance(second, Tracer) or np.ndim(second) > 0:
+        return
+    if threshold is None or isinstance(threshold, Tracer):
+        lowest = _lowest_threshold(neuron)
+    else:
+        lowest = float(np.min(np.asarray(threshold)))
+    if not float(second) < lowest:
+        warnings.warn(
+            f"{op}: `second_threshold` must be below the threshold, {lowest:g}, got {float(second)}. "
+            "Leave it None for nine tenths of the way from rest to the threshold.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+@functools.cache
+def _lowest_threshold(neuron: Neuron) -> float:
+    """The lowest initial threshold of neurons of this kind."""
+    thresholds = jax.jit(lambda: neuron.threshold(drawn(neuron, jax.random.key(0), _DRAWN)))
+    return float(np.min(np.asarray(thresholds.lower().compile()())))

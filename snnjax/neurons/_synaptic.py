@@ -1,0 +1,63 @@
+"""What neurons with synaptic currents and with conductances share: their constants in steps of `dt`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from snnjax._check import fail, short_repr
+from snnjax.ops._simulation import known, positive
+
+_MOST_STEPS = 2**24  # that the kernels count
+# A time constant is taken for another one if they differ by less: their exact solution divides by the difference.
+_SAME = 1e-9
+
+
+def in_steps(op: str, refractory: Any, dt: Any) -> Array:
+    """A refractory period in ms as the nearest number of steps, int32."""
+    steps = np.rint(positive(op, "refractory", refractory, or_zero=True) / positive(op, "dt", dt))
+    if np.any(steps >= _MOST_STEPS):
+        most = float(np.max(steps))
+        fail(f"{op}: `refractory` must be below {_MOST_STEPS} steps of dt, got {most:g}. Use a larger dt.")
+    return jnp.asarray(steps, jnp.int32)
+
+
+def voltages(op: str, **values: Any) -> dict[str, Array]:
+    """Potentials in mV by name, float32."""
+    return {name: jnp.asarray(known(op, name, value), jnp.float32) for name, value in values.items()}
+
+
+def sequence(op: str, name: str, values: Any) -> Sequence[Any]:
+    """One value for each receptor, of which there is at least one."""
+    if not isinstance(values, tuple | list) or not values:
+        hint = "Pass one for each receptor, such as (5.0, 10.0)"
+        fail(f"{op}: `{name}` must be a tuple of at least one entry, got {short_repr(values)}. {hint}.")
+    return values
+
+
+def stacked(op: str, name: str, rows: Sequence[np.ndarray]) -> Array:
+    """Rows ``[receptors, neurons or 1]``, float32."""
+    lengths = {len(row) for row in rows} - {1}
+    if len(lengths) > 1:
+        found = " and ".join(map(str, sorted(lengths)))
+        fail(
+            f"{op}: `{name}` must be of one number of neurons, got {found}. Pass one number or one a neuron."
+        )
+    width = max([*lengths, 1])
+    return jnp.asarray(np.array([np.broadcast_to(row, width) for row in rows]), jnp.float32)
+
+
+def decays(step: np.ndarray, taus: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """``exp(-dt / tau)``; 0 for a time constant of 0."""
+    return [np.where(tau > 0, np.exp(-step / np.where(tau > 0, tau, 1.0)), 0.0) for tau in taus]
+
+
+def effect_on_membrane(step: np.ndarray, tau: np.ndarray, synaptic_tau: np.ndarray) -> np.ndarray:
+    """What a current of 1 mV that decays adds in a step, exactly; a current of no duration adds itself."""
+    own, other = np.exp(-step / tau), decays(step, [synaptic_tau])[0]
+    difference = synaptic_tau - tau
+    same = np.abs(difference) <= _SAME * tau
+    exact = synaptic_tau * (other - own) / np.where(same, 1.0, difference)
+    return np.where(synaptic_tau == 0, 1.0, np.where(same, step / tau * own, exact))

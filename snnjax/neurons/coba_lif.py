@@ -1,0 +1,82 @@
+"""Leaky integrate-and-fire neurons with exponential synaptic conductances, for simulations."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax._check import fail
+from snnjax.neurons._synaptic import decays, in_steps, sequence, stacked, voltages
+from snnjax.ops._simulation import SynapticLIF, known, positive
+
+
+def coba_lif(
+    *,
+    tau: Any,
+    synaptic_taus: tuple[Any, ...],
+    reversals: tuple[Any, ...],
+    rest: Any,
+    threshold: Any,
+    reset: Any,
+    refractory: Any,
+    dt: float,
+) -> SynapticLIF:
+    r"""Make leaky neurons with synaptic conductances (COBA), which `snnjax.simulate` integrates by exponential Euler.
+
+    .. math::
+
+        \tau \frac{dv}{dt} = E - v + I + \sum_r g_r (E_r - v), \qquad \tau_r \frac{dg_r}{dt} = -g_r
+
+    The conductances :math:`g_r` are in units of the leak conductance, and each spike adds its weight to one of them, so
+    that weights of inhibition are positive, too. The current :math:`I` is in mV, multiplied by the leak's resistance.
+
+    Args:
+        tau: membrane time constant in ms without synaptic input; like all of these one number, or one for each neuron.
+        synaptic_taus: time constant of each receptor in ms.
+        reversals: reversal potential :math:`E_r` of each receptor in mV.
+        rest: resting potential in mV, to which a constant input current may be added.
+        threshold: a neuron spikes above it, in mV.
+        reset: potential after a spike in mV.
+        refractory: time in ms for which it stays there, rounded to steps.
+        dt: length of a step in ms.
+
+    Raises:
+        ValueError: if a time is negative, there are not as many reversal potentials as time constants, or a number is
+            none.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> cells = neurons.coba_lif(
+        ...     tau=20.0,
+        ...     synaptic_taus=(5.0, 10.0),
+        ...     reversals=(0.0, -80.0),
+        ...     rest=-60.0,
+        ...     threshold=-50.0,
+        ...     reset=-60.0,
+        ...     refractory=5.0,
+        ...     dt=0.1,
+        ... )
+        >>> cells.effect.tolist()
+        [[0.0], [-80.0]]
+
+    Reference:
+        Brette et al. 2007, doi:10.1007/s10827-007-0038-6.
+    """
+    op = "coba_lif"
+    step, own = positive(op, "dt", dt), positive(op, "tau", tau)
+    taus = [positive(op, "synaptic_taus", each) for each in sequence(op, "synaptic_taus", synaptic_taus)]
+    pulls = [known(op, "reversals", each) for each in sequence(op, "reversals", reversals)]
+    if len(pulls) != len(taus):
+        hint = "Pass one for each time constant"
+        fail(
+            f"{op}: `reversals` must have as many entries as `synaptic_taus`, {len(taus)}, got {len(pulls)}. {hint}."
+        )
+    return SynapticLIF(
+        leak=jnp.asarray(-step / own, jnp.float32),
+        gain=jnp.asarray(np.ones(1), jnp.float32),
+        **voltages(op, rest=rest, threshold=threshold, reset=reset),
+        refractory=in_steps(op, refractory, dt),
+        synaptic_decay=stacked(op, "synaptic_taus", decays(step, taus)),
+        effect=stacked(op, "reversals", pulls),
+        has_conductances=True,
+    )

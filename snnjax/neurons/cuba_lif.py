@@ -1,0 +1,75 @@
+"""Leaky integrate-and-fire neurons with exponential synaptic currents, for simulations."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
+from snnjax.ops._simulation import SynapticLIF, positive
+
+
+def cuba_lif(
+    *,
+    tau: Any,
+    synaptic_taus: tuple[Any, ...],
+    rest: Any,
+    threshold: Any,
+    reset: Any,
+    refractory: Any,
+    dt: float,
+) -> SynapticLIF:
+    r"""Make leaky neurons with synaptic currents (CUBA), which `snnjax.simulate` integrates exactly.
+
+    .. math::
+
+        \tau \frac{dv}{dt} = E - v + I + \sum_r g_r, \qquad \tau_r \frac{dg_r}{dt} = -g_r
+
+    The currents :math:`g_r` and :math:`I` are in mV: a current in pA times the membrane's resistance. Each spike adds
+    its weight to one of them. A synaptic time constant of 0 is a pulse, by which the membrane jumps by the weight.
+
+    Args:
+        tau: membrane time constant in ms; like all of these one number, or one for each neuron.
+        synaptic_taus: time constant of each receptor in ms.
+        rest: resting potential in mV, to which a constant input current may be added.
+        threshold: a neuron spikes above it, in mV.
+        reset: potential after a spike in mV.
+        refractory: time in ms for which it stays there, rounded to steps.
+        dt: length of a step in ms.
+
+    Raises:
+        ValueError: if a time is negative, or a number is none.
+
+    Example:
+        >>> from snnjax import neurons
+        >>> cells = neurons.cuba_lif(
+        ...     tau=20.0,
+        ...     synaptic_taus=(5.0, 10.0),
+        ...     rest=-49.0,
+        ...     threshold=-50.0,
+        ...     reset=-60.0,
+        ...     refractory=5.0,
+        ...     dt=0.1,
+        ... )
+        >>> cells.num_receptors, cells.refractory.tolist()
+        (2, [50])
+
+    Reference:
+        Vogels and Abbott 2005, doi:10.1523/JNEUROSCI.3508-05.2005; Rotter and Diesmann 1999, doi:10.1007/s004220050570.
+    """
+    op = "cuba_lif"
+    step, own = positive(op, "dt", dt), positive(op, "tau", tau)
+    taus = [
+        positive(op, "synaptic_taus", each, or_zero=True)
+        for each in sequence(op, "synaptic_taus", synaptic_taus)
+    ]
+    effects = [effect_on_membrane(step, own, each) for each in taus]
+    return SynapticLIF(
+        leak=jnp.asarray(np.exp(-step / own), jnp.float32),
+        gain=jnp.asarray(-np.expm1(-step / own), jnp.float32),
+        **voltages(op, rest=rest, threshold=threshold, reset=reset),
+        refractory=in_steps(op, refractory, dt),
+        synaptic_decay=stacked(op, "synaptic_taus", decays(step, taus)),
+        effect=stacked(op, "synaptic_taus", effects),
+        has_conductances=False,
+    )

@@ -1,0 +1,141 @@
+"""What `simulate` takes and yields: constants of neurons, random input, the state and the result."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from snnjax._check import check_integer, concrete, fail, short_repr
+from snnjax.sparse_spikes import SparseSpikes
+
+# The largest mean number of events in a step: each has a row in the table of the counts.
+_MOST_EVENTS = 500.0
+_MS_PER_S = 1000.0
+_WORDS = 2.0**32  # random words that there are
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SynapticLIF:
+    """Leaky neurons with exponential synapses and a refractory period, as `snnjax.simulate` runs them.
+
+    Made by `snnjax.neurons.cuba_lif` and `snnjax.neurons.coba_lif`. Constants have one number for each neuron, or one
+    for all: ``[neurons]`` or ``[1]``.
+    """
+
+    leak: Float[Array, " neurons_or_1"]  # the decay of the membrane in a step; with conductances -dt/tau
+    gain: Float[Array, " neurons_or_1"]  # of the resting potential and of given currents: 1 - decay; or 1
+    rest: Float[Array, " neurons_or_1"]  # mV
+    threshold: Float[Array, " neurons_or_1"]  # mV
+    reset: Float[Array, " neurons_or_1"]  # mV
+    refractory: Int[Array, " neurons_or_1"]  # int32, steps
+    synaptic_decay: Float[Array, "receptors neurons_or_1"]  # in a step
+    # What a current of 1 mV adds to the membrane in a step; or the reversal potential in mV.
+    effect: Float[Array, "receptors neurons_or_1"]
+    has_conductances: bool = field(metadata={"static": True})
+
+    @property
+    def num_receptors(self) -> int:
+        """The number of kinds of synapses: of time constants or reversal potentials."""
+        return self.effect.shape[0]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class PoissonInput:
+    """Independent Poisson processes, one for each neuron, whose events all have the same weight.
+
+    Example:
+        >>> from snnjax import PoissonInput
+        >>> background = PoissonInput.of(rate=8000.0, weight=0.15, dt=0.1)
+        >>> background.limits.shape  # how many events a step may have
+        (11, 1)
+    """
+
+    # A random word that reaches so many limits stands for so many events; int32, ascending along the first axis.
+    limits: Int[Array, "levels neurons_or_1"]
+    weights: Float[Array, " neurons_or_1"]
+    receptor: int = field(metadata={"static": True})
+
+    @classmethod
+    def of(cls, *, rate: Any, weight: Any, dt: float, receptor: int = 0) -> "PoissonInput":
+        """Make the input of known rates.
+
+        Args:
+            rate: events per second (Hz), one number or ``[neurons]``: the sum over all processes of a neuron.
+            weight: what an event adds, as the weight of a synapse; one number or ``[neurons]``.
+            dt: length of a step in ms.
+            receptor: which receptor receives it.
+
+        Raises:
+            ValueError: if a rate is negative, there are more than 500 events a step, or a number is none.
+        """
+        op = "PoissonInput.of"
+        check_integer(op, "receptor", receptor, 0)
+        step = positive(op, "dt", dt)
+        mean = known(op, "rate", rate) * step / _MS_PER_S
+        if np.any(mean < 0) or np.any(mean > _MOST_EVENTS):
+            wrong = float(np.max(mean)) if np.any(mean > _MOST_EVENTS) else float(np.min(mean))
+            fail(
+                f"{op}: `rate` must be between 0 and {_MOST_EVENTS:g} events a step, got {wrong:g}. "
+                "Use a smaller dt."
+            )
+        return cls(_limits(mean), jnp.asarray(known(op, "weight", weight), jnp.float32), int(receptor))
+
+
+def _limits(mean: np.ndarray) -> Array:
+    """The limits between the counts of Poisson distributions, as far as random words of 32 bits tell them apart."""
+    term = np.exp(-mean)
+    total, rows = term, []
+    while not rows or np.any(total * _WORDS < _WORDS - 0.5):
+        rows.append(np.minimum(np.floor(total * _WORDS), _WORDS - 1) - _WORDS / 2)
+        term = term * mean / len(rows)
+        if np.all(total + term == total):
+            break
+        total = total + term
+    return jnp.asarray(np.array(rows), jnp.int32)
+
+
+class SimulationState(NamedTuple):
+    """The state of `simulate` between two steps; made by `simulation_state`."""
+
+    v: Float[Array, " neurons"]  # mV
+    received: Float[Array, "receptors neurons"]  # currents in mV, or conductances in units of the leak
+    remaining: Int[Array, " neurons"]  # int32, steps until the neuron is free again
+    pending: Float[
+        Array, "max_delay receptors neurons"
+    ]  # what arrives in the next steps, the first one first
+    step: Int[Array, ""]  # int32, how many steps there were: the random numbers of a step depend on it
+
+
+class SimulationOutput(NamedTuple):
+    """What `simulate` yields besides the state."""
+
+    # Of each step, ``[steps]``: `num_spikes` is always the true number, lists hold at most `capacity` ids.
+    spikes: SparseSpikes
+    counts: Int[Array, " neurons"]  # int32, the spikes of each neuron
+
+
+def known(op: str, name: str, value: Any) -> np.ndarray:
+    """Finite numbers ``[neurons]`` or ``[1]``, in float64."""
+    numbers = concrete(value)
+    numeric = numbers is not None and (
+        np.issubdtype(numbers.dtype, np.floating) or np.issubdtype(numbers.dtype, np.integer)
+    )
+    if numbers is None or not numeric or numbers.ndim > 1 or not np.all(np.isfinite(numbers)):
+        expected = "be a finite number, or one for each neuron, that is known"
+        fail(f"{op}: `{name}` must {expected}, got {short_repr(value)}. Pass a float outside of jit.")
+    return np.atleast_1d(np.asarray(numbers, np.float64))
+
+
+def positive(op: str, name: str, value: Any, *, or_zero: bool = False) -> np.ndarray:
+    """The same for numbers above 0."""
+    numbers = known(op, name, value)
+    if np.any(numbers < 0) or (not or_zero and np.any(numbers == 0)):
+        least = "at least 0" if or_zero else "above 0"
+        wrong = float(np.min(numbers))
+        fail(f"{op}: `{name}` must be {least}, got {wrong:g}. Pass a length in ms.")
+    return numbers

@@ -1,0 +1,60 @@
+"""The table of `simulate`: neurons with synaptic currents or conductances, their synapses, and Poisson input."""
+
+from typing import Annotated, Any, NamedTuple
+
+from snnjax._schema import arrays
+
+_CONSTANT = arrays("sums", "neurons_or_1")
+_OF_RECEPTORS = arrays("sums", "receptors", "neurons_or_1")
+_NEURONS = arrays("sums", "neurons")
+_RECEIVED = arrays("sums", "receptors", "neurons")
+_REMAINING = arrays("counts", "neurons")
+_PENDING = arrays("sums", "arrivals", "receptors", "neurons")
+
+
+class Operands(NamedTuple):
+    """The operands of ``snnjax_simulate``."""
+
+    v: Annotated[Any, _NEURONS]
+    received: Annotated[Any, _RECEIVED]
+    remaining: Annotated[Any, _REMAINING]
+    pending: Annotated[Any, _PENDING]
+    step: Annotated[Any, arrays("counts")]
+    leak: Annotated[Any, _CONSTANT]  # the decay of a step, or with conductances its logarithm
+    drive: Annotated[Any, _CONSTANT]
+    threshold: Annotated[Any, _CONSTANT]
+    reset: Annotated[Any, _CONSTANT]
+    refractory: Annotated[Any, arrays("counts", "neurons_or_1")]
+    synaptic_decay: Annotated[Any, _OF_RECEPTORS]
+    effect: Annotated[Any, _OF_RECEPTORS]
+    weights: Annotated[Any, arrays("floats", "synapses")]
+    ends: Annotated[Any, arrays("counts", "neurons")]
+    targets: Annotated[Any, arrays("given_ids", "synapses")]
+    delays: Annotated[Any, arrays("given_ids", "synapses_or_1")]
+    currents: Annotated[Any, arrays("sums", "steps_or_0", "neurons_or_1")]
+    key: Annotated[Any, arrays("counts", "words")]
+    poisson_limits: Annotated[Any, arrays("counts", "levels", "neurons_or_1")]  # no levels: no input
+    poisson_weights: Annotated[Any, _CONSTANT]
+
+
+class Results(NamedTuple):
+    """Its results."""
+
+    ids: Annotated[Any, arrays("ids", "steps", "capacity")]
+    num_spikes: Annotated[Any, arrays("counts", "steps")]
+    counts: Annotated[Any, arrays("counts", "neurons")]
+    v: Annotated[Any, _NEURONS]
+    received: Annotated[Any, _RECEIVED]
+    remaining: Annotated[Any, _REMAINING]
+    pending: Annotated[Any, _PENDING]
+
+
+class SimulationNumbers(NamedTuple):
+    """The static values."""
+
+    has_conductances: bool
+    poisson_receptor: int
+
+
+ROOTS = (Operands, Results)
+STATIC = (SimulationNumbers,)

@@ -1,0 +1,486 @@
+"""`simulate`: what arrives when, in both implementations; and the spikes of Brian2."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, PartitionSpec
+
+from snnjax import PoissonInput, Synapses, _targets, neurons, simulate, simulation_state
+from snnjax.ops import SimulationState
+from tests.numbers import dyadic, halves
+from tests.ops.common import jit
+
+KEY = jax.random.key(0)
+IMPLEMENTATIONS = ("reference", "cpu") if _targets.missing() is None else ("reference",)
+each_implementation = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+needs_kernels = pytest.mark.skipif(_targets.missing() is not None, reason="without the compiled kernels")
+GOLDEN = Path(__file__).parents[1] / "golden" / "brian.npz"
+# Membranes jump by the weights of their synapses and do not leak in a step.
+PULSES = neurons.cuba_lif(
+    tau=1e9, synaptic_taus=(0.0,), rest=0.0, threshold=0.5, reset=0.0, refractory=0.0, dt=1.0
+)
+STEPS = 8  # after which sums of dyadic numbers times powers of two are still exact
+STATIC = ("steps", "capacity", "implementation")
+run = jit(simulate, static_argnames=STATIC)
+
+
+def chain(length: int) -> Synapses:
+    """Each neuron leads to the next one."""
+    return Synapses(jnp.minimum(jnp.arange(1, length + 1), length - 1), jnp.arange(1, length), length)
+
+
+@each_implementation
+def test_spike_arrives_after_its_delay(implementation: str) -> None:
+    """A spike of neuron 0 at step 0 by its initial potential; delays of 1, 3 and 2 steps; the last one is clipped."""
+    state = simulation_state(PULSES, 4, max_delay=3, v=jnp.array([1.0, 0.0, 0.0, 0.0]))
+    delays = jnp.array([1, 3, 2], jnp.uint16)
+    options: dict[str, Any] = {"steps": 8, "capacity": 2, "implementation": implementation}
+    out, _ = run(PULSES, chain(4), jnp.ones(3), state, delays=delays, **options)
+    step, slot = np.nonzero(np.asarray(out.spikes.ids) < 4)
+    assert step.tolist() == [0, 1, 4, 6]
+    assert out.spikes.ids[step, slot].tolist() == [0, 1, 2, 3]
+    out, _ = run(PULSES, chain(4), jnp.ones(3), state, delays=jnp.array([-5, 9, 0]), **options)
+    assert np.flatnonzero(out.spikes.num_spikes).tolist() == [0, 1, 4, 5]
+
+
+@each_implementation
+def test_refractory_neuron_receives_and_neither_moves_nor_spikes(implementation: str) -> None:
+    cells = dataclasses.replace(PULSES, refractory=jnp.array([3], jnp.int32))
+    state = simulation_state(cells, 1, v=jnp.ones(1))
+    currents = jnp.full((9, 1), 1e9, jnp.float32)  # by which a free neuron spikes in every step
+    none = Synapses.from_mask(np.zeros((1, 1), bool))
+    out, after = run(
+        cells, none, jnp.zeros(0), state, steps=9, currents=currents, implementation=implementation
+    )
+    assert np.flatnonzero(out.spikes.num_spikes).tolist() == [0, 4, 8]
+    assert (after.v.tolist(), after.remaining.tolist(), int(after.step)) == ([0.0], [3], 9)
+
+
+@each_implementation
+def test_lists_hold_the_lowest_ids_and_the_counts_all(implementation: str) -> None:
+    cells, none = PULSES, Synapses.from_mask(np.zeros((5, 5), bool))
+    state = simulation_state(cells, 5, v=jnp.array([0.0, 1.0, 1.0, 0.0, 1.0]))
+    out, _ = run(cells, none, jnp.zeros(0), state, steps=2, capacity=2, implementation=implementation)
+    assert out.spikes.ids.tolist() == [[1, 2], [5, 5]]
+    assert out.spikes.values.tolist() == [[1, 1], [0, 0]]
+    assert (out.spikes.num_spikes.tolist(), out.spikes.num_dropped.tolist()) == ([3, 0], [1, 0])
+    assert out.counts.tolist() == [0, 1, 1, 0, 1]
+
+
+def random_network(seed: int, size: int, receptors: int, *, shared: bool, conductances: bool = False) -> Any:
+    """A network of dyadic numbers, some of whose targets are out of range."""
+    rng = np.random.default_rng(seed)
+    width = 1 if shared else size
+    synapses = int(rng.integers(0, 4 * size + 1))
+    ends = np.sort(rng.integers(0, synapses + 1, size)).astype(np.int32)
+    targets = rng.integers(0, receptors * size + 2, synapses)
+    cells = neurons.SynapticLIF(
+        leak=halves(rng, width),
+        gain=halves(rng, width),
+        rest=dyadic(rng, 0, 32, width),
+        threshold=dyadic(rng, 8, 16, width),
+        reset=dyadic(rng, -8, 8, width),
+        refractory=jnp.asarray(rng.integers(0, 3, width), jnp.int32),
+        synaptic_decay=halves(rng, receptors, width),
+        effect=halves(rng, receptors, width),
+        has_conductances=conductances,
+    )
+    state = SimulationState(
+        dyadic(rng, -16, 16, size),
+        dyadic(rng, -16, 16, receptors, size),
+        jnp.asarray(rng.integers(0, 3, size), jnp.int32),
+        dyadic(rng, -16, 16, 3, receptors, size),
+        jnp.asarray(7, jnp.int32),
+    )
+    kind = np.uint16 if rng.random() < 0.5 else np.int32
+    delays = jnp.asarray(rng.integers(1, 4, synapses), kind) if rng.random() < 0.7 else 2
+    return (
+        cells,
+        Synapses(jnp.asarray(ends), jnp.asarray(targets, kind), receptors * size),
+        dyadic(rng, -16, 16, synapses),
+        state,
+        KEY,
+    ), {
+        "delays": delays,
+        "currents": dyadic(rng, 0, 16, STEPS, width) if rng.random() < 0.5 else None,
+        "poisson": PoissonInput.of(
+            rate=rng.uniform(0, 3000, width), weight=np.round(rng.uniform(0, 4, width)) / 4, dt=1.0
+        ),
+    }
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    "seed, size, receptors, shared",
+    [
+        (0, 1, 1, True),
+        (1, 16, 2, True),
+        (2, 33, 2, False),
+        (3, 70, 3, False),
+        (4, 31, 4, True),
+        (5, 0, 2, True),
+    ],
+)
+def test_kernel_equals_the_reference_to_the_bit(seed: int, size: int, receptors: int, shared: bool) -> None:
+    """All sums are exact."""
+    given, options = random_network(seed, size, receptors, shared=shared)
+    results = [
+        run(*given, **options, steps=STEPS, capacity=3, implementation=implementation)
+        for implementation in IMPLEMENTATIONS
+    ]
+    chex.assert_trees_all_equal(*results, strict=True)
+    assert size < 2 or int(results[0][0].counts.sum()) > 0
+
+
+@needs_kernels
+def test_kernel_equals_the_reference_with_weights_in_bfloat16() -> None:
+    given, options = random_network(6, 40, 2, shared=True)
+    given = (*given[:2], given[2].astype(jnp.bfloat16), *given[3:])
+    results = [
+        run(*given, **options, steps=STEPS, capacity=3, implementation=implementation)
+        for implementation in IMPLEMENTATIONS
+    ]
+    chex.assert_trees_all_equal(*results, strict=True)
+
+
+@needs_kernels
+@pytest.mark.parametrize("shared", [True, False])
+def test_kernel_equals_the_reference_with_conductances(shared: bool) -> None:
+    """A few ulp of the exponential function in each of 8 steps; no membrane is so close to its threshold."""
+    (cells, *given), options = random_network(8, 50, 2, shared=shared, conductances=True)
+    cells = dataclasses.replace(cells, leak=-0.1 * cells.leak, effect=jnp.full_like(cells.effect, -4.0))
+    given[2] = given[2]._replace(received=jnp.abs(given[2].received), pending=jnp.abs(given[2].pending) / 8)
+    given[1] = jnp.abs(given[1])
+    expected, got = (
+        run(cells, *given, **options, steps=STEPS, implementation=implementation)
+        for implementation in IMPLEMENTATIONS
+    )
+    assert int(expected[0].counts.sum()) > 0
+    chex.assert_trees_all_equal(got[0].counts, expected[0].counts)
+    chex.assert_trees_all_close(got[1], expected[1], rtol=1e-5, atol=1e-5)
+
+
+@each_implementation
+def test_pieces_equal_the_whole(implementation: str) -> None:
+    given, options = random_network(3, 33, 2, shared=True)
+    options = options | {"implementation": implementation, "capacity": 40, "currents": None}
+    out, state = run(*given, **options, steps=STEPS)
+    parts = []
+    piece = given[3]
+    for steps in (5, 0, 3):
+        part, piece = run(*given[:3], piece, given[4], **options, steps=steps)
+        parts.append(part)
+    chex.assert_trees_all_equal(piece, state, strict=True)
+    chex.assert_trees_all_equal(jnp.concatenate([part.spikes.ids for part in parts]), out.spikes.ids)
+    chex.assert_trees_all_equal(sum(part.counts for part in parts), out.counts)
+
+
+@each_implementation
+def test_networks_side_by_side_equal_each_alone(implementation: str) -> None:
+    """`vmap` over weights, states and keys, with shared synapses."""
+    (cells, synapses, weights, state, _), options = random_network(2, 33, 2, shared=True)
+    keys, all_weights = jax.random.split(KEY, 3), weights[None] * jnp.array([[0.5], [1.0], [2.0]])
+    states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf, leaf]), state)
+
+    def one(weights: Any, state: Any, key: Any) -> Any:
+        return simulate(
+            cells, synapses, weights, state, key, **options, steps=STEPS, implementation=implementation
+        )
+
+    together = jit(jax.vmap(one))(all_weights, states, keys)
+    for i in range(3):
+        alone = jit(one)(all_weights[i], state, keys[i])
+        chex.assert_trees_all_equal(jax.tree.map(lambda leaf, i=i: leaf[i], together), alone)
+
+
+@each_implementation
+def test_networks_on_several_devices_equal_those_on_one(implementation: str) -> None:
+    """Four seeds, one on each device of a mesh, in pieces of a scan."""
+    (cells, synapses, weights, state, _), options = random_network(2, 33, 2, shared=True)
+    options |= {"currents": None, "implementation": implementation, "steps": 4}
+    states = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), state)
+    keys = jax.random.split(KEY, 4)
+
+    def one(state: Any, key: Any) -> Any:
+        def piece(state: Any, _: Any) -> Any:
+            out, state = simulate(cells, synapses, weights, state, key, **options)
+            return state, out.counts
+
+        return jax.lax.scan(piece, state, None, length=2)
+
+    mesh = jax.make_mesh((4,), ("seeds",), axis_types=(AxisType.Auto,))
+    seeds = jax.vmap(one)
+    axis = PartitionSpec("seeds")
+    sharded = jax.shard_map(seeds, mesh=mesh, in_specs=(axis, axis), out_specs=axis)
+    chex.assert_trees_all_equal(jit(sharded)(states, keys), jit(seeds)(states, keys))
+
+
+@each_implementation
+def test_random_input_is_that_of_its_step_and_key(implementation: str) -> None:
+    """Counts of 20,000 neurons follow the distribution, by chi-squared below its quantile at 1 - 1e-6."""
+    cells, count = dataclasses.replace(PULSES, threshold=jnp.array([1e9])), 20_001
+    none = Synapses(jnp.zeros(count, jnp.int32), jnp.zeros(0, jnp.uint16), count)
+    poisson = PoissonInput.of(rate=2000.0, weight=1.0, dt=1.0)
+    state = simulation_state(cells, count)
+
+    def drawn(step: int, key: Any) -> np.ndarray:
+        at = state._replace(step=jnp.asarray(step, jnp.int32))
+        options: dict[str, Any] = {"steps": 1, "poisson": poisson, "implementation": implementation}
+        return np.rint(np.asarray(run(cells, none, jnp.zeros(0), at, key, **options)[1].v)).astype(int)
+
+    one, again, later, other = drawn(0, KEY), drawn(0, KEY), drawn(1, KEY), drawn(0, jax.random.key(1))
+    assert (one == again).all()
+    assert (
+        abs(np.corrcoef([one, later, other]) - np.eye(3)).max() < 5 / count**0.5
+    )  # five standard deviations
+    most = 7
+    expected = np.exp(-2) * np.cumprod([1, *(2 / k for k in range(1, most))])
+    expected = count * np.append(expected, 1 - expected.sum())
+    counts = np.bincount(np.minimum(one, most), minlength=most + 1)
+    assert np.sum((counts - expected) ** 2 / expected) < 41
+
+
+def test_membrane_is_that_of_the_differential_equations() -> None:
+    """Beside the exact solution of both linear equations, in float64: after 100 steps, rounding of 100 steps."""
+    tau, taus, dt, rest, steps = 20.0, (5.0, 20.0), 0.1, -49.0, 100
+    cells = neurons.cuba_lif(
+        tau=tau, synaptic_taus=taus, rest=rest, threshold=1e9, reset=0.0, refractory=0.0, dt=dt
+    )
+    state = simulation_state(cells, 1, v=jnp.array([-60.0]))._replace(
+        received=jnp.array([[30.0], [-4.0]], jnp.float32)
+    )
+    none = Synapses.from_mask(np.zeros((1, 2), bool))
+    after = run(cells, none, jnp.zeros(0), state, steps=steps)[1]
+    time = steps * dt
+    response = [
+        5.0 * (np.exp(-time / 5.0) - np.exp(-time / tau)) / (5.0 - tau),
+        time / tau * np.exp(-time / tau),
+    ]
+    exact = rest - 11.0 * np.exp(-time / tau) + 30.0 * response[0] - 4.0 * response[1]
+    np.testing.assert_allclose(after.v, [exact], rtol=1e-5)
+    np.testing.assert_allclose(
+        after.received[:, 0], [30 * np.exp(-time / 5), -4 * np.exp(-time / 20)], rtol=1e-5
+    )
+
+
+def test_conductances_pull_to_the_reversal_potential() -> None:
+    """With constant conductances exponential Euler is exact: v_inf = (-60 + 3 * 0 + 1 * -80) / 5 = -28."""
+    cells = neurons.coba_lif(
+        tau=20.0,
+        synaptic_taus=(1e9, 1e9),
+        reversals=(0.0, -80.0),
+        rest=-60.0,
+        threshold=1e9,
+        reset=0.0,
+        refractory=0.0,
+        dt=0.1,
+    )
+    state = simulation_state(cells, 1)._replace(received=jnp.array([[3.0], [1.0]], jnp.float32))
+    none = Synapses.from_mask(np.zeros((1, 2), bool))
+    after = run(cells, none, jnp.zeros(0), state, steps=40)[1]  # 4 ms, of which tau / 5 is the time constant
+    np.testing.assert_allclose(after.v, [-28 - 32 * np.exp(-1)], rtol=1e-5)
+
+
+def brian(name: str) -> tuple[Any, dict[str, Any], set[tuple[int, int]]]:
+    """A network of `tests/golden/make_brian.py`, and its spikes: steps and ids."""
+    own = {key.removeprefix(f"{name}_"): value for key, value in np.load(GOLDEN).items()}
+    size, excitatory = len(own["v"]), 160
+    excites = np.repeat(np.arange(size), np.diff(own["ends"], prepend=0)) < excitatory
+    targets = jnp.asarray(own["targets"] + size * ~excites, jnp.uint16)
+    common: dict[str, Any] = {"tau": 20.0, "synaptic_taus": (5.0, 10.0), "threshold": -50.0, "reset": -60.0}
+    common |= {"refractory": 4.9, "dt": 0.1}  # of a period of 5 ms Brian2's last step is free
+    if name == "cuba":
+        cells, weights = neurons.cuba_lif(rest=-49.0, **common), (3.24, -18.0)
+    else:
+        cells, weights = neurons.coba_lif(rest=-60.0, reversals=(0.0, -80.0), **common), (1.2, 13.4)
+    state = simulation_state(cells, size, max_delay=20, v=jnp.asarray(-60 + 10 * own["v"]))
+    if name == "coba":
+        state = state._replace(received=state.received.at[0].set(2.4))
+    delays = jnp.asarray(own["delays"], jnp.uint16) if "delays" in own else 1
+    synapses = Synapses(jnp.asarray(own["ends"]), targets, 2 * size)
+    given = cells, synapses, jnp.asarray(np.where(excites, *weights), jnp.float32), state
+    return given, {"delays": delays}, set(zip(own["steps"].tolist(), own["ids"].tolist(), strict=True))
+
+
+@each_implementation
+@pytest.mark.parametrize("name", ["cuba", "coba"])
+def test_spikes_are_those_of_brian(name: str, implementation: str) -> None:
+    """All of them, each in the same step: in float32 these are the same as in Brian2's float64."""
+    given, options, expected = brian(name)
+    out, _ = run(*given, **options, steps=1000, capacity=64, implementation=implementation)
+    step, slot = np.nonzero(np.asarray(out.spikes.ids) < 200)
+    got = set(zip(step.tolist(), np.asarray(out.spikes.ids)[step, slot].tolist(), strict=True))
+    assert len(expected) > 150
+    assert got == expected
+
+
+def test_next_piece_is_not_compiled_again() -> None:
+    (cells, synapses, weights, state, key), options = random_network(3, 33, 2, shared=True)
+    options["currents"] = None
+
+    def piece(state: Any) -> Any:
+        return simulate(cells, synapses, weights, state, key, **options, steps=4)
+
+    step = jax.jit(chex.assert_max_traces(piece, 1))
+    for _ in range(3):
+        _, state = step(state)
+    assert int(state.step) == 7 + 3 * 4
+
+
+@needs_kernels
+def test_hostile_structure_reaches_no_other_memory() -> None:
+    """Ends in any order, targets and delays out of range: what is computed is finite."""
+    (cells, _, weights, state, key), options = random_network(2, 33, 2, shared=True)
+    rng = np.random.default_rng(0)
+    weights = jnp.ones(50)
+    synapses = Synapses(
+        jnp.asarray(rng.integers(-(2**31), 2**31, 33), jnp.int32),
+        jnp.asarray(rng.integers(-(2**31), 2**31, 50), jnp.int32),
+        66,
+    )
+    options |= {"delays": jnp.asarray(rng.integers(-(2**31), 2**31, 50), jnp.int32), "currents": None}
+    chex.assert_tree_all_finite(run(cells, synapses, weights, state, key, **options, steps=20))
+
+
+CELLS = neurons.cuba_lif(
+    tau=20.0, synaptic_taus=(5.0,), rest=0.0, threshold=1.0, reset=0.0, refractory=1.0, dt=0.1
+)
+SYNAPSES, WEIGHTS = Synapses.from_mask(np.ones((3, 3), bool)), jnp.zeros(9)
+STATE = simulation_state(CELLS, 3)
+POISSON = PoissonInput.of(rate=10.0, weight=1.0, dt=0.1)
+HINT = "Call simulation_state with these neurons."
+
+
+def call(**changed: Any) -> Any:
+    given: dict[str, Any] = {
+        "neurons": CELLS,
+        "synapses": SYNAPSES,
+        "weights": WEIGHTS,
+        "state": STATE,
+        "steps": 2,
+    }
+    return simulate(**(given | changed))
+
+
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: call(neurons=neurons.lif()),
+        "simulate: `neurons` must be a SynapticLIF, got a Neuron. Make them with snnjax.neurons.cuba_lif or coba_lif.",
+    ),
+    (
+        lambda: call(synapses=None),
+        "simulate: `synapses` must be Synapses, got None. Make them with Synapses.with_probability, for instance.",
+    ),
+    (
+        lambda: call(weights=WEIGHTS[1:]),
+        "simulate: `weights` must have shape [synapses] = [9], got [8]. Pass one for each synapse.",
+    ),
+    (
+        lambda: call(synapses=Synapses.from_mask(np.ones((3, 6), bool)), weights=jnp.zeros(18)),
+        "simulate: `synapses` must lead to 1 receptor of 3 neurons, 3 targets, got 6. Synapses.from_blocks joins those "
+        "of each receptor.",
+    ),
+    (
+        lambda: call(state=None),
+        "simulate: `state` must be a SimulationState, got None. Call simulation_state.",
+    ),
+    (
+        lambda: call(state=STATE._replace(v=jnp.zeros(4))),
+        f"simulate: `state.v` must have shape [neurons] = [3], got [4]. {HINT}",
+    ),
+    (
+        lambda: call(state=STATE._replace(pending=jnp.zeros((0, 1, 3)))),
+        f"simulate: `state.pending` must have at least 1 row, got 0. {HINT}",
+    ),
+    (
+        lambda: call(delays=0),
+        "simulate: `delays` must be an integer of at least 1, got 0. Pass 1 or more.",
+    ),
+    (
+        lambda: call(delays=jnp.ones(9)),
+        "simulate: `delays` must hold integers, got float32. Cast it with delays.astype(int).",
+    ),
+    (
+        lambda: call(delays=jnp.ones(8, jnp.int32)),
+        "simulate: `delays` must have shape [synapses] = [9], got [8]. Pass one for each synapse.",
+    ),
+    (
+        lambda: call(currents=jnp.zeros((3, 3))),
+        "simulate: `currents` must have shape [steps, neurons] = [2, 3], got [3, 3]. Pass a row for each step.",
+    ),
+    (
+        lambda: call(poisson=1.0),
+        "simulate: `poisson` must be a PoissonInput, got 1.0. Call PoissonInput.of.",
+    ),
+    (
+        lambda: call(poisson=dataclasses.replace(POISSON, receptor=1), key=KEY),
+        "simulate: `poisson.receptor` must be below 1, the number of receptors, got 1. Choose one of them.",
+    ),
+    (
+        lambda: call(poisson=POISSON),
+        "simulate: `key` must be a PRNG key, got None. Make one with jax.random.key(0).",
+    ),
+    (
+        lambda: call(neurons=dataclasses.replace(CELLS, rest=jnp.zeros(2))),
+        "simulate: `neurons.rest` must have one number, or one for each of 3 neurons, got 2. Make them for as many "
+        "neurons.",
+    ),
+    (
+        lambda: call(implementation="composed"),
+        "simulate: `implementation` must be None, 'reference' or 'cpu', got 'composed'. Choose one of these.",
+    ),
+    (
+        lambda: call(steps=-1),
+        "simulate: `steps` must be an integer of at least 0, got -1. Pass 0 or more.",
+    ),
+    (
+        lambda: jax.grad(lambda weights: call(weights=weights)[1].v.sum())(WEIGHTS),
+        "simulate: `weights` must not be differentiated, nor the other arguments, got a tangent. Train with "
+        "snnjax.network, or pass jax.lax.stop_gradient of them.",
+    ),
+    (
+        lambda: simulation_state(CELLS, 3, v=jnp.zeros(2)),
+        "simulation_state: `v` must have shape [neurons] = [3], got [2]. Pass one for each neuron.",
+    ),
+    (
+        lambda: PoissonInput.of(rate=-1.0, weight=1.0, dt=0.1),
+        "PoissonInput.of: `rate` must be between 0 and 500 events a step, got -0.0001. Use a smaller dt.",
+    ),
+    (
+        lambda: PoissonInput.of(rate=1.0, weight=np.inf, dt=0.1),
+        "PoissonInput.of: `weight` must be a finite number, or one for each neuron, that is known, got inf. Pass a "
+        "float outside of jit.",
+    ),
+    (
+        lambda: PoissonInput.of(rate=1.0, weight=1.0, dt=0.0),
+        "PoissonInput.of: `dt` must be above 0, got 0. Pass a length in ms.",
+    ),
+]
+
+
+@pytest.mark.parametrize("function, message", ERRORS)
+def test_wrong_argument_says_so(function: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        function()
+    assert str(caught.value) == message
+
+
+@needs_kernels
+def test_kernel_refuses_what_it_does_not_support() -> None:
+    cells = neurons.cuba_lif(
+        tau=20.0, synaptic_taus=(5.0,) * 5, rest=0.0, threshold=1.0, reset=0.0, refractory=1.0, dt=0.1
+    )
+    none = Synapses.from_mask(np.zeros((3, 15), bool))
+    with pytest.raises(ValueError) as caught:
+        simulate(cells, none, jnp.zeros(0), simulation_state(cells, 3), steps=1, implementation="cpu")
+    assert str(caught.value) == (
+        "simulate: `implementation` must be None or 'reference' for 5 receptors, got 'cpu'. Leave it None for an "
+        "automatic choice."
+    )

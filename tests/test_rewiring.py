@@ -1,0 +1,99 @@
+"""`prune` and `regrow`: as many synapses as before, where they should be."""
+
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snnjax import Synapses, prune, regrow
+
+NEURONS, TARGETS = 5, 7
+step = jax.jit(lambda synapses, arrays, kept, scores: regrow(synapses, arrays, kept, scores))
+
+
+@pytest.mark.parametrize("fraction, left", [(0.0, 4), (0.3, 3), (0.5, 2), (1.0, 0)])
+def test_smallest_weights_are_pruned(fraction: float, left: int) -> None:
+    weights = jnp.array([0.5, -3.0, 1.0, -0.1])
+    kept = prune(weights, fraction)
+    assert np.flatnonzero(kept).tolist() == sorted([1, 2, 0, 3][:left])
+
+
+def test_equal_weights_are_pruned_by_their_order() -> None:
+    assert prune(jnp.ones(4), 0.5).tolist() == [False, False, True, True]
+
+
+@hypothesis.given(seed=st.integers(0, 2**32 - 1))
+@hypothesis.settings(max_examples=25)
+def test_as_many_grow_where_scores_are_largest(seed: int) -> None:
+    """Beside a plain loop over all pairs, in order of their scores."""
+    rng = np.random.default_rng(seed)
+    mask = rng.permutation(NEURONS * TARGETS).reshape(NEURONS, TARGETS) < 12
+    synapses, kept = Synapses.from_mask(mask), rng.random(12) < rng.random()
+    weights = rng.normal(size=12).astype(np.float32)
+    scores = rng.permutation(NEURONS * TARGETS).reshape(NEURONS, TARGETS).astype(np.float32)
+    expected = np.full(mask.shape, np.nan)
+    rows, columns = np.nonzero(mask)
+    expected[rows[kept], columns[kept]] = weights[kept]
+    for place in np.argsort(-scores, axis=None):
+        if np.isfinite(expected).sum() == 12:
+            break
+        if np.isnan(expected.flat[place]):
+            expected.flat[place] = 0.0
+    new, (moved, _) = step(synapses, (jnp.asarray(weights), jnp.zeros(12)), jnp.asarray(kept), scores)
+    exists = np.asarray(new.to_dense(jnp.ones(12)))
+    np.testing.assert_array_equal(exists, np.isfinite(expected))
+    np.testing.assert_array_equal(new.to_dense(moved), np.nan_to_num(expected))
+    assert new.targets.dtype == synapses.targets.dtype
+
+
+def test_synapses_of_all_pairs_grow_again_where_they_were() -> None:
+    synapses = Synapses.from_mask(np.ones((2, 3), bool))
+    new, weights = regrow(synapses, jnp.arange(1.0, 7.0), jnp.array([True, False] * 3), jnp.zeros((2, 3)))
+    assert new.to_dense(weights).tolist() == [[1, 0, 3], [0, 5, 0]]
+
+
+SYNAPSES = Synapses.from_mask(np.ones((2, 3), bool))
+NOTHING: Any = None
+WEIGHTS, KEPT, SCORES = jnp.zeros(6), jnp.ones(6, bool), jnp.zeros((2, 3))
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: prune(WEIGHTS[None], 0.5),
+        "prune: `weights` must have shape [synapses], got [1, 6]. Pass those of one connection.",
+    ),
+    (
+        lambda: prune(WEIGHTS, 1.5),
+        "prune: `fraction` must be between 0 and 1, got 1.5. Pass the share of synapses to prune, such as 0.3.",
+    ),
+    (
+        lambda: regrow(NOTHING, WEIGHTS, KEPT, SCORES),
+        "regrow: `synapses` must be Synapses, got None. Pass those of the connection.",
+    ),
+    (
+        lambda: regrow(SYNAPSES, WEIGHTS[1:], KEPT, SCORES),
+        "regrow: `arrays` must have shape [synapses] = [6], got [5]. Pass one for each synapse.",
+    ),
+    (
+        lambda: regrow(SYNAPSES, WEIGHTS, KEPT[1:], SCORES),
+        "regrow: `kept` must have shape [synapses] = [6], got [5]. Pass one for each synapse.",
+    ),
+    (
+        lambda: regrow(SYNAPSES, WEIGHTS, WEIGHTS, SCORES),
+        "regrow: `kept` must be bool, got float32. Use prune.",
+    ),
+    (
+        lambda: regrow(SYNAPSES, WEIGHTS, KEPT, SCORES.T),
+        "regrow: `scores` must have shape [neurons, targets] = [2, 3], got [3, 2]. Pass one for each pair.",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, message", ERRORS)
+def test_what_does_not_fit_is_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        call()
+    assert str(refused.value) == message

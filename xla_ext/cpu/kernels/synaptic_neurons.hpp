@@ -1,0 +1,201 @@
+// One time step of neurons with synaptic currents or conductances, and Poisson input; as in snnjax/ops/simulate.py.
+#pragma once
+
+#include "../kernels.hpp"
+#include "simd.hpp"
+
+namespace snnjax::SNNJAX_ISA {
+
+// A vector of neurons, or the last ones, which do not fill it.
+template <bool kWhole>
+struct Lanes {
+  Index count;
+
+  Floats get(const float* from) const {
+    if constexpr (kWhole) return load(from);
+    return loadPart(from, count);
+  }
+  void put(float* to, Floats x) const {
+    if constexpr (kWhole) return store(to, x);
+    storePart(to, x, count);
+  }
+  std::uint32_t bits() const { return (std::uint32_t{1} << count) - 1; }
+};
+
+// A constant in a loop over neurons; where all are shared it is in a register.
+template <bool kShared>
+struct Constant {
+  const float* data = nullptr;
+  Index used = 0;  // the bits of the number of a neuron that count
+  Floats value{};
+
+  Constant() = default;
+  explicit Constant(NeuronConstant<float> from) : data(from.data), used(from.is_shared ? 0 : -1) {
+    if constexpr (kShared) value = load(data);
+  }
+
+  template <bool kWhole>
+  Floats get(Index n, Lanes<kWhole> lanes) const {
+    if constexpr (kShared) return value;
+    return lanes.get(data + (n & used));
+  }
+};
+
+// A loop over neurons keeps this in registers, and would load what the step points to again behind each store.
+template <bool kConductances, bool kShared, int kReceptors>
+struct Stepper {
+  Constant<kShared> leak, drive, threshold, reset, refractory, decay[kReceptors], effect[kReceptors];
+  Constant<false> currents;
+  float *v, *remaining, *received, *arriving;
+  Index neurons;
+
+  explicit Stepper(const SynapticStep& step)
+      : leak(step.leak),
+        drive(step.drive),
+        threshold(step.threshold),
+        reset(step.reset),
+        refractory(step.refractory),
+        currents(step.currents),
+        v(step.v),
+        remaining(step.remaining),
+        received(step.received),
+        arriving(step.arriving),
+        neurons(step.neurons) {
+    SNNJAX_UNROLL
+    for (int r = 0; r < kReceptors; ++r) {
+      decay[r] = Constant<kShared>(step.synaptic_decay[r]);
+      effect[r] = Constant<kShared>(step.effect[r]);
+    }
+  }
+
+  // The membranes after a step, of neurons that are free.
+  template <bool kWhole>
+  [[gnu::always_inline]] Floats integrate(Index n, Lanes<kWhole> lanes, Floats before) const {
+    Floats pull = drive.get(n, lanes), total = splat(1.0F);
+    const Floats leaks = leak.get(n, lanes);
+    if (currents.data != nullptr) pull += currents.get(n, lanes);
+    if constexpr (!kConductances) pull += leaks * before;
+    SNNJAX_UNROLL
+    for (int r = 0; r < kReceptors; ++r) {
+      const Index place = r * neurons + n;
+      const Floats g = lanes.get(received + place) + lanes.get(arriving + place);
+      pull += effect[r].get(n, lanes) * g;
+      if constexpr (kConductances) total += g;
+      lanes.put(received + place, decay[r].get(n, lanes) * g);
+      lanes.put(arriving + place, Floats{});
+    }
+    if constexpr (!kConductances) return pull;
+    const Floats target = pull / total, rate = leaks * total;
+    return target + (before - target) * exponential(select(greater(rate, Floats{}), Floats{}, rate));
+  }
+
+  // The bits of those that spike, of the neurons from the n-th on.
+  template <bool kWhole>
+  [[gnu::always_inline]] std::uint32_t run(Index n, Lanes<kWhole> lanes) const {
+    const Floats before = lanes.get(v + n), period = lanes.get(remaining + n);
+    const Mask busy = greater(period, Floats{});
+    Floats after = select(busy, before, integrate(n, lanes, before));
+    Floats left = select(busy, period - 1.0F, period);
+    const std::uint32_t spikes = bitsOf(greater(after, threshold.get(n, lanes))) & ~bitsOf(busy) & lanes.bits();
+    if (spikes != 0) {
+      const Mask spiked = maskOf(spikes);
+      after = select(spiked, reset.get(n, lanes), after);
+      left = select(spiked, refractory.get(n, lanes), left);
+    }
+    lanes.put(v + n, after);
+    lanes.put(remaining + n, left);
+    return spikes;
+  }
+};
+
+template <bool kConductances, bool kShared, int kReceptors>
+inline Index stepAll(const SynapticStep& step, std::uint32_t* spikes) {
+  const Stepper<kConductances, kShared, kReceptors> stepper(step);
+  Index count = 0;
+  const auto list = [&](Index n, std::uint32_t bits) {
+    for (; bits != 0; bits &= bits - 1) spikes[count++] = static_cast<std::uint32_t>(n + __builtin_ctz(bits));
+  };
+  Index n = 0;
+  for (; n + kLanes <= stepper.neurons; n += kLanes) list(n, stepper.run(n, Lanes<true>{kLanes}));
+  const Index left = stepper.neurons - n;
+  if (left > 0) list(n, stepper.run(n, Lanes<false>{left}));
+  return count;
+}
+
+template <bool kConductances, bool kShared>
+inline Index stepReceptors(const SynapticStep& step, std::uint32_t* spikes) {
+  switch (step.receptors) {
+    case 1: return stepAll<kConductances, kShared, 1>(step, spikes);
+    case 2: return stepAll<kConductances, kShared, 2>(step, spikes);
+    case 3: return stepAll<kConductances, kShared, 3>(step, spikes);
+    default: return stepAll<kConductances, kShared, kMostReceptors>(step, spikes);
+  }
+}
+
+inline bool sharesConstants(const SynapticStep& step) {
+  bool shared = step.leak.is_shared && step.drive.is_shared && step.threshold.is_shared && step.reset.is_shared &&
+                step.refractory.is_shared;
+  for (Index r = 0; r < step.receptors; ++r) {
+    shared = shared && step.synaptic_decay[r].is_shared && step.effect[r].is_shared;
+  }
+  return shared;
+}
+
+inline Index stepSynaptic(const SynapticStep& step, std::uint32_t* spikes) {
+  const bool shares = sharesConstants(step);
+  if (step.has_conductances)
+    return shares ? stepReceptors<true, true>(step, spikes) : stepReceptors<true, false>(step, spikes);
+  return shares ? stepReceptors<false, true>(step, spikes) : stepReceptors<false, false>(step, spikes);
+}
+
+inline Unsigned rotate(Unsigned x, int bits) { return (x << bits) | (x >> (32 - bits)); }
+
+// Threefry-2x32 with 20 rounds (Salmon et al. 2011), as in JAX: two random words a lane for two counters.
+inline void scramble(const std::uint32_t* key, Unsigned& x, Unsigned& y) {
+  constexpr int kRounds = 4, kGroups = 5;
+  constexpr int kRotations[2][kRounds] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  constexpr std::uint32_t kParity = 0x1BD11BDA;
+  const std::uint32_t keys[3] = {key[0], key[1], key[0] ^ key[1] ^ kParity};
+  x += keys[0];
+  y += keys[1];
+  SNNJAX_UNROLL
+  for (int group = 0; group < kGroups; ++group) {
+    SNNJAX_UNROLL
+    for (int round = 0; round < kRounds; ++round) {
+      x += y;
+      y = rotate(y, kRotations[group % 2][round]) ^ x;
+    }
+    x += keys[(group + 1) % 3];
+    y += keys[(group + 2) % 3] + static_cast<std::uint32_t>(group + 1);
+  }
+}
+
+// Adds the counts that random words stand for: how many limits each of them reaches.
+inline void addCounts(const PoissonStep& step, Index n, Index end, Unsigned words) {
+  if (n >= end) return;
+  const Ints drawn = (Ints)(words ^ 0x80000000U);
+  Floats counts{};
+  for (Index level = 0; level < step.levels; ++level) {
+    const Mask reached = atLeast(drawn, load(step.limits[level].at(n)));
+    if (bitsOf(reached) == 0) break;
+    counts = select(reached, counts + 1.0F, counts);
+  }
+  float* const to = step.arriving + n;
+  const Floats added = load(step.weights.at(n)) * counts;
+  const Index left = end - n;
+  if (left >= kLanes) return store(to, load(to) + added);
+  storePart(to, loadPart(to, left) + added, left);
+}
+
+// Neurons i and half + i share counters: each gets one of the two words.
+inline void addPoisson(const PoissonStep& step) {
+  const Index half = (step.neurons + 1) / 2;
+  for (Index n = 0; n < half; n += kLanes) {
+    Unsigned first = (Unsigned)lanesOf(static_cast<std::int32_t>(n)), second = step.step - Unsigned{};
+    scramble(step.key, first, second);
+    addCounts(step, n, half, first);
+    addCounts(step, half + n, step.neurons, second);
+  }
+}
+
+}  // namespace snnjax::SNNJAX_ISA
