@@ -64,7 +64,7 @@ def network(cell: Cell) -> snnjax.Network:
 
 
 def full_lists(cell: Cell, weights: jax.Array) -> np.ndarray[Any, Any]:
-    """Weights ``[inputs, neurons]`` of a hidden layer; those of the read-out stay."""
+    """Weights ``[inputs, neurons]`` of a hidden layer; those of the readout stay."""
     inputs, width = weights.shape
     if width == CLASSES:
         return np.asarray(weights)
