@@ -44,7 +44,8 @@ class LifConstantsGradient : public poplar::MultiVertex {
       const StateRow before = stateRow(*this, t), after = stateRow(*this, t + 1);
       const unsigned first = b * neurons;
       forEachNumber(neurons, [&](unsigned j, auto numbers) {
-        const auto g = membraneGradient(*this, after, numbers.load(&g_spikes[first + j]), first + j, j, numbers, first + j);
+        const auto g =
+            membraneGradient(*this, after, numbers.load(&g_spikes[first + j]), first + j, j, numbers, first + j);
         addConstantsGradients(*this, before, after, g, first + j, j, numbers);
       });
     };

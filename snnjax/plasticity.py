@@ -138,6 +138,9 @@ def stdp_traces(
         synapses: which exist; None for dense weights.
         receptors: how many each neuron has among the targets of the synapses.
 
+    Raises:
+        ValueError: if `receptors` is not an integer of at least 1.
+
     Example:
         >>> import jax.numpy as jnp
         >>> from snnjax.plasticity import stdp_traces
@@ -229,6 +232,9 @@ def short_term(
 
 def short_term_state(num_neurons: int, dtype: Any = jnp.float32) -> ShortTermState:
     """Make the state before the first spike: all is available, and none in use.
+
+    Raises:
+        ValueError: if `num_neurons` is not an integer of at least 0.
 
     Example:
         >>> from snnjax.plasticity import short_term_state

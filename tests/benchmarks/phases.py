@@ -29,6 +29,7 @@ PHASES = {
             "PanelProduct::*",
             "sendThroughWeights",
             "SendThroughConvolution::*",
+            "TransposedConvolution::*",
             "sendBack",
         ),
         "Windows::*",  # of pools
@@ -43,7 +44,7 @@ PHASES = {
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
         "streamRows",
     ),
-    "steps of the neurons, forward": ("stepForward", "stepRow"),
+    "steps of the neurons, forward": ("stepForward", "stepRow", "affine"),
     "steps of the neurons, backward": (
         *("stepBackward", "stepBackRow", "stepSecondState", "derivative"),
         *("PatchBackward::advance", "runReadoutBackward", "BlockRecord::*"),

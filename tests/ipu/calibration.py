@@ -64,7 +64,7 @@ def network(cell: Cell) -> snnjax.Network:
 
 
 def full_lists(cell: Cell, weights: jax.Array) -> np.ndarray[Any, Any]:
-    """Weights ``[inputs, neurons]`` of a hidden layer; those of the read-out stay."""
+    """Weights ``[inputs, neurons]`` of a hidden layer; those of the readout stay."""
     inputs, width = weights.shape
     if width == CLASSES:
         return np.asarray(weights)
@@ -98,10 +98,11 @@ def train_step(net: snnjax.Network, optimiser: Any) -> Any:
     return jax.jit(step, donate_argnums=(0, 1), compiler_options=CHIP)
 
 
-def run(cell: Cell, steps: int = STEPS) -> tuple[Profile, dict[str, jax.Array]]:
+def run(cell: Cell, steps: int = STEPS) -> tuple[Profile, dict[str, np.ndarray[Any, Any]]]:
     """The profile of a step, to which the host brings a batch, and the activity of its layers."""
     import optax
 
+    jax.config.update("jax_platforms", "cpu,ipu")
     net, optimiser, ipu = network(cell), optax.adam(LEARNING_RATE), jax.devices("ipu")[0]
     params: Any = jax.tree.map(
         lambda leaf: full_lists(cell, leaf) if leaf.ndim > 1 else leaf, net.init(jax.random.key(0))
@@ -113,7 +114,7 @@ def run(cell: Cell, steps: int = STEPS) -> tuple[Profile, dict[str, jax.Array]]:
     read_profile(compiled, reset=True)  # the first one brought the parameters to their tiles
     *_, error, activity = compiled(params, state, *jax.device_put(batch(steps), ipu))
     float(error)
-    return read_profile(compiled), activity
+    return read_profile(compiled), jax.tree.map(np.asarray, activity)
 
 
 def milliseconds(profile: Profile, chip: str) -> float:
@@ -144,5 +145,4 @@ def table() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    jax.config.update("jax_platforms", "cpu,ipu")
     sys.stdout.writelines(f"{line}\n" for line in table())

@@ -1,9 +1,12 @@
 """Our training step stays near the hardware log; one of its twelve cells, which runs quickest, stands for them."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
 
+from tests.benchmarks import process
 from tests.ipu import calibration
 
 pytestmark = pytest.mark.usefixtures("ipus")
@@ -22,7 +25,8 @@ def test_log_has_twelve_cells() -> None:
 
 def test_step_is_near_the_log_with_all_lists_full() -> None:
     cell = calibration.cells()[3]
-    profile, activity = calibration.run(cell)
+    # All tiles of a chip are more than this process may hold beside what other tests left.
+    profile, activity = process.ask(functools.partial(calibration.run, cell))
     for layer, width in zip(jax.tree.leaves(activity), cell.hidden, strict=True):
         assert layer.shape == (calibration.BATCH, width)
         assert np.all(np.sum(np.asarray(layer) == 1, axis=1) == cell.capacity)

@@ -163,6 +163,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .sends_membranes = false,
                .weight_bytes = options.half_weights ? 2U : 4U,
                .states = (second ? 7U : 5U)};
+  work.input.valued = l == 0;  // events have room for values, for the same reason
   if (is_readout || !options.layers[l].recurrent) return work;
   work.recurrent = productOf(plan.lists[l + 1], false);
   work.sends_membranes = canOverflow(plan.lists[l + 1]);
@@ -241,7 +242,8 @@ std::size_t bytesOfHomes(const NetworkPlan& plan) {
   const std::size_t rows = ceilDivide(plan.options.batch * plan.options.num_steps, plan.num_tiles);
   std::size_t kept = 0, most = 0;
   for (const ListPlan& list : plan.lists) {
-    kept += rows * (list.stride * 2 + list.capacity * kWord * (list.valued ? 3 : 1));
+    const bool may_have_values = &list == &plan.lists.front();
+    kept += rows * (list.stride * 2 + list.capacity * kWord * (may_have_values ? 3 : 1));
     most = std::max<std::size_t>(most, list.num_neurons * kWord * (2 + 2 * rows));
   }
   return kept + most;

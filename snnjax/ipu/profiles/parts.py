@@ -16,7 +16,7 @@ COPIES = "copies"  # to the places where the op reads its arrays, and back
 LISTS, WEIGHTS, NEURONS, HISTORIES = "lists", "weights", "neurons", "histories"
 BOTH = "weights and neurons"  # one vertex does both
 OTHER = "other"
-READOUT = "read-out"
+READOUT = "readout"
 
 # Names of sets whose vertices do not say what they are for.
 _BY_NAME = {
@@ -65,7 +65,7 @@ class PartCost(NamedTuple):
 
     operation: str  # "lif_network" or "lif_network_backward"
     where: str
-    layer: str  # "layer 0", "read-out", or "" where several work at the same time
+    layer: str  # "layer 0", "readout", or "" where several work at the same time
     purpose: str
     phases: Phases
 
@@ -99,7 +99,7 @@ def _layer(step: StepCost) -> str:
 
 
 def _divided(step: StepCost) -> list[tuple[tuple[bool, str], Phases]]:
-    """Pairs (whether of a read-out, purpose), and their phases, which add up to those of the step."""
+    """Pairs (whether of a readout, purpose), and their phases, which add up to those of the step."""
     found = _set(step)
     if not step.codelets:
         return [((False, COPIES), step.phases)]

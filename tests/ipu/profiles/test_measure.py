@@ -211,6 +211,19 @@ def test_events_of_ones_are_known_as_arguments_too() -> None:
     assert any(name.endswith("true>") for name in names[1])
 
 
+def test_values_that_are_known_take_no_memory_in_half_precision() -> None:
+    """As an array, a constant would lie on one tile, beside its copy in float32."""
+    net = snnjax.network(6, [snnjax.layer(8, capacity=2)], snnjax.leaky_readout(3))
+    params = net.init(jax.random.key(0), dtype=jnp.float16)
+    events = snnjax.SparseSpikes.from_ids(jnp.tile(jnp.arange(6, dtype=jnp.int32), (64, 8, 1)), 6)
+
+    def outputs(params: Any, events: Any) -> Any:
+        return net.apply(params, None, events)[0].output
+
+    fullest = [profile(outputs, params, each).tile_memory.max() for each in (events, events.with_values())]
+    assert fullest[0] < fullest[1]
+
+
 def test_keyword_arguments_numbers_and_keys() -> None:
     def draw(key: Any, *, scale: Any, size: int = 3) -> Any:
         return scale * jax.random.uniform(key, (size,))

@@ -289,10 +289,10 @@ def test_parts_of_the_network_are_its_layers_and_purposes() -> None:
         ("", "copies", 5),
         ("layer 0", "weights", 110),
         ("layer 0", "lists", 110),
-        ("read-out", "neurons", 110),
+        ("readout", "neurons", 110),
         ("", "neurons", 33),
         ("", "lists", 66),
-        ("read-out", "weights and neurons", 11),
+        ("readout", "weights and neurons", 11),
         ("", "other", 110),
     ]
     assert {(part.operation, part.where) for part in profile.parts} == {("lif_network", "a.py:7")}

@@ -26,7 +26,7 @@ struct Backward {
   Matrix g_spikes, g_counts, g_last, g_last_w;
   Words listed;
   Matrix g_u, g_w, g_v;
-  std::vector<Floats> sums;  // by `Summed`, and last that of g_v
+  std::vector<Floats> sums;  // by `Summed`, and last those of g_v and of g_v times what was given, here `v_before`
 
   Backward(const Constants& constants, Random& random)
       : words(wordsOf(constants.columns)),
@@ -43,7 +43,7 @@ struct Backward {
         g_u(random, kRows, constants.padded),
         g_w(random, kRows, constants.padded),
         g_v(random, kRows, constants.padded) {
-    for (Index sum = 0; sum <= kNumSummed; ++sum) sums.push_back(random.eighths(constants.padded));
+    for (Index sum = 0; sum <= kNumSummed + 1; ++sum) sums.push_back(random.eighths(constants.padded));
     for (float& g : g_spikes.numbers) g = random.happens(0.3) ? 0.0F : g;
   }
 };
@@ -52,7 +52,7 @@ struct Backward {
 bool hasSum(const Wanted& wanted, Index sum) {
   const auto constant = static_cast<Summed>(sum);
   const bool is_first = constant == Summed::kDecay || constant == Summed::kThreshold || constant == Summed::kGain;
-  return wanted.all && (is_first || sum == kNumSummed || wanted.second != Second::Absent);
+  return wanted.all && (is_first || sum >= kNumSummed || wanted.second != Second::Absent);
 }
 
 void stepByKernel(const Case& of, const Constants& constants, const Wanted& wanted, Backward& to) {
@@ -77,6 +77,7 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
       .w = where(second, to.w),
       .w_before = where(second && all, to.w_before),
       .current = where(all, to.current),
+      .given = where(all, to.v_before),
       .next_v = where(all, to.v),
       .next_g_spikes = where(all, to.g_spikes),
       .g_u = to.g_u.toWrite(),
@@ -84,6 +85,7 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
       .g_v = to.g_v.toWrite(),
       .sums = {},
       .sum_current = hasSum(wanted, kNumSummed) ? to.sums[kNumSummed].data() : nullptr,
+      .sum_given = hasSum(wanted, kNumSummed + 1) ? to.sums[kNumSummed + 1].data() : nullptr,
   };
   for (Index sum = 0; sum < kNumSummed; ++sum)
     step.sums[sum] = hasSum(wanted, sum) ? to.sums[sizeOf(sum)].data() : nullptr;
@@ -142,6 +144,7 @@ void neuronInLoops(const Constants& constants, const Wanted& wanted, Index r, In
   add(Summed::kVCoupling, g_v * w);
   add(Summed::kThresholdCoupling, g_threshold * w);
   add(Summed{kNumSummed}, g_current);
+  add(Summed{kNumSummed + 1}, g_current * before);
 }
 
 void stepInLoops(const Constants& constants, const Wanted& wanted, Backward& to) {

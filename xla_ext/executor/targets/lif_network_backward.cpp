@@ -99,8 +99,8 @@ class BackwardPass {
     std::vector<Tensor> zero;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerCotangents& own = to_.layers[l];
-      for (const Tensor& each : {plan_.scans ? Tensor() : own.g_weights, plan_.scans ? Tensor() : own.g_recurrent, own.g_bias, own.g_decay,
-                                 own.g_threshold, own.g_gain, own.g_w, own.g_second}) {
+      for (const Tensor& each : {plan_.scans ? Tensor() : own.g_weights, plan_.scans ? Tensor() : own.g_recurrent,
+                                 own.g_bias, own.g_decay, own.g_threshold, own.g_gain, own.g_w, own.g_second}) {
         if (each.valid()) zero.push_back(each);
       }
       const std::vector<Tensor>& rows = network_.tensors.layers[l].zero_rows;

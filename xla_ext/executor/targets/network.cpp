@@ -254,7 +254,11 @@ class Bringer {
     const Tensor sorted = list.valued ? tensors.values_history : add(poplar::FLOAT, "events/sorted");
     network_.event_slots = add(poplar::UNSIGNED_INT, "events/slots");
     bring(lowering_, ids, inTime(plan_, list, own_ids, list.capacity));
-    bring(lowering_, array(operands_.inputs), inTime(plan_, list, own_values, list.capacity));
+    if (list.valued) {
+      bring(lowering_, array(operands_.inputs), inTime(plan_, list, own_values, list.capacity));
+    } else {  // a constant 1, which as an array would lie on one tile
+      lowering_.graph().setInitialValue(own_values, 1.0F);
+    }
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
     const std::string vertex = poputil::templateVertex("snnjax::SortEvents", ids.elementType());
     for (const builders::Home& home : list.homes) {
