@@ -14,6 +14,7 @@ from snnjax._check import (
     check_integers,
     check_key,
     check_shape,
+    check_within,
     fail,
     plural,
     short_repr,
@@ -76,8 +77,8 @@ def simulate(
         state: `simulation_state`, or that of the piece before.
         key: a PRNG key, for `poisson`.
         steps: how many.
-        delays: in steps, one for all synapses or ``[synapses]`` (uint16 takes least memory). Those out of
-            ``[1, max_delay]`` of the state are clipped.
+        delays: in steps, one for all synapses or ``[synapses]`` (uint16 takes least memory), from 1 to
+            the `max_delay` of the state; traced ones out of that range are clipped.
         currents: :math:`I`, given input in mV (current times resistance) for each step, ``[steps, neurons]`` or
             ``[steps, 1]``.
         poisson: random input of every neuron.
@@ -111,7 +112,7 @@ def simulate(
     _check_network(neurons, synapses, weights)
     _check_state(neurons, synapses.num_neurons, state)
     _check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
-    given = gathered((neurons, synapses, weights, state, _delays(delays, synapses), currents, poisson))
+    given = gathered((neurons, synapses, weights, state, _delays(delays, synapses, state.pending.shape[0]), currents, poisson))
     operands = _operands(*given, key=key)
     static = _Static(
         int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0
@@ -241,12 +242,13 @@ def _check_input(
     check_key(_OP, key)
 
 
-def _delays(delays: Any, synapses: Synapses) -> Array:
+def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
     """Delays ``[synapses]`` or ``[1]``."""
     if isinstance(delays, int):
         check_integer(_OP, "delays", delays, 1)
-        return jnp.full(1, delays, jnp.int32)
+        delays = jnp.asarray(delays, jnp.int32)
     check_integers(_OP, "delays", delays)
+    check_within(_OP, "delays", delays, longest, "Pass the longest as max_delay of simulation_state", 1)
     if delays.ndim == 0:
         return delays[None]
     check_shape(_OP, "delays", delays, (synapses.num_synapses,), "synapses", "Pass one for each synapse")

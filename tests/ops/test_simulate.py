@@ -404,6 +404,16 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "simulate: `delays` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
     (
+        lambda: call(delays=2),
+        "simulate: `delays` must be between 1 and 1, got 2. "
+        "Pass the longest as max_delay of simulation_state.",
+    ),
+    (
+        lambda: call(delays=jnp.zeros(9, jnp.uint16)),
+        "simulate: `delays` must be between 1 and 1, got 0. "
+        "Pass the longest as max_delay of simulation_state.",
+    ),
+    (
         lambda: call(delays=jnp.ones(9)),
         "simulate: `delays` must hold integers, got float32. Cast it with delays.astype(int).",
     ),
