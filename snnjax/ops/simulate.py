@@ -112,7 +112,17 @@ def simulate(
     _check_network(neurons, synapses, weights)
     _check_state(neurons, synapses.num_neurons, state)
     _check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
-    given = gathered((neurons, synapses, weights, state, _delays(delays, synapses, state.pending.shape[0]), currents, poisson))
+    given = gathered(
+        (
+            neurons,
+            synapses,
+            weights,
+            state,
+            _delays(delays, synapses, state.pending.shape[0]),
+            currents,
+            poisson,
+        )
+    )
     operands = _operands(*given, key=key)
     static = _Static(
         int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0

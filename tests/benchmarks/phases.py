@@ -44,7 +44,7 @@ PHASES = {
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
         "streamRows",
     ),
-    "steps of the neurons, forward": ("stepForward", "stepRow", "affine"),
+    "steps of the neurons, forward": ("stepForward", "stepRow", "affine", "stepSynaptic", "addPoisson"),
     "steps of the neurons, backward": (
         *("stepBackward", "stepBackRow", "stepSecondState", "derivative"),
         *("PatchBackward::advance", "runReadoutBackward", "BlockRecord::*"),

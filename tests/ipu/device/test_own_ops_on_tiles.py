@@ -329,7 +329,9 @@ def test_profile_adds_up() -> None:
     assert profile.tile_memory.shape == (32,)
     assert 0 < profile.tile_memory.max() < data["memory_per_tile"]
     assert sum(each["exchange"]["link_bytes"] for each in data["compute_sets"] + data["copies"]) > 0
-    assert str(profile).startswith("IPU Model (not measured on hardware): 2 x bow, 16 tiles each")
+    assert str(profile).startswith(
+        "IPU Model (not measured on hardware): _lif_network on 2 x bow, 16 tiles each"
+    )
 
 
 def executions_of(

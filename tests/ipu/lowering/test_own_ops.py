@@ -86,7 +86,8 @@ def test_records_are_not_converted_within_a_program():
         (64, None, False, True),
         (1024, None, False, False),
         (64, 4, False, True),
-        (64, None, True, False),
+        (64, None, True, True),
+        (1024, None, True, False),
         (64, 4, True, True),
     ],
 )
