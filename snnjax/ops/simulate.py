@@ -15,6 +15,7 @@ from snnjax._check import (
     check_key,
     check_shape,
     check_within,
+    concrete,
     fail,
     plural,
     short_repr,
@@ -78,7 +79,7 @@ def simulate(
         key: a PRNG key, for `poisson`.
         steps: how many.
         delays: in steps, one for all synapses or ``[synapses]`` (uint16 takes least memory), from 1 to
-            the `max_delay` of the state; traced ones out of that range are clipped.
+            the `max_delay` of the state; where a traced one is out of that range, the potentials are NaN.
         currents: :math:`I`, given input in mV (current times resistance) for each step, ``[steps, neurons]`` or
             ``[steps, 1]``.
         poisson: random input of every neuron.
@@ -254,15 +255,25 @@ def _check_input(
 
 def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
     """Delays ``[synapses]`` or ``[1]``."""
-    if isinstance(delays, int):
+    is_number = isinstance(delays, int)
+    if is_number:
         check_integer(_OP, "delays", delays, 1)
-        delays = jnp.asarray(delays, jnp.int32)
-    check_integers(_OP, "delays", delays)
+    else:
+        check_integers(_OP, "delays", delays)
     check_within(_OP, "delays", delays, longest, "Pass the longest as max_delay of simulation_state", 1)
+    if is_number:
+        return jnp.full(1, delays, jnp.int32)
     if delays.ndim == 0:
         return delays[None]
     check_shape(_OP, "delays", delays, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
     return delays
+
+
+def _or_nan(v: Array, delays: Array, longest: int) -> Array:
+    """Potentials, not a number if a delay is out of range that could not be checked: then no neuron spikes."""
+    if concrete(delays) is not None:
+        return v
+    return jnp.where(jnp.all((delays >= 1) & (delays <= longest)), v, jnp.nan)
 
 
 def _constant(op: str, name: str, value: Array, num_neurons: int) -> Array:
@@ -297,7 +308,7 @@ def _operands(
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
     words = jnp.zeros(2, jnp.uint32) if poisson is None else jax.random.bits(key, (2,), jnp.uint32)
     return Operands(
-        v=state.v.astype(dtype),
+        v=_or_nan(state.v.astype(dtype), delays, state.pending.shape[0]),
         received=state.received.astype(dtype),
         remaining=state.remaining.astype(jnp.int32),
         pending=state.pending.astype(dtype),
