@@ -28,7 +28,7 @@ from snnjax._types import accumulation_dtype, id_dtype, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
 from snnjax.ops._simulation import PoissonInput, SimulationOutput, SimulationState, SynapticLIF
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
-from snnjax.sparse_spikes import SparseSpikes, beyond, in_range, list_ids
+from snnjax.sparse_spikes import SparseSpikes, beyond, list_ids
 from snnjax.synapses import Synapses, targets_or_beyond
 
 _OP = "simulate"
@@ -333,12 +333,9 @@ def _operands(
 
 def _listed(results: Results, num_neurons: int) -> SparseSpikes:
     """The recorded spikes as lists."""
-    capacity = results.ids.shape[-1]
-    values = in_range(results.ids, num_neurons).astype(jnp.float32)
-    count = results.num_spikes
-    return SparseSpikes(
-        results.ids, values, count, jnp.minimum(count, capacity), beyond(count, capacity), num_neurons
-    )
+    capacity, count = results.ids.shape[-1], results.num_spikes
+    listed = jnp.minimum(count, capacity)
+    return SparseSpikes(results.ids, None, count, listed, beyond(count, capacity), num_neurons)
 
 
 def _poisson_counts(operands: Operands, step: Array) -> Array:
