@@ -38,8 +38,6 @@ from tests.benchmarks.process import Held
 from tests.benchmarks.tables import Table
 from tests.benchmarks.timing import Turn
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 PLAN = quick()
 # Sums of some tens of float32 numbers of order 1, in another order.
 ROUNDING = {"rtol": 1e-4, "atol": 1e-4}
