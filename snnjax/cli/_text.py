@@ -52,7 +52,9 @@ def report(folder: Path, tested: dict[str, Any], best_epoch: int, selection: str
     """Print how a network did on the test data, and write its metrics to the folder of the run."""
     from snnjax.train import write_atomically
 
-    how = "the last" if selection == "last" else "selected on validation data"
+    how = {"last": "the last", "average": "mean of the last fifth"}.get(
+        selection, "selected on validation data"
+    )
     say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, {how})\n")
     say(
         f"activity {percent(tested['activity'])}, spikes dropped {percent(tested['dropped_share'], 2)} (by layer)\n"

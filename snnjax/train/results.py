@@ -14,6 +14,7 @@ from snnjax import _dispatch, metrics
 from snnjax._check import alternatives, fail, plural, short_repr
 from snnjax._write import write_atomically
 from snnjax.graph import Network
+from snnjax.train.config import TrainConfig
 from snnjax.train.loop import FitResult
 from snnjax.train.tasks import TaskSettings
 from snnjax.train.totals import spiking_nodes
@@ -244,6 +245,8 @@ def _rule(runs: list[dict[str, Any]]) -> str:
     epochs = runs[0]["epochs"]
     if runs[0]["selection"] == "last":
         return f"last of {epochs} epochs"
+    if runs[0]["selection"] == "average":
+        return f"mean of the last {TrainConfig(epochs=epochs).averaged_epochs} of {epochs} epochs"
     judges = _range({run["validation_samples"] for run in runs})
     return f"best of {epochs} epochs on {judges} validation samples"
 

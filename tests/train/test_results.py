@@ -57,6 +57,7 @@ def test_folds_and_their_rule_are_said() -> None:
     folds = [run | {"fold": run["seed"], "selection": "last"} for run in (RUN, OTHER)]
     (row,) = rows(folds)
     assert row.startswith("| digits, 2 folds | 8 | 85.00 ± 7.07 % | 2 | last of 2 epochs | 1,234 |")
+    assert "| mean of the last 1 of 2 epochs |" in rows([RUN | {"selection": "average"}])[0]
     usual = RUN | {"selection": "last", "fold": None}
     assert [each.split(" | ")[0] for each in rows([*folds, usual, OTHER])] == ["| digits, 2 folds"] + 2 * [
         "| digits"
