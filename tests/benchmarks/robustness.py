@@ -82,19 +82,15 @@ def disturbed(
 
 def measure(folder: Path, path: Path | None) -> dict[str, list[tuple[float, float]]]:
     """Pairs of an amount and an accuracy, for each disturbance and each saving."""
-    header = train.read_run(folder / CHECKPOINT)
-    settings = train.TaskSettings.from_header(header)
+    settings = train.TaskSettings.from_header(train.read_run(folder / CHECKPOINT))
     # Inputs as the readers number them: polarity first.
     raw = train.load_task(replace(settings, convolutions=(), hidden=(1,), residual_blocks=0), path)
-    net = train.build_network(settings, raw.num_inputs, raw.num_classes)
-    shapes = jax.eval_shape(lambda key: (net.init(key), net.init_stats(key)), jax.random.key(0))
-    wanted: dict[str, Any] = {"best_params": shapes[0], "best_stats": shapes[1]}
-    best = train.load_checkpoint(folder / CHECKPOINT, wanted, net)[0]
-    params, (loss, decoder) = best["best_params"], train.loss_of(settings)
+    trained = train.read_trained(folder / CHECKPOINT, raw.num_inputs, raw.num_classes)
+    params, (loss, decoder) = trained.params, train.loss_of(settings)
 
-    def accuracy(events: EventDataset, params: Any = params, net: Any = net) -> float:
+    def accuracy(events: EventDataset, params: Any = params, net: Any = trained.network) -> float:
         seen = events if settings.image is None else events.channels_last(2)
-        options: dict[str, Any] = {"stats": best["best_stats"], "loss": loss, "decoder": decoder}
+        options: dict[str, Any] = {"stats": trained.stats, "loss": loss, "decoder": decoder}
         return train.evaluate(net, params, seen, **options)["accuracy"]
 
     found: dict[str, list[tuple[float, float]]] = {}
