@@ -14,9 +14,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from snnjax import train
 from snnjax.train.tasks import FOLDS
+from tests.benchmarks import accuracy
 
 ROOT = Path(__file__).parents[2]
 RECORDS, PAGE = ROOT / "docs/runs", ROOT / "docs/explanation/results.md"
@@ -67,9 +69,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in chosen:
         for seed in seeds(name, options.seeds):
             shutil.copy(_folder(options.out, name, seed) / "run.json", RECORDS / f"{name}-{seed}.json")
-    PAGE.write_text(train.results_page(train.read_runs([RECORDS])))
+    write_page()
     say(f"The page is {PAGE}.\n")
     return 0
+
+
+def write_page() -> None:
+    """The page of all records, and the picture above its table."""
+    runs = train.read_runs([RECORDS])
+    accuracy.draw(runs, PAGE.parent / accuracy.PICTURE)
+    PAGE.write_text(page(runs))
+
+
+def page(runs: Sequence[dict[str, Any]]) -> str:
+    """The page of runs, with the picture above its table."""
+    head, mark, rest = train.results_page(runs).partition("| task |")
+    return head + accuracy.caption() + mark + rest
 
 
 def names(options: argparse.Namespace) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ def test_what_a_run_does_not_know_is_not_measured() -> None:
 
 def test_documented_page_is_that_of_the_records() -> None:
     page = (ROOT / "docs/explanation/results.md").read_text()
-    assert page == results_page(read_runs([ROOT / "docs/runs"]))
+    assert page == reproduce.page(read_runs([ROOT / "docs/runs"]))
 
 
 def test_reproduction_says_how_long_it_will_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
