@@ -124,7 +124,7 @@ def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
 def _electrocardiograms(settings: TaskSettings) -> TaskData:
     samples, test = (_cut(electrocardiograms.excerpts(split), settings) for split in ("train", "test"))
     parts = electrocardiograms.held_out(task_key(settings, 1), len(samples), settings.validation_share)
-    train, validation = (samples.select(part) for part in parts)
+    train, validation = (samples.select(part) if part.size > 0 else None for part in parts)
     task, key = _split_task(settings, train, validation, test, 4), task_key(settings, 2)
     if not settings.augment:
         return task
