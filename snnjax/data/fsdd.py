@@ -38,9 +38,9 @@ _CHANNELS = 700
 _RATE = 16000  # of the cochlea, whose hair cells need steps of at most 1/8 ms
 _DURATION = 0.65  # seconds; 99 % of the words are shorter, the others are cut
 _QUIET = 0.02  # relative to the loudest sample; quieter samples before and after a word are cut
-# Low frequencies excite the whole membrane and hide the others: like the outer and middle ear, a filter attenuates them,
-# y[n] = x[n] - EMPHASIS x[n - 1], and the sound is then so many times as loud as `conditioned`. Chosen with a linear
-# classifier of the rates of 70 channels on words of index 10 to 17.
+# Low frequencies excite the whole membrane and hide the others: like the outer and middle ear, a filter attenuates
+# them, y[n] = x[n] - EMPHASIS x[n - 1], and the sound is then so many times as loud as `conditioned`. Chosen with a
+# linear classifier of the rates of 70 channels on words of index 10 to 17.
 _EMPHASIS, _GAIN = 0.97, 2.0
 _BLOCK = 8  # words heard at once
 # Words are padded to 2 samples less than a multiple of it: there are few lengths, each of which is compiled, and the

@@ -65,7 +65,8 @@ _NOTES = {
     "qtdb": "all steps of the 141 test excerpts. As in published results, a step without a label counts as P, that is "
     "class 0: a gap after the first 19 steps, and all that follows the last label, together a tenth of the steps. "
     "A contiguous tenth of the 618 other excerpts is for validation. Learning rate, batch size, epochs and bound on "
-    "activity of the network of 36 neurons were chosen with seed 0 on 124 of the 618, which were not trained on for that.",
+    "activity of the network of 36 neurons were chosen with seed 0 on 124 of the 618, which were not trained on for "
+    "that.",
     "spar": "windows of 4 s of two people who are not in the training data; each seed tests two others of the ten, "
     "and validates on another two. The published 88.9 % (Burns et al. 2018) is for 20 people, 16 for training; data of "
     "only ten are public.",
