@@ -75,10 +75,11 @@ def after_epoch(
     )
     if not better:
         return progress._replace(state=state, metrics=history)
-    best = state.params, state.stats
+    params, stats = state.params, state.stats
     if config.selection == "average":
-        best = _averaged((progress.best_params, progress.best_stats), best, epoch, config)
-    return Progress(state, progress.key, *best, epoch, history)
+        mean = progress.best_params, progress.best_stats
+        params, stats = _averaged(mean, (params, stats), epoch, config)
+    return Progress(state, progress.key, params, stats, epoch, history)
 
 
 def _averaged(mean: Any, new: Any, epoch: int, config: TrainConfig) -> Any:
