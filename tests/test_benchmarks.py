@@ -395,7 +395,6 @@ def test_gpu_benchmark_runs_without_a_gpu(monkeypatch, tmp_path):
     )
 
 
-@pytest.mark.usefixtures("compiles_fast")
 def test_pixels_are_learned_by_both_networks(capsys, monkeypatch):
     few = np.ones((32, 4, 1), np.float32), np.zeros(32, np.int64)
     monkeypatch.setattr(sequential, "sequences", lambda split, side, permuted: few)

@@ -106,8 +106,8 @@ void testFlags(const TemporaryFolder& folder) {
   CHECK(CodeletLibrary::compile({path}, {"-DNUMBER=4", "-O0"})->find("A<4>") != nullptr);
 }
 
-// A text is compiled once, whatever file it is written to, and a process keeps the libraries that it used last. A script
-// that copies stands in for the compiler: a shell's starts at once.
+// A text is compiled once, whatever file it is written to, and a process keeps the libraries that it used last. A
+// script that copies stands in for the compiler: a shell's starts at once.
 void testLibrariesKept(const TemporaryFolder& folder) {
   const std::string text = "#include <poplar/Vertex.hpp>\nstruct A : poplar::Vertex { void compute() {} };\n";
   const auto made = CodeletLibrary::compileText(text, {"-O0"});
