@@ -28,6 +28,7 @@ from snnjax.ops import LeakyReadout as LeakyReadout
 from snnjax.ops import LIFLayer as LIFLayer
 from snnjax.ops import PoissonInput as PoissonInput
 from snnjax.ops import delay_spikes as delay_spikes
+from snnjax.ops import delayed_spike_matmul as delayed_spike_matmul
 from snnjax.ops import lif_network as lif_network
 from snnjax.ops import lif_network_state as lif_network_state
 from snnjax.ops import lif_step as lif_step

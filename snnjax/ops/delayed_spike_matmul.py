@@ -1,0 +1,307 @@
+"""`delayed_spike_matmul`: the product of spikes with weights, each of which has a delay of its own."""
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Num
+
+from snnjax._batching import SHARED
+from snnjax._check import as_lengths, check_float_array, check_integer, check_shape, fail, short_repr
+from snnjax._dispatch import Kernel, Target, evaluate
+from snnjax._sharding import gathered, vary_alike
+from snnjax._types import accumulation_dtype, id_dtype, steps_within, upcast
+from snnjax.ops._kernel_operands import as_kernel_ids, call_kernel, dtype_obstacle, named
+from snnjax.ops._tables.delayed_spike_matmul import (
+    Operands,
+    Results,
+    SpikesBackwardOperands,
+    SpikesBackwardResults,
+    WeightsBackwardOperands,
+    WeightsBackwardResults,
+)
+from snnjax.ops.delay_spikes import bounded
+from snnjax.ops.spike_matmul import neurons_of, spike_matmul
+from snnjax.sparse_spikes import SparseSpikes, values_of
+from snnjax.synapses import Synapses
+
+_OP = "delayed_spike_matmul"
+_MOST_ENTRIES = 2**31 - 1  # of a matrix, numbered in int32
+
+
+def delayed_spike_matmul(
+    spikes: SparseSpikes | Num[Array, "time batch neurons"],
+    weights: Float[Array, "..."],
+    delays: Float[Array, "..."],
+    synapses: Synapses | None = None,
+    pending: Float[Array, "max_delay batch targets"] | None = None,
+    *,
+    max_delay: int,
+    lengths: Int[Array, " batch"] | None = None,
+    implementation: str | None = None,
+) -> tuple[Float[Array, "time batch targets"], Float[Array, "max_delay batch targets"]]:
+    """Send spikes through synapses with a weight and a delay each: what neuron i sends at t arrives at ``t + delay``.
+
+    ``currents[t, b, j] = sum_i weights[i, j] * spikes[t - delays[i, j], b, i]``, all steps at once. A delay that is no
+    integer splits a spike between two steps: with ``k = floor(delay)`` and ``f = delay - k``, the share ``1 - f``
+    arrives at ``t + k`` and ``f`` at ``t + k + 1``. What has not arrived after the last step is `pending`.
+
+    Gradients of weights are exact, and those of spikes as in `spike_matmul`; that of a delay is that of the split,
+    ``weight * (g[t + k + 1] - g[t + k])`` for each spike, at an integer the right-hand derivative (at `max_delay` the
+    left-hand one). The compiled kernels read synapses of neurons that spike, or that are listed, and no others.
+
+    Args:
+        spikes: lists ``[time, batch]``, or an array.
+        weights: ``[neurons, targets]``, or one for each of the `synapses`.
+        delays: in steps, of the shape of the weights. Those outside ``[0, max_delay]`` are clipped and have no
+            gradient; NaN counts as 0.
+        synapses: which exist, if not all; they have no gradient.
+        pending: what arrives in the next `max_delay` steps of spikes before these, from an earlier call; None if there
+            were none (in a scan, pass zeros).
+        max_delay: the longest possible delay; it determines the shape of `pending`.
+        lengths: number of steps of each sequence. After its end currents are 0, and `pending` is what arrives in the
+            steps behind it, so running in pieces equals running the whole.
+        implementation: None chooses automatically; "reference" forces the jnp reference, one dense product for each
+            step of `max_delay`; "cpu" forces the compiled kernel or raises; "composed" is plain jnp with forward mode
+            and second-order derivatives.
+
+    Returns:
+        The currents in the dtype of the weights, and the new `pending` in float32 (float64 for float64), in which sums
+        are computed.
+
+    Raises:
+        ValueError: if shapes do not match, weights or delays are not floating, lengths are not integers, `max_delay` is
+            negative, or the implementation is unknown or unavailable.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import delayed_spike_matmul
+        >>> spikes = jnp.zeros((4, 1, 1)).at[0].set(1.0)
+        >>> weights, delays = jnp.array([[1.0, 2.0]]), jnp.array([[1.0, 2.25]])
+        >>> currents, pending = delayed_spike_matmul(spikes, weights, delays, max_delay=3)
+        >>> currents[:, 0].T
+        Array([[0. , 1. , 0. , 0. ],
+               [0. , 0. , 1.5, 0.5]], dtype=float32)
+
+    Reference:
+        Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670 (learned, split by a Gaussian).
+    """
+    neurons = neurons_of(_OP, spikes)
+    structure = _checked(spikes, weights, delays, synapses, neurons, max_delay)
+    spikes, weights, delays, structure, pending, lengths = gathered(
+        (spikes, weights, delays, structure, pending, lengths)
+    )
+    steps, batch = spikes.shape[:2]
+    after = (max_delay, batch, structure.num_targets)
+    if pending is not None:
+        hint = "Pass that of the previous call, or None"
+        check_shape(_OP, "pending", pending, after, "max_delay, batch, targets", hint)
+    ends = None if lengths is None else as_lengths(_OP, lengths, steps, batch)
+    dtype = accumulation_dtype(weights.dtype)
+    late = bounded(delays.reshape(-1), max_delay, delays.size, dtype)
+    given = Operands(
+        *_sent(spikes, dtype, steps_within(steps, ends)),
+        upcast(weights).reshape(-1),
+        late,
+        structure.ends,
+        structure.targets,
+    )
+    given, static = vary_alike(given), (structure.num_targets, int(max_delay))
+    out: Any = _arriving(given, static) if implementation == "composed" else _multiply(given, static, implementation)
+    if pending is not None:
+        out = out.at[:max_delay].add(pending.astype(dtype))
+    return _cut(out, ends, steps, max_delay, weights.dtype)
+
+
+def _checked(
+    spikes: Any, weights: Any, delays: Any, synapses: Any, neurons: int, max_delay: Any
+) -> Synapses:
+    """The synapses, all pairs of a matrix if none are given."""
+    check_integer(_OP, "max_delay", max_delay, 0)
+    check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", "Add the missing axes, for instance spikes[:, None]")
+    check_float_array(_OP, "weights", weights)
+    check_float_array(_OP, "delays", delays)
+    if synapses is None:
+        check_shape(
+            _OP, "weights", weights, (neurons, None), "neurons, targets", "Pass one row for every neuron, or synapses"
+        )
+        if weights.size > _MOST_ENTRIES:
+            fail(f"{_OP}: `weights` must be at most {_MOST_ENTRIES}, got {weights.size}. Use fewer neurons.")
+        synapses = _all_pairs(neurons, weights.shape[1])
+    elif not isinstance(synapses, Synapses):
+        hint = "Make them with Synapses.from_mask, for instance"
+        fail(f"{_OP}: `synapses` must be Synapses or None, got {short_repr(synapses)}. {hint}.")
+    else:
+        check_shape(_OP, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
+        hint = f"Make synapses of {neurons} neurons"
+        check_shape(_OP, "synapses.ends", synapses.ends, (neurons,), "neurons", hint)
+    check_shape(_OP, "delays", delays, weights.shape, "as the weights", "Pass one for each weight")
+    return synapses
+
+
+def _all_pairs(neurons: int, targets: int) -> Synapses:
+    ends = targets * jnp.arange(1, neurons + 1, dtype=jnp.int32)
+    return Synapses(ends, jnp.tile(jnp.arange(targets, dtype=id_dtype(targets)), neurons), targets)
+
+
+def _sent(spikes: Any, dtype: Any, valid: Array | None) -> tuple[Array | None, Array | None, Array | None]:
+    """The ids and values of lists, or rows, without what is sent after the end of a sequence."""
+
+    def within(numbers: Array) -> Array:
+        return numbers if valid is None else jnp.where(valid[:, :, None], numbers, 0)
+
+    if isinstance(spikes, SparseSpikes):
+        return spikes.ids, within(values_of(spikes, dtype)), None
+    return None, None, within(spikes.astype(dtype))
+
+
+def _cut(
+    out: Array, ends: Array | None, steps: int, max_delay: int, dtype: Any
+) -> tuple[Array, Array]:
+    """The currents, and what arrives in the steps behind the end of each sequence."""
+    if ends is None:
+        return out[:steps].astype(dtype), out[steps:]
+    behind = jax.vmap(
+        lambda own, end: jax.lax.dynamic_slice_in_dim(own, end, max_delay, 0), (1, 0), 1
+    )(out, ends)
+    valid = steps_within(steps, ends)
+    return jnp.where(valid[:, :, None], out[:steps], 0).astype(dtype), behind
+
+
+def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
+    """What arrives, ``[time + max_delay, batch, targets]``: for each step of a delay, a product with its shares."""
+    num_targets, max_delay = static
+    spikes: Any = operands.spikes
+    if operands.ids is not None:
+        assert operands.values is not None
+        counts = jnp.zeros(operands.ids.shape[:2], jnp.int32)
+        spikes = SparseSpikes(operands.ids, operands.values, counts, counts, counts, operands.ends.shape[0])
+    synapses = Synapses(operands.ends, operands.targets, num_targets)
+    whole = jnp.minimum(jnp.floor(operands.delays), max(max_delay - 1, 0))
+    later = operands.delays - whole
+    (steps, batch), weights = spikes.shape[:2], operands.weights
+
+    def add(out: Array, step: Array) -> tuple[Array, None]:
+        share = jnp.where(step == whole, 1 - later, jnp.where(step == whole + 1, later, 0))
+        # A share of 0 is nothing whatever the weight, but has a derivative.
+        own = jnp.where((share == 0) & ~jnp.isfinite(weights), 0, share * weights)
+        sent = spike_matmul(spikes, synapses.to_dense(own), implementation="composed")
+        place = step.astype(jnp.int32)
+        now = jax.lax.dynamic_slice_in_dim(out, place, steps, 0)
+        return jax.lax.dynamic_update_slice_in_dim(out, now + sent, place, 0), None
+
+    start = jnp.zeros((steps + max_delay, batch, num_targets), weights.dtype)
+    start = vary_alike((start, operands))[0]
+    taps = jnp.arange(max_delay + 1, dtype=operands.delays.dtype)
+    return jax.lax.scan(add, start, taps)[0]
+
+
+def _reference(operands: Operands, static: tuple[int, int]) -> Results:
+    return Results(_arriving(operands, static))
+
+
+def _spikes_backward(operands: SpikesBackwardOperands, static: tuple[int, ...]) -> SpikesBackwardResults:
+    *sizes, steps = static
+    given = operands.ids, *operands[1:-1]
+    batch, neurons = operands.g.shape[1], operands.ends.shape[0]
+    width = neurons if operands.ids is None else operands.ids.shape[-1]
+    zeros = jnp.zeros((steps, batch, width), operands.g.dtype)
+
+    def run(sent: Array) -> Array:
+        forms = (None, None, sent) if operands.ids is None else (operands.ids, sent, None)
+        return _arriving(Operands(*forms, *given[1:]), (sizes[0], sizes[1]))
+
+    (g,) = jax.vjp(run, vary_alike((zeros, operands))[0])[1](operands.g)
+    return SpikesBackwardResults(None, g) if operands.ids is None else SpikesBackwardResults(g, None)
+
+
+def _weights_backward(arguments: WeightsBackwardOperands, static: tuple[int, int]) -> WeightsBackwardResults:
+    *own, g = arguments
+
+    def run(weights: Array, delays: Array) -> Array:
+        return _arriving(Operands(*own)._replace(weights=weights, delays=delays), static)
+
+    return WeightsBackwardResults(*jax.vjp(run, arguments.weights, arguments.delays)[1](g))
+
+
+def _kernel(name: str, *results: str) -> dict[str, Kernel]:
+    """How the compiled kernel of a target is called, which writes some of these results."""
+
+    def call(arguments: Any, _: Any, shapes: Any) -> list[Array]:
+        if arguments.ids is None:
+            own = [each for each in results if each != "g_values"]
+        else:
+            arguments = arguments._replace(ids=as_kernel_ids(arguments.ids, arguments.ends.shape[-1]))
+            own = [each for each in results if each != "g_spikes"]
+        return list(call_kernel(name, arguments, dict(zip(own, shapes, strict=True))).values())
+
+    def obstacle(arguments: Any, _: Any) -> str | None:
+        return dtype_obstacle("weights", arguments.weights)  # float32 here if they were bfloat16
+
+    return {"cpu": Kernel(call, obstacle)}
+
+
+_NAME = f"snnjax_{_OP}"
+_FORWARD = Target(_NAME, _OP, _reference, _kernel(_NAME, "out"))
+_SPIKES_BACKWARD = Target(
+    f"{_NAME}_spikes_backward",
+    _OP,
+    _spikes_backward,
+    _kernel(f"{_NAME}_spikes_backward", "g_values", "g_spikes"),
+)
+_WEIGHTS_BACKWARD = Target(
+    f"{_NAME}_weights_backward",
+    _OP,
+    _weights_backward,
+    _kernel(f"{_NAME}_weights_backward", "g_weights", "g_delays"),
+)
+# Which operands have a batch axis, behind that of time.
+_BATCHED = ("ids", "values", "spikes", "g")
+
+
+def _axes(record: Any) -> Any:
+    """The batch axis of each array of a record."""
+    axes = (1 if name in _BATCHED else SHARED for name in record._fields)
+    return type(record)(*(None if array is None else axis for array, axis in zip(record, axes, strict=True)))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _multiply(operands: Operands, static: tuple[int, int], implementation: str | None) -> Array:
+    results = evaluate(
+        _FORWARD, operands, _axes(operands), Results(1), static, implementation=implementation
+    )
+    return results.out
+
+
+def _fwd(
+    operands: Operands, static: tuple[int, int], implementation: str | None
+) -> tuple[Array, Operands]:
+    out: Any = _multiply(operands, static, implementation)
+    return out, operands
+
+
+def _bwd(
+    static: tuple[int, int], implementation: str | None, operands: Operands, g: Array
+) -> tuple[Operands]:
+    ids, _, spikes, weights, *others = operands
+    back = SpikesBackwardOperands(ids, weights, *others, g)
+    form = SpikesBackwardResults(*((None, 1) if ids is None else (1, None)))
+    steps = (g.shape[0] - static[1],)
+    sent = evaluate(_SPIKES_BACKWARD, back, _axes(back), form, static + steps, implementation=implementation)
+    given = WeightsBackwardOperands(*operands, g)
+    own = evaluate(
+        _WEIGHTS_BACKWARD,
+        given,
+        _axes(given),
+        WeightsBackwardResults(SHARED, SHARED),
+        static,
+        results=WeightsBackwardResults(*jax.eval_shape(lambda: (operands.weights, operands.delays))),
+        droppable=WeightsBackwardResults(False, True),
+        implementation=implementation,
+    )
+    return (Operands(None, sent.g_values, sent.g_spikes, own.g_weights, own.g_delays, None, None),)
+
+
+_multiply.defvjp(_fwd, _bwd)
