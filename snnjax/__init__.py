@@ -14,6 +14,7 @@ from snnjax.blocks import max_pool as max_pool
 from snnjax.blocks import mean_pool as mean_pool
 from snnjax.blocks import sparse as sparse
 from snnjax.blocks import sum_pool as sum_pool
+from snnjax.blocks import synaptic as synaptic
 from snnjax.graph import Network as Network
 from snnjax.graph import NetworkOutput as NetworkOutput
 from snnjax.graph import convert as convert

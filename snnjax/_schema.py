@@ -58,10 +58,9 @@ AXES = (
     "synapses",  # that exist
     "synapses_or_0",
     "synapses_or_1",
-    "arriving",  # the steps and, behind them, those of the longest delay
+    "arrivals",  # the steps of the longest delay
     # Of `simulate`:
     "receptors",  # of each neuron
-    "arrivals",  # the steps of the longest delay
     "levels",  # of a table of random counts
     "words",  # of a key
     "pending",  # the steps of the longest delay and 1

@@ -1,7 +1,6 @@
 """`delayed_spike_matmul`: the product of spikes with weights, each of which has a delay of its own."""
 
 import functools
-import math
 from typing import Any
 
 import jax
@@ -13,7 +12,7 @@ from snnjax._check import as_lengths, check_float_array, check_integer, check_sh
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype, id_dtype, steps_within, upcast
-from snnjax.ops._kernel_operands import as_kernel_ids, call_kernel, dtype_obstacle, named
+from snnjax.ops._kernel_operands import as_kernel_ids, call_kernel, dtype_obstacle
 from snnjax.ops._tables.delayed_spike_matmul import (
     Operands,
     Results,
@@ -100,7 +99,12 @@ def delayed_spike_matmul(
         check_shape(_OP, "pending", pending, after, "max_delay, batch, targets", hint)
     ends = None if lengths is None else as_lengths(_OP, lengths, steps, batch)
     dtype = accumulation_dtype(weights.dtype)
-    late = bounded(delays.reshape(-1), max_delay, delays.size, dtype)
+    # Where no delay is possible, none has a derivative.
+    late = (
+        bounded(delays.reshape(-1), max_delay, delays.size, dtype)
+        if max_delay
+        else jnp.zeros(delays.size, dtype)
+    )
     given = Operands(
         *_sent(spikes, dtype, steps_within(steps, ends)),
         upcast(weights).reshape(-1),
@@ -109,35 +113,47 @@ def delayed_spike_matmul(
         structure.targets,
     )
     given, static = vary_alike(given), (structure.num_targets, int(max_delay))
-    out: Any = _arriving(given, static) if implementation == "composed" else _multiply(given, static, implementation)
+    results: Any = (
+        _reference(given, static)
+        if implementation == "composed"
+        else _multiply(given, static, implementation)
+    )
     if pending is not None:
-        out = out.at[:max_delay].add(pending.astype(dtype))
-    return _cut(out, ends, steps, max_delay, weights.dtype)
+        results = _with_pending(results, pending.astype(dtype))
+    if ends is not None:
+        results = _until(results, ends)
+    return results.currents.astype(weights.dtype), results.left
 
 
-def _checked(
-    spikes: Any, weights: Any, delays: Any, synapses: Any, neurons: int, max_delay: Any
-) -> Synapses:
+def _checked(spikes: Any, weights: Any, delays: Any, synapses: Any, neurons: int, max_delay: Any) -> Synapses:
     """The synapses, all pairs of a matrix if none are given."""
     check_integer(_OP, "max_delay", max_delay, 0)
-    check_shape(_OP, "spikes", spikes, (None,) * 3, "time, batch, neurons", "Add the missing axes, for instance spikes[:, None]")
+    check_shape(
+        _OP,
+        "spikes",
+        spikes,
+        (None,) * 3,
+        "time, batch, neurons",
+        "Add the missing axes, for instance spikes[:, None]",
+    )
     check_float_array(_OP, "weights", weights)
     check_float_array(_OP, "delays", delays)
     if synapses is None:
-        check_shape(
-            _OP, "weights", weights, (neurons, None), "neurons, targets", "Pass one row for every neuron, or synapses"
-        )
-        if weights.size > _MOST_ENTRIES:
-            fail(f"{_OP}: `weights` must be at most {_MOST_ENTRIES}, got {weights.size}. Use fewer neurons.")
-        synapses = _all_pairs(neurons, weights.shape[1])
+        hint = "Pass one row for every neuron, or synapses"
+        shape, axes = (neurons, None), "neurons, targets"
     elif not isinstance(synapses, Synapses):
         hint = "Make them with Synapses.from_mask, for instance"
         fail(f"{_OP}: `synapses` must be Synapses or None, got {short_repr(synapses)}. {hint}.")
     else:
-        check_shape(_OP, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
-        hint = f"Make synapses of {neurons} neurons"
-        check_shape(_OP, "synapses.ends", synapses.ends, (neurons,), "neurons", hint)
-    check_shape(_OP, "delays", delays, weights.shape, "as the weights", "Pass one for each weight")
+        shape, axes, hint = (synapses.num_synapses,), "synapses", "Pass one for each synapse"
+    check_shape(_OP, "weights", weights, shape, axes, hint)
+    check_shape(_OP, "delays", delays, weights.shape, axes, "Pass one for each weight")
+    if synapses is None:
+        if weights.size > _MOST_ENTRIES:
+            fail(f"{_OP}: `weights` must be at most {_MOST_ENTRIES}, got {weights.size}. Use fewer neurons.")
+        return _all_pairs(*weights.shape)
+    hint = f"Make synapses of {neurons} neurons"
+    check_shape(_OP, "synapses.ends", synapses.ends, (neurons,), "neurons", hint)
     return synapses
 
 
@@ -157,17 +173,21 @@ def _sent(spikes: Any, dtype: Any, valid: Array | None) -> tuple[Array | None, A
     return None, None, within(spikes.astype(dtype))
 
 
-def _cut(
-    out: Array, ends: Array | None, steps: int, max_delay: int, dtype: Any
-) -> tuple[Array, Array]:
-    """The currents, and what arrives in the steps behind the end of each sequence."""
-    if ends is None:
-        return out[:steps].astype(dtype), out[steps:]
+def _with_pending(results: Results, pending: Array) -> Results:
+    """With what was under way before the first step."""
+    steps, behind = results.currents.shape[0], max(pending.shape[0] - results.currents.shape[0], 0)
+    now = results.currents.at[: pending.shape[0]].add(pending[:steps])
+    return Results(now, results.left.at[:behind].add(pending[steps:]))
+
+
+def _until(results: Results, ends: Array) -> Results:
+    """Without what arrives after the end of a sequence, which is left in its place."""
+    currents, left = results
     behind = jax.vmap(
-        lambda own, end: jax.lax.dynamic_slice_in_dim(own, end, max_delay, 0), (1, 0), 1
-    )(out, ends)
-    valid = steps_within(steps, ends)
-    return jnp.where(valid[:, :, None], out[:steps], 0).astype(dtype), behind
+        lambda own, end: jax.lax.dynamic_slice_in_dim(own, end, left.shape[0]), in_axes=(1, 0), out_axes=1
+    )(jnp.concatenate(results), ends)
+    valid = steps_within(currents.shape[0], ends)
+    return Results(jnp.where(valid[:, :, None], currents, 0), behind)
 
 
 def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
@@ -199,29 +219,34 @@ def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
 
 
 def _reference(operands: Operands, static: tuple[int, int]) -> Results:
-    return Results(_arriving(operands, static))
+    out, steps = _arriving(operands, static), _sequence(operands).shape[0]
+    return Results(out[:steps], out[steps:])
 
 
-def _spikes_backward(operands: SpikesBackwardOperands, static: tuple[int, ...]) -> SpikesBackwardResults:
-    *sizes, steps = static
-    given = operands.ids, *operands[1:-1]
-    batch, neurons = operands.g.shape[1], operands.ends.shape[0]
-    width = neurons if operands.ids is None else operands.ids.shape[-1]
-    zeros = jnp.zeros((steps, batch, width), operands.g.dtype)
+def _sequence(operands: Any) -> Array:
+    """What has the steps and the batch of the spikes."""
+    return operands.spikes if operands.ids is None else operands.ids
 
-    def run(sent: Array) -> Array:
-        forms = (None, None, sent) if operands.ids is None else (operands.ids, sent, None)
-        return _arriving(Operands(*forms, *given[1:]), (sizes[0], sizes[1]))
 
-    (g,) = jax.vjp(run, vary_alike((zeros, operands))[0])[1](operands.g)
+def _spikes_backward(operands: SpikesBackwardOperands, static: tuple[int, int]) -> SpikesBackwardResults:
+    ids, *others, g = operands
+    steps, batch = g.currents.shape[:2]
+    width = operands.ends.shape[0] if ids is None else ids.shape[-1]
+    zeros = jnp.zeros((steps, batch, width), g.currents.dtype)
+
+    def run(sent: Array) -> Results:
+        forms = (None, None, sent) if ids is None else (ids, sent, None)
+        return _reference(Operands(*forms, *others), static)
+
+    (g,) = jax.vjp(run, vary_alike((zeros, operands))[0])[1](g)
     return SpikesBackwardResults(None, g) if operands.ids is None else SpikesBackwardResults(g, None)
 
 
 def _weights_backward(arguments: WeightsBackwardOperands, static: tuple[int, int]) -> WeightsBackwardResults:
     *own, g = arguments
 
-    def run(weights: Array, delays: Array) -> Array:
-        return _arriving(Operands(*own)._replace(weights=weights, delays=delays), static)
+    def run(weights: Array, delays: Array) -> Results:
+        return _reference(Operands(*own)._replace(weights=weights, delays=delays), static)
 
     return WeightsBackwardResults(*jax.vjp(run, arguments.weights, arguments.delays)[1](g))
 
@@ -244,7 +269,7 @@ def _kernel(name: str, *results: str) -> dict[str, Kernel]:
 
 
 _NAME = f"snnjax_{_OP}"
-_FORWARD = Target(_NAME, _OP, _reference, _kernel(_NAME, "out"))
+_FORWARD = Target(_NAME, _OP, _reference, _kernel(_NAME, "currents", "left"))
 _SPIKES_BACKWARD = Target(
     f"{_NAME}_spikes_backward",
     _OP,
@@ -258,38 +283,37 @@ _WEIGHTS_BACKWARD = Target(
     _kernel(f"{_NAME}_weights_backward", "g_weights", "g_delays"),
 )
 # Which operands have a batch axis, behind that of time.
-_BATCHED = ("ids", "values", "spikes", "g")
+_BATCHED = ("ids", "values", "spikes")
 
 
 def _axes(record: Any) -> Any:
     """The batch axis of each array of a record."""
-    axes = (1 if name in _BATCHED else SHARED for name in record._fields)
-    return type(record)(*(None if array is None else axis for array, axis in zip(record, axes, strict=True)))
+
+    def axis(name: str, part: Any) -> Any:
+        if part is None:
+            return None
+        return Results(1, 1) if name == "g" else 1 if name in _BATCHED else SHARED
+
+    return type(record)(*map(axis, record._fields, record))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _multiply(operands: Operands, static: tuple[int, int], implementation: str | None) -> Array:
-    results = evaluate(
-        _FORWARD, operands, _axes(operands), Results(1), static, implementation=implementation
-    )
-    return results.out
+def _multiply(operands: Operands, static: tuple[int, int], implementation: str | None) -> Results:
+    return evaluate(_FORWARD, operands, _axes(operands), Results(1, 1), static, implementation=implementation)
 
 
-def _fwd(
-    operands: Operands, static: tuple[int, int], implementation: str | None
-) -> tuple[Array, Operands]:
-    out: Any = _multiply(operands, static, implementation)
-    return out, operands
+def _fwd(operands: Operands, static: tuple[int, int], implementation: str | None) -> tuple[Results, Operands]:
+    results: Any = _multiply(operands, static, implementation)
+    return results, operands
 
 
 def _bwd(
-    static: tuple[int, int], implementation: str | None, operands: Operands, g: Array
+    static: tuple[int, int], implementation: str | None, operands: Operands, g: Results
 ) -> tuple[Operands]:
-    ids, _, spikes, weights, *others = operands
-    back = SpikesBackwardOperands(ids, weights, *others, g)
+    ids, _, _, *others = operands
+    back = SpikesBackwardOperands(ids, *others, g)
     form = SpikesBackwardResults(*((None, 1) if ids is None else (1, None)))
-    steps = (g.shape[0] - static[1],)
-    sent = evaluate(_SPIKES_BACKWARD, back, _axes(back), form, static + steps, implementation=implementation)
+    sent = evaluate(_SPIKES_BACKWARD, back, _axes(back), form, static, implementation=implementation)
     given = WeightsBackwardOperands(*operands, g)
     own = evaluate(
         _WEIGHTS_BACKWARD,

@@ -10,10 +10,6 @@ using schema::Axis;
 
 template <typename From>
 DelayedSynapses synapsesOf(const From& from, const schema::Lengths& lengths, Index group) {
-  const Index steps = lengths[Axis::kSteps], longest = lengths[Axis::kArriving] - steps;
-  if (longest < 0) {
-    Attributes::refusal("delayed_spike_matmul")("out", "have as many steps as the spikes", std::to_string(longest));
-  }
   return {.all = {.ends = from.ends.template at<std::int32_t>(group),
                   .targets = from.targets.at(group),
                   .targets_are_uint16 = from.targets.type() == ffi::U16,
@@ -22,9 +18,14 @@ DelayedSynapses synapsesOf(const From& from, const schema::Lengths& lengths, Ind
                   .outputs = lengths[Axis::kOutputs]},
           .weights = from.weights.template at<float>(group),
           .delays = from.delays.template at<float>(group),
-          .steps = steps,
+          .steps = lengths[Axis::kSteps],
           .batch = lengths[Axis::kBatch],
-          .longest = longest};
+          .longest = lengths[Axis::kArrivals]};
+}
+
+template <typename T, typename Array>
+Arriving<T> arriving(const Results<Array>& of, Index group) {
+  return {of.currents.template at<float>(group), of.left.template at<float>(group)};
 }
 
 ListSource listsOf(const Operand& ids, const Operand& values, Index group, Index neurons) {
@@ -46,7 +47,7 @@ void forward(Call<Operands<Operand>, Results<Result>>& call) {
   const schema::Lengths lengths = call.check();
   for (Index group = 0; group < call.groups(); ++group) {
     const DelayedSynapses synapses = synapsesOf(call.from, lengths, group);
-    sendDelayed(byNeuron(call.from, synapses, group, call.threads), synapses, call.to.out.at<float>(group),
+    sendDelayed(byNeuron(call.from, synapses, group, call.threads), synapses, arriving<float>(call.to, group),
                 call.threads);
   }
 }
@@ -59,7 +60,7 @@ void spikesBackward(Call<SpikesBackwardOperands<Operand>, SpikesBackwardResults<
   }
   for (Index group = 0; group < call.groups(); ++group) {
     const DelayedSynapses synapses = synapsesOf(from, lengths, group);
-    const float* const g = from.g.at<float>(group);
+    const auto g = arriving<const float>(from.g, group);
     if (!from.ids) {
       collectDelayed(synapses, g, call.to.g_spikes.at<float>(group), call.threads);
       continue;
@@ -74,8 +75,9 @@ void weightsBackward(Call<WeightsBackwardOperands<Operand>, WeightsBackwardResul
   const auto& from = call.from;
   for (Index group = 0; group < call.groups(); ++group) {
     DelayedSynapses synapses = synapsesOf(from, lengths, group);
-    float* const g_delays = call.to.g_delays.length(0) == synapses.all.count ? call.to.g_delays.at<float>(group) : nullptr;
-    correlateDelayed(byNeuron(from, synapses, group, call.threads), synapses, from.g.at<float>(group),
+    float* const g_delays =
+        call.to.g_delays.length(0) == synapses.all.count ? call.to.g_delays.at<float>(group) : nullptr;
+    correlateDelayed(byNeuron(from, synapses, group, call.threads), synapses, arriving<const float>(from.g, group),
                      call.to.g_weights.at<float>(group), g_delays, call.threads);
   }
 }

@@ -8,6 +8,7 @@ namespace {
 
 constexpr Index kColumnsPerTask = 16;  // whole cache lines of rows
 constexpr Index kNeuronsPerTask = 64;
+constexpr Index kPlacesAtOnce = 256;  // of all columns, which then stay in the second-level cache
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
@@ -20,8 +21,7 @@ class ByTarget {
     std::uint32_t neuron, synapse;
   };
 
-  explicit ByTarget(const Synapses& synapses)
-      : starts_(size(synapses.outputs + 2)), entries_(synapses.count) {
+  explicit ByTarget(const Synapses& synapses) : starts_(size(synapses.outputs + 2)), entries_(synapses.count) {
     each(synapses, [&](Index, Index, Index target) { ++starts_[size(target + 2)]; });
     for (Index target = 0; target < synapses.outputs; ++target) starts_[size(target + 2)] += starts_[size(target + 1)];
     each(synapses, [&](Index neuron, Index synapse, Index target) {
@@ -52,64 +52,112 @@ class ByTarget {
   Borrowed<Entry> entries_;
 };
 
-// Columns [first, first + count) of a matrix of rows, each `stride` numbers behind the one before.
-void toColumns(const float* rows, Index places, Index width, Index first, Index count, float* columns, Index stride) {
-  for (Index place = 0; place < places; ++place) {
-    const float* const row = rows + place * width + first;
-    for (Index k = 0; k < count; ++k) columns[k * stride + place] = row[k];
-  }
+// Of one place, what belongs to the two steps between which a spike is split: its shares, or the cotangents of both.
+// They lie side by side, so that each synapse reads and writes them at once for each spike.
+using Pair = float __attribute__((vector_size(2 * sizeof(float))));
+
+// A share of 0 is nothing whatever the weight.
+Pair shares(const Share& share, float weight) {
+  return {share.now == 0.0F ? 0.0F : share.now * weight, share.next == 0.0F ? 0.0F : share.next * weight};
 }
 
-void toRows(const float* columns, Index stride, Index places, Index width, Index first, Index count, float* rows) {
-  for (Index place = 0; place < places; ++place) {
-    float* const row = rows + place * width + first;
-    for (Index k = 0; k < count; ++k) row[k] = columns[k * stride + place];
-  }
-}
-
-void scatter(const SpikeRow& spikes, float weight, float* column) {
+// column[id] += value * pair for the places where a neuron spikes.
+void scatter(const SpikeRow& spikes, Pair pair, Pair* column) {
   if (spikes.values != nullptr) {
-    for (std::uint32_t k = 0; k < spikes.count; ++k) column[spikes.ids[k]] += spikes.values[k] * weight;
+    for (std::uint32_t k = 0; k < spikes.count; ++k) column[spikes.ids[k]] += spikes.values[k] * pair;
     return;
   }
-  for (std::uint32_t k = 0; k < spikes.count; ++k) column[spikes.ids[k]] += weight;
+  for (std::uint32_t k = 0; k < spikes.count; ++k) column[spikes.ids[k]] += pair;
 }
 
-// Four sums at a time hide the latency of additions.
-float gathered(const SpikeRow& spikes, const float* column) {
+// The sum of value * column[id]. Four sums at a time hide the latency of additions.
+Pair gathered(const SpikeRow& spikes, const Pair* column) {
   constexpr std::uint32_t kSums = 4;
-  float sums[kSums] = {};
-  const auto term = [&](std::uint32_t k) {
-    return spikes.values == nullptr ? column[spikes.ids[k]] : spikes.values[k] * column[spikes.ids[k]];
+  Pair sums[kSums] = {};
+  const auto add = [&](auto term) {
+    std::uint32_t k = 0;
+    for (; k + kSums <= spikes.count; k += kSums) {
+      for (std::uint32_t i = 0; i < kSums; ++i) sums[i] += term(k + i);
+    }
+    for (; k < spikes.count; ++k) sums[0] += term(k);
   };
-  std::uint32_t k = 0;
-  for (; k + kSums <= spikes.count; k += kSums) {
-    for (std::uint32_t i = 0; i < kSums; ++i) sums[i] += term(k + i);
+  if (spikes.values == nullptr) {
+    add([&](std::uint32_t k) { return column[spikes.ids[k]]; });
+  } else {
+    add([&](std::uint32_t k) { return spikes.values[k] * column[spikes.ids[k]]; });
   }
-  for (; k < spikes.count; ++k) sums[0] += term(k);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// The cotangents of all targets as columns, and behind each those of one step more, 0: where a share of 0 arrives.
+// sums[k] += <pair, column[id]>.
+void addProducts(const SpikeRow& spikes, Pair pair, const Pair* column, Pair* sums) {
+  for (std::uint32_t k = 0; k < spikes.count; ++k) sums[k] += pair * column[spikes.ids[k]];
+}
+
+// Rows of what arrives in a step: of `currents`, and behind them of `left`.
+template <typename T>
+T* rowOf(const Arriving<T>& of, const DelayedSynapses& synapses, Index place) {
+  const Index behind = place - synapses.sent();
+  return behind < 0 ? of.currents + place * synapses.all.outputs : of.left + behind * synapses.all.outputs;
+}
+
+// Some targets of what arrives, as columns; where nothing arrives any more it is 0.
+template <typename Write>
+void readColumns(const Arriving<const float>& g, const DelayedSynapses& synapses, Index first, Index count,
+                 Write write) {
+  for (Index place = 0; place < synapses.arriving(); ++place) {
+    const float* const row = rowOf(g, synapses, place) + first;
+    for (Index k = 0; k < count; ++k) write(k, place, row[k]);
+  }
+  for (Index place = synapses.arriving(); place < synapses.places(); ++place) {
+    for (Index k = 0; k < count; ++k) write(k, place, 0.0F);
+  }
+}
+
+// The cotangents of all targets as columns of pairs.
 class Cotangents {
  public:
-  Cotangents(const DelayedSynapses& synapses, const float* g, const Threads& threads)
-      : stride_(synapses.arriving() + synapses.batch), columns_(synapses.all.outputs * stride_) {
-    threads.run(tasksFor(synapses.all.outputs, kColumnsPerTask), [&](Index task, Index) {
-      const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, synapses.all.outputs - first);
-      for (Index target = first; target < first + count; ++target) {
-        std::fill_n(columns_.data() + target * stride_ + synapses.arriving(), synapses.batch, 0.0F);
-      }
-      toColumns(g, synapses.arriving(), synapses.all.outputs, first, count, columns_.data() + first * stride_, stride_);
+  Cotangents(const DelayedSynapses& synapses, const Arriving<const float>& g, const Threads& threads)
+      : stride_(synapses.places()), pairs_(synapses.all.outputs * stride_) {
+    const Index batch = synapses.batch, outputs = synapses.all.outputs;
+    threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
+      const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
+      Pair* const own = pairs_.data() + first * stride_;
+      readColumns(g, synapses, first, count, [&](Index k, Index place, float number) {
+        Pair* const pair = own + k * stride_ + place;
+        (*pair)[0] = number;
+        if (place >= batch) pair[-batch][1] = number;
+      });
     });
   }
 
-  Index stride() const { return stride_; }
-  const float* column(Index target) const { return columns_.data() + target * stride_; }
+  const Pair* column(Index target) const { return pairs_.data() + target * stride_; }
 
  private:
   Index stride_;
-  Borrowed<float> columns_;
+  Borrowed<Pair> pairs_;
+};
+
+// The shares of the synapses of a neuron, as entries of rows: step `whole` of a target is row target * steps + whole.
+class SharesOfNeuron {
+ public:
+  SharesOfNeuron(const DelayedSynapses& synapses, Index neuron, Index steps) {
+    for (Index s = synapses.all.first(neuron); s < synapses.all.end(neuron); ++s) {
+      const Index target = synapses.all.target(s);
+      if (target >= synapses.all.outputs) continue;
+      const Share share = synapses.share(s);
+      const auto id = static_cast<std::uint32_t>(target * steps + share.whole);
+      ids_.insert(ids_.end(), {id, id + 1});
+      const Pair both = shares(share, synapses.weights[s]);
+      values_.insert(values_.end(), {both[0], both[1]});
+    }
+  }
+
+  SpikeRow row() const { return {ids_.data(), values_.data(), static_cast<std::uint32_t>(ids_.size()), false}; }
+
+ private:
+  std::vector<std::uint32_t> ids_;
+  std::vector<float> values_;
 };
 
 }  // namespace
@@ -120,32 +168,34 @@ Share DelayedSynapses::share(Index synapse) const {
   return {static_cast<Index>(whole), 1.0F - (delay - whole), delay - whole};
 }
 
-void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, float* out, const Threads& threads) {
+void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<float>& out,
+                 const Threads& threads) {
   const ByTarget by_target(synapses.all);
-  const Index batch = synapses.batch, stride = synapses.arriving() + batch, outputs = synapses.all.outputs;
+  const Index batch = synapses.batch, places = synapses.places(), outputs = synapses.all.outputs;
   threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
     const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
-    Borrowed<float> columns(count * stride);
-    std::fill_n(columns.data(), count * stride, 0.0F);
+    Borrowed<Pair> columns(count * places);
+    std::fill_n(columns.data(), count * places, Pair{});
     for (Index k = 0; k < count; ++k) {
-      float* const column = columns.data() + k * stride;
       for (const auto* entry = by_target.begin(first + k); entry != by_target.end(first + k); ++entry) {
-        const SpikeRow spikes = by_neuron.row(entry->neuron);
-        if (spikes.count == 0) continue;
         const Share share = synapses.share(entry->synapse);
-        const float weight = synapses.weights[entry->synapse];
-        if (share.now != 0.0F) scatter(spikes, share.now * weight, column + share.whole * batch);
-        if (share.next != 0.0F) scatter(spikes, share.next * weight, column + (share.whole + 1) * batch);
+        scatter(by_neuron.row(entry->neuron), shares(share, synapses.weights[entry->synapse]),
+                columns.data() + k * places + share.whole * batch);
       }
     }
-    toRows(columns.data(), stride, synapses.arriving(), outputs, first, count, out);
+    for (Index place = 0; place < synapses.arriving(); ++place) {
+      float* const row = rowOf(out, synapses, place) + first;
+      for (Index k = 0; k < count; ++k) {
+        const Pair* const pair = columns.data() + k * places + place;
+        row[k] = pair[0][0] + (place < batch ? 0.0F : pair[-batch][1]);
+      }
+    }
   });
 }
 
-void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const float* g, float* g_weights,
-                      float* g_delays, const Threads& threads) {
+void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<const float>& g,
+                      float* g_weights, float* g_delays, const Threads& threads) {
   const ByTarget by_target(synapses.all);
-  const Index batch = synapses.batch;
   std::fill_n(g_weights, synapses.all.count, 0.0F);
   if (g_delays != nullptr) std::fill_n(g_delays, synapses.all.count, 0.0F);
   const Cotangents received(synapses, g, threads);
@@ -153,84 +203,74 @@ void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synaps
     const Index first = task * kColumnsPerTask;
     for (Index target = first; target < std::min(first + kColumnsPerTask, synapses.all.outputs); ++target) {
       for (const auto* entry = by_target.begin(target); entry != by_target.end(target); ++entry) {
-        const SpikeRow spikes = by_neuron.row(entry->neuron);
-        if (spikes.count == 0) continue;
         const Share share = synapses.share(entry->synapse);
-        const float* const place = received.column(target) + share.whole * batch;
-        const bool reads_next = share.next != 0.0F || g_delays != nullptr;
-        const float now = gathered(spikes, place), next = reads_next ? gathered(spikes, place + batch) : 0.0F;
-        g_weights[entry->synapse] = share.next == 0.0F ? now : share.now * now + share.next * next;
-        if (g_delays != nullptr) g_delays[entry->synapse] = synapses.weights[entry->synapse] * (next - now);
+        const Pair sum = gathered(by_neuron.row(entry->neuron), received.column(target) + share.whole * synapses.batch);
+        g_weights[entry->synapse] = share.next == 0.0F ? sum[0] : share.now * sum[0] + share.next * sum[1];
+        if (g_delays != nullptr) g_delays[entry->synapse] = synapses.weights[entry->synapse] * (sum[1] - sum[0]);
       }
     }
   });
 }
 
-void collectDelayedToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses, const float* g,
-                           float* out, const Threads& threads) {
+void collectDelayedToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
+                           const Arriving<const float>& g, float* out, const Threads& threads) {
   const ByTarget by_target(synapses.all);
   const Cotangents received(synapses, g, threads);
   Borrowed<std::uint32_t> places;
   const ListedRows by_neuron = sent.transposed(&places);
-  Borrowed<float> sums(by_neuron.entries());
-  const Index neurons = synapses.all.neurons, batch = synapses.batch;
+  Borrowed<Pair> sums(by_neuron.entries());
+  const Index neurons = synapses.all.neurons;
   threads.run(tasksFor(neurons, kNeuronsPerTask), [&](Index task, Index) {
     const Index first = task * kNeuronsPerTask, behind = std::min(first + kNeuronsPerTask, neurons);
-    for (Index i = first; i < behind; ++i) std::fill_n(sums.data() + by_neuron.start(i), by_neuron.count(i), 0.0F);
+    for (Index i = first; i < behind; ++i) std::fill_n(sums.data() + by_neuron.start(i), by_neuron.count(i), Pair{});
     for (Index target = 0; target < synapses.all.outputs; ++target) {
       const auto* const end = by_target.from(target, behind);
       for (const auto* entry = by_target.from(target, first); entry != end; ++entry) {
-        const SpikeRow spikes = by_neuron.row(entry->neuron);
         const Share share = synapses.share(entry->synapse);
-        const float weight = synapses.weights[entry->synapse], now = share.now * weight, next = share.next * weight;
-        const float* const place = received.column(target) + share.whole * batch;
-        float* const own = sums.data() + by_neuron.start(entry->neuron);
-        if (share.next == 0.0F) {
-          for (std::uint32_t k = 0; k < spikes.count; ++k) own[k] += now * place[spikes.ids[k]];
-          continue;
-        }
-        for (std::uint32_t k = 0; k < spikes.count; ++k) {
-          own[k] += now * place[spikes.ids[k]] + next * place[spikes.ids[k] + batch];
-        }
+        addProducts(by_neuron.row(entry->neuron), shares(share, synapses.weights[entry->synapse]),
+                    received.column(target) + share.whole * synapses.batch,
+                    sums.data() + by_neuron.start(entry->neuron));
       }
     }
   });
   std::fill_n(out, sent.rows() * capacity, 0.0F);
   for (Index row = 0; row < sent.rows(); ++row) {
     for (Index k = 0; k < sent.count(row); ++k) {
-      out[row * capacity + sent.slots(row)[k]] = sums[places[sent.start(row) + k]];
+      const Pair sum = sums[places[sent.start(row) + k]];
+      out[row * capacity + sent.slots(row)[k]] = sum[0] + sum[1];
     }
   }
 }
 
-void collectDelayed(const DelayedSynapses& synapses, const float* g, float* out, const Threads& threads) {
-  const Cotangents received(synapses, g, threads);
-  const Index neurons = synapses.all.neurons, batch = synapses.batch, columns = synapses.sent();
-  if (columns == 0) return;
+void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>& g, float* out,
+                    const Threads& threads) {
+  const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs, batch = synapses.batch;
+  const Index sent = synapses.sent(), places = synapses.places();
+  if (sent == 0) return;
+  Borrowed<float> columns(outputs * places);
+  threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
+    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
+    readColumns(g, synapses, first, count,
+                [&](Index k, Index place, float number) { columns[(first + k) * places + place] = number; });
+  });
   // Where a share arrives is a row of the columns, which overlap: `batch` numbers from one to the next.
-  const Index steps = received.stride() / batch;
-  require32Bits(synapses.all.outputs * steps);
+  const Index steps = places / batch;
+  require32Bits(outputs * steps);
   threads.run(tasksFor(neurons, kColumnsPerTask), [&](Index task, Index) {
     const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, neurons - first);
-    Borrowed<float> collected(count * columns);
-    std::vector<std::uint32_t> ids;
-    std::vector<float> values;
-    for (Index i = first; i < first + count; ++i) {
-      ids.clear();
-      values.clear();
-      for (Index s = synapses.all.first(i); s < synapses.all.end(i); ++s) {
-        const Index target = synapses.all.target(s);
-        if (target >= synapses.all.outputs) continue;
-        const Share share = synapses.share(s);
-        const auto id = static_cast<std::uint32_t>(target * steps + share.whole);
-        ids.insert(ids.end(), {id, id + 1});
-        values.insert(values.end(), {share.now * synapses.weights[s], share.next * synapses.weights[s]});
+    std::vector<SharesOfNeuron> all;
+    for (Index i = first; i < first + count; ++i) all.emplace_back(synapses, i, steps);
+    Borrowed<float> collected(count * sent);
+    for (Index place = 0; place < sent; place += kPlacesAtOnce) {
+      for (Index i = 0; i < count; ++i) {
+        const SpikeRow shares = all[size(i)].row();
+        kernels().sumRows(&shares, 1, {columns.data() + place, batch}, std::min(kPlacesAtOnce, sent - place),
+                          {nullptr, 0}, {collected.data() + i * sent + place, sent});
       }
-      const SpikeRow shares{ids.data(), values.data(), static_cast<std::uint32_t>(ids.size()), false};
-      kernels().sumRows(&shares, 1, {received.column(0), batch}, columns, {nullptr, 0},
-                        {collected.data() + (i - first) * columns, columns});
     }
-    toRows(collected.data(), columns, columns, neurons, first, count, out);
+    for (Index place = 0; place < sent; ++place) {
+      for (Index i = 0; i < count; ++i) out[place * neurons + first + i] = collected[i * sent + place];
+    }
   });
 }
 

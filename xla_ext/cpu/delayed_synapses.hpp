@@ -28,23 +28,31 @@ struct DelayedSynapses {
 
   Index sent() const { return steps * batch; }  // places of a column of spikes
   Index arriving() const { return (steps + longest) * batch; }
+  Index places() const { return arriving() + batch; }  // of any share, one of 0 included
   Share share(Index synapse) const;
 };
 
-// What is sent, by neuron: the places of the spikes of each, in ascending order.
-// out[place, target] = the sum of the weights of spikes that arrive there; out is [arriving, outputs].
-void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, float* out, const Threads& threads);
+// What arrives, as rows: [steps, batch, outputs], and in the steps behind them [longest, batch, outputs].
+template <typename T>
+struct Arriving {
+  T *currents, *left;
+};
+
+// Adds up the weights of spikes where they arrive; `by_neuron` are the places of the spikes of each neuron, ascending.
+void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<float>& out,
+                 const Threads& threads);
 
 // Writes the cotangents of weights and delays from those of what arrives; `g_delays` may be nullptr.
-void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const float* g, float* g_weights,
-                      float* g_delays, const Threads& threads);
+void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<const float>& g,
+                      float* g_weights, float* g_delays, const Threads& threads);
 
 // out[place, slot] = what the synapses of the neuron in each listed slot collect from g, and 0 for all other slots of
 // `capacity`.
-void collectDelayedToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses, const float* g,
-                           float* out, const Threads& threads);
+void collectDelayedToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
+                           const Arriving<const float>& g, float* out, const Threads& threads);
 
 // The same for all neurons at all places: out is [sent, neurons].
-void collectDelayed(const DelayedSynapses& synapses, const float* g, float* out, const Threads& threads);
+void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>& g, float* out,
+                    const Threads& threads);
 
 }  // namespace snnjax

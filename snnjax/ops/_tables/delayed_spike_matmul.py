@@ -1,4 +1,4 @@
-"""The table of `delayed_spike_matmul`: spikes over time as lists or as rows, and a weight and a delay of each synapse."""
+"""The table of `delayed_spike_matmul`: spikes over time, in lists or rows, and a weight and a delay of each synapse."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -10,7 +10,8 @@ _ROWS = arrays("sums", "steps", "batch", "neurons", given="without ids")
 _EACH = arrays("sums", "synapses")
 _ENDS = arrays("counts", "neurons")
 _TARGETS = arrays("given_ids", "synapses")
-_OUT = arrays("sums", "arriving", "batch", "outputs")
+_CURRENTS = arrays("sums", "steps", "batch", "outputs")
+_LEFT = arrays("sums", "arrivals", "batch", "outputs")
 
 
 class Operands(NamedTuple):
@@ -26,9 +27,10 @@ class Operands(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Its result: what arrives in all steps, and in those of the longest delay behind them."""
+    """Its results: what arrives in all steps, and in those of the longest delay behind them."""
 
-    out: Annotated[Any, _OUT]
+    currents: Annotated[Any, _CURRENTS]
+    left: Annotated[Any, _LEFT]
 
 
 class SpikesBackwardOperands(NamedTuple):
@@ -39,7 +41,7 @@ class SpikesBackwardOperands(NamedTuple):
     delays: Annotated[Any, _EACH]
     ends: Annotated[Any, _ENDS]
     targets: Annotated[Any, _TARGETS]
-    g: Annotated[Any, _OUT]
+    g: Results
 
 
 class SpikesBackwardResults(NamedTuple):
@@ -59,7 +61,7 @@ class WeightsBackwardOperands(NamedTuple):
     delays: Annotated[Any, _EACH]
     ends: Annotated[Any, _ENDS]
     targets: Annotated[Any, _TARGETS]
-    g: Annotated[Any, _OUT]
+    g: Results
 
 
 class WeightsBackwardResults(NamedTuple):
