@@ -101,7 +101,7 @@ def delayed_spike_matmul(
     dtype = accumulation_dtype(weights.dtype)
     # Where no delay is possible, none has a derivative.
     late = (
-        bounded(delays.reshape(-1), max_delay, delays.size, dtype)
+        bounded(jnp.asarray(delays).reshape(-1), max_delay, delays.size, dtype)
         if max_delay
         else jnp.zeros(delays.size, dtype)
     )
@@ -170,7 +170,7 @@ def _sent(spikes: Any, dtype: Any, valid: Array | None) -> tuple[Array | None, A
 
     if isinstance(spikes, SparseSpikes):
         return spikes.ids, within(values_of(spikes, dtype)), None
-    return None, None, within(spikes.astype(dtype))
+    return None, None, within(jnp.asarray(spikes).astype(dtype))
 
 
 def _with_pending(results: Results, pending: Array) -> Results:

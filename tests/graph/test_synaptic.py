@@ -41,8 +41,9 @@ CONNECTIONS = {
 }
 
 
-@pytest.mark.parametrize("make", CONNECTIONS.values(), ids=CONNECTIONS)
-@pytest.mark.parametrize("capacity", [None, 3])
+@pytest.mark.parametrize(
+    "make, capacity", [*zip(CONNECTIONS.values(), (None, 3, 3, None), strict=True)], ids=CONNECTIONS
+)
 def test_pieces_and_references_are_the_whole(make: Any, capacity: int | None) -> None:
     """Value, state and gradients: the state holds what is under way."""
     net = network(make(), capacity=capacity)

@@ -17,6 +17,7 @@ from jax.test_util import check_grads
 
 from snnjax import SparseSpikes, Synapses, _targets, delayed_spike_matmul
 from tests.ops.common import jit
+from tests.ops.kernel_checks import needs_kernels
 
 STEPS, BATCH, NEURONS, TARGETS, SYNAPSES, LONGEST = 5, 2, 4, 3, 9, 3
 IMPLEMENTATIONS = ("reference", "cpu") if _targets.missing() is None else ("reference",)
@@ -38,11 +39,13 @@ def definition(spikes: Any, weights: Any, delays: Any, synapses: Synapses) -> An
     late = jnp.where(
         (delays >= 0) & (delays <= LONGEST), delays, jnp.clip(jax.lax.stop_gradient(delays), 0, LONGEST)
     )
-    whole = jnp.minimum(jnp.floor(late), LONGEST - 1).astype(int)
+    whole = jnp.minimum(jnp.floor(late), LONGEST - 1)
     taps = jnp.zeros((LONGEST + 1, NEURONS, TARGETS + 1))
     targets = jnp.where((synapses.targets >= 0) & (synapses.targets < TARGETS), synapses.targets, TARGETS)
     for step, share in ((whole, 1 - late + whole), (whole + 1, late - whole)):
-        taps = taps.at[step, synapses.sources(), targets.astype(int)].add(share * weights, mode="drop")
+        taps = taps.at[step.astype(int), synapses.sources(), targets.astype(int)].add(
+            share * weights, mode="drop"
+        )
     out = jnp.zeros((STEPS + LONGEST, BATCH, TARGETS + 1))
     for step, tap in enumerate(taps):
         out = out.at[step : step + STEPS].add(spikes @ tap)
@@ -155,7 +158,9 @@ def test_gradients_are_those_of_differences() -> None:
     )
     with jax.enable_x64(True):
         arrays = tuple(map(jnp.asarray, given))
-        check_grads(lambda *own: run(*own[:3], None, own[3]), arrays, 1, ["rev"], 1e-6, 1e-6)
+        # The differences that it takes are arrays of NumPy.
+        run_one = lambda *own: run(*map(jnp.asarray, own[:3]), None, jnp.asarray(own[3]))  # noqa: E731
+        check_grads(run_one, arrays, 1, ["rev"], 1e-6, 1e-6)
 
 
 @each_implementation
@@ -169,34 +174,26 @@ def test_weights_that_are_not_finite_stay_at_their_synapse(implementation: str, 
     np.testing.assert_array_equal(left, 0)
 
 
-@each_implementation
+@needs_kernels
 @pytest.mark.parametrize(
     "neurons, targets, steps, longest",
     [(0, 3, 2, 2), (3, 0, 2, 2), (3, 2, 0, 2), (3, 2, 3, 0), (70, 40, 30, 9)],
 )
-def test_any_size(implementation: str, neurons: int, targets: int, steps: int, longest: int) -> None:
+def test_any_size(neurons: int, targets: int, steps: int, longest: int) -> None:
     """Nothing at all, delays of 0 alone, and enough for several threads; rounding of sums of up to 700 numbers."""
-    rng = np.random.default_rng(0)
-    spikes = jnp.asarray(rng.random((steps, 3, neurons)) < 0.2, jnp.float32)
-    weights, delays = (
-        jnp.asarray(rng.normal(size=(neurons, targets)), jnp.float32),
-        rng.uniform(0, longest, (neurons, targets)),
-    )
-    each = [
-        jax.vjp(
-            lambda *own, by=by: run(*own, max_delay=longest, implementation=by),
-            spikes,
-            weights,
-            jnp.asarray(delays, jnp.float32),
-        )
-        for by in (implementation, "composed")
-    ]
-    g = jax.tree.map(lambda own: jnp.asarray(rng.normal(size=own.shape), jnp.float32), each[0][0])
-    got, expected = ((out, pull_back(g)) for out, pull_back in each)
-    chex.assert_trees_all_close(got, expected, rtol=1e-4, atol=1e-4)
+    rng, shape = np.random.default_rng(0), (neurons, targets)
+    each = rng.random((steps, 3, neurons)) < 0.2, rng.normal(size=shape), rng.uniform(0, longest, shape)
+    given = tuple(jnp.asarray(own, jnp.float32) for own in each)
+
+    @functools.partial(jit, static_argnums=0)
+    def of(implementation: str, *own: Any) -> Any:
+        out, pull_back = jax.vjp(lambda *a: run(*a, max_delay=longest, implementation=implementation), *own)
+        return out, pull_back(jax.tree.map(jnp.cos, out))
+
+    chex.assert_trees_all_close(of("cpu", *given), of("composed", *given), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.skipif(_targets.missing() is not None, reason="without the compiled kernels")
+@needs_kernels
 @pytest.mark.parametrize("ends", [[9, 3, 20, -5], [-7, -7, 100, 2**31 - 1], [5, 5, 5, 0]])
 def test_ends_in_any_order_reach_no_other_memory(ends: list[int]) -> None:
     """Nothing is promised about the numbers, but that all of them are finite and that nobody else's are read."""

@@ -58,7 +58,7 @@ using Pair = float __attribute__((vector_size(2 * sizeof(float))));
 
 // A share of 0 is nothing whatever the weight.
 Pair shares(const Share& share, float weight) {
-  return {share.now == 0.0F ? 0.0F : share.now * weight, share.next == 0.0F ? 0.0F : share.next * weight};
+  return Pair{share.now == 0.0F ? 0.0F : share.now * weight, share.next == 0.0F ? 0.0F : share.next * weight};
 }
 
 // column[id] += value * pair for the places where a neuron spikes.
