@@ -87,46 +87,28 @@ def delayed_spike_matmul(
     Reference:
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670 (learned, split by a Gaussian).
     """
-    neurons = neurons_of(_OP, spikes)
-    structure = _checked(spikes, weights, delays, synapses, neurons, max_delay)
+    structure = _checked(spikes, weights, delays, synapses, max_delay)
     spikes, weights, delays, structure, pending, lengths = gathered(
         (spikes, weights, delays, structure, pending, lengths)
     )
     steps, batch = spikes.shape[:2]
-    after = (max_delay, batch, structure.num_targets)
     if pending is not None:
-        hint = "Pass that of the previous call, or None"
+        after, hint = (max_delay, batch, structure.num_targets), "Pass that of the previous call, or None"
         check_shape(_OP, "pending", pending, after, "max_delay, batch, targets", hint)
     ends = None if lengths is None else as_lengths(_OP, lengths, steps, batch)
-    dtype = accumulation_dtype(weights.dtype)
-    # Where no delay is possible, none has a derivative.
-    late = (
-        bounded(jnp.asarray(delays).reshape(-1), max_delay, delays.size, dtype)
-        if max_delay
-        else jnp.zeros(delays.size, dtype)
-    )
-    given = Operands(
-        *_sent(spikes, dtype, steps_within(steps, ends)),
-        upcast(weights).reshape(-1),
-        late,
-        structure.ends,
-        structure.targets,
-    )
-    given, static = vary_alike(given), (structure.num_targets, int(max_delay))
-    results: Any = (
-        _reference(given, static)
-        if implementation == "composed"
-        else _multiply(given, static, implementation)
-    )
+    given = vary_alike(_operands(spikes, weights, delays, structure, int(max_delay), ends))
+    static, is_composed = (structure.num_targets, int(max_delay)), implementation == "composed"
+    results: Any = _reference(given, static) if is_composed else _multiply(given, static, implementation)
     if pending is not None:
-        results = _with_pending(results, pending.astype(dtype))
+        results = _with_pending(results, upcast(jnp.asarray(pending)))
     if ends is not None:
         results = _until(results, ends)
     return results.currents.astype(weights.dtype), results.left
 
 
-def _checked(spikes: Any, weights: Any, delays: Any, synapses: Any, neurons: int, max_delay: Any) -> Synapses:
+def _checked(spikes: Any, weights: Any, delays: Any, synapses: Any, max_delay: Any) -> Synapses:
     """The synapses, all pairs of a matrix if none are given."""
+    neurons = neurons_of(_OP, spikes)
     check_integer(_OP, "max_delay", max_delay, 0)
     check_shape(
         _OP,
@@ -162,15 +144,22 @@ def _all_pairs(neurons: int, targets: int) -> Synapses:
     return Synapses(ends, jnp.tile(jnp.arange(targets, dtype=id_dtype(targets)), neurons), targets)
 
 
-def _sent(spikes: Any, dtype: Any, valid: Array | None) -> tuple[Array | None, Array | None, Array | None]:
-    """The ids and values of lists, or rows, without what is sent after the end of a sequence."""
+def _operands(
+    spikes: Any, weights: Array, delays: Array, synapses: Synapses, max_delay: int, ends: Array | None
+) -> Operands:
+    """The operands in the accumulation dtype, without what is sent after the end of a sequence."""
+    dtype, valid = accumulation_dtype(weights.dtype), steps_within(spikes.shape[0], ends)
 
-    def within(numbers: Array) -> Array:
+    def within(numbers: Any) -> Array:
+        numbers = jnp.asarray(numbers).astype(dtype)
         return numbers if valid is None else jnp.where(valid[:, :, None], numbers, 0)
 
-    if isinstance(spikes, SparseSpikes):
-        return spikes.ids, within(values_of(spikes, dtype)), None
-    return None, None, within(jnp.asarray(spikes).astype(dtype))
+    are_lists = isinstance(spikes, SparseSpikes)
+    sent = (spikes.ids, within(values_of(spikes)), None) if are_lists else (None, None, within(spikes))
+    late = jnp.asarray(delays).reshape(-1)
+    # Where no delay is possible, none has a derivative.
+    late = bounded(late, max_delay, late.size, dtype) if max_delay else jnp.zeros(late.shape, dtype)
+    return Operands(*sent, upcast(weights).reshape(-1), late, synapses.ends, synapses.targets)
 
 
 def _with_pending(results: Results, pending: Array) -> Results:
@@ -310,8 +299,8 @@ def _fwd(operands: Operands, static: tuple[int, int], implementation: str | None
 def _bwd(
     static: tuple[int, int], implementation: str | None, operands: Operands, g: Results
 ) -> tuple[Operands]:
-    ids, _, _, *others = operands
-    back = SpikesBackwardOperands(ids, *others, g)
+    ids, _, _, weights, delays, ends, targets = operands
+    back = SpikesBackwardOperands(ids, weights, delays, ends, targets, g)
     form = SpikesBackwardResults(*((None, 1) if ids is None else (1, None)))
     sent = evaluate(_SPIKES_BACKWARD, back, _axes(back), form, static, implementation=implementation)
     given = WeightsBackwardOperands(*operands, g)
