@@ -1,7 +1,6 @@
 #include "delayed_synapses.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace snnjax {
 namespace {
@@ -114,27 +113,29 @@ void readColumns(const Arriving<const float>& g, const DelayedSynapses& synapses
   }
 }
 
-// The cotangents of all targets as columns of pairs.
+// The cotangents of a few targets as columns of pairs, which stay in the second-level cache.
 class Cotangents {
  public:
-  Cotangents(const DelayedSynapses& synapses, const Arriving<const float>& g, const Threads& threads)
-      : stride_(synapses.places()), pairs_(synapses.all.outputs * stride_) {
-    const Index batch = synapses.batch, outputs = synapses.all.outputs;
-    threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
-      const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
-      Pair* const own = pairs_.data() + first * stride_;
-      readColumns(g, synapses, first, count, [&](Index k, Index place, float number) {
-        Pair* const pair = own + k * stride_ + place;
-        (*pair)[0] = number;
-        if (place >= batch) pair[-batch][1] = number;
-      });
+  Cotangents(const DelayedSynapses& synapses, const Arriving<const float>& g)
+      : synapses_(synapses), g_(g), pairs_(kColumnsPerTask * synapses.places()) {}
+
+  void read(Index first, Index count) {
+    const Index batch = synapses_.batch, places = synapses_.places();
+    readColumns(g_, synapses_, first, count, [&](Index k, Index place, float number) {
+      Pair* const pair = pairs_.data() + k * places + place;
+      (*pair)[0] = number;
+      if (place >= batch) pair[-batch][1] = number;
     });
   }
 
-  const Pair* column(Index target) const { return pairs_.data() + target * stride_; }
+  // The k-th of them, from where a spike at place 0 arrives.
+  const Pair* column(Index k, const Share& share) const {
+    return pairs_.data() + k * synapses_.places() + share.whole * synapses_.batch;
+  }
 
  private:
-  Index stride_;
+  const DelayedSynapses& synapses_;
+  const Arriving<const float>& g_;
   Borrowed<Pair> pairs_;
 };
 
@@ -164,8 +165,9 @@ class SharesOfNeuron {
 
 Share DelayedSynapses::share(Index synapse) const {
   const float delay = delays[synapse] > 0.0F ? std::min(delays[synapse], static_cast<float>(longest)) : 0.0F;
-  const float whole = std::min(std::floor(delay), static_cast<float>(std::max<Index>(longest - 1, 0)));
-  return {static_cast<Index>(whole), 1.0F - (delay - whole), delay - whole};
+  const Index whole = std::min(static_cast<Index>(delay), std::max<Index>(longest - 1, 0));
+  const float next = delay - static_cast<float>(whole);
+  return {whole, 1.0F - next, next};
 }
 
 void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<float>& out,
@@ -198,13 +200,14 @@ void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synaps
   const ByTarget by_target(synapses.all);
   std::fill_n(g_weights, synapses.all.count, 0.0F);
   if (g_delays != nullptr) std::fill_n(g_delays, synapses.all.count, 0.0F);
-  const Cotangents received(synapses, g, threads);
   threads.run(tasksFor(synapses.all.outputs, kColumnsPerTask), [&](Index task, Index) {
-    const Index first = task * kColumnsPerTask;
-    for (Index target = first; target < std::min(first + kColumnsPerTask, synapses.all.outputs); ++target) {
-      for (const auto* entry = by_target.begin(target); entry != by_target.end(target); ++entry) {
+    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, synapses.all.outputs - first);
+    Cotangents received(synapses, g);
+    received.read(first, count);
+    for (Index k = 0; k < count; ++k) {
+      for (const auto* entry = by_target.begin(first + k); entry != by_target.end(first + k); ++entry) {
         const Share share = synapses.share(entry->synapse);
-        const Pair sum = gathered(by_neuron.row(entry->neuron), received.column(target) + share.whole * synapses.batch);
+        const Pair sum = gathered(by_neuron.row(entry->neuron), received.column(k, share));
         g_weights[entry->synapse] = share.next == 0.0F ? sum[0] : share.now * sum[0] + share.next * sum[1];
         if (g_delays != nullptr) g_delays[entry->synapse] = synapses.weights[entry->synapse] * (sum[1] - sum[0]);
       }
@@ -215,24 +218,27 @@ void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synaps
 void collectDelayedToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
                            const Arriving<const float>& g, float* out, const Threads& threads) {
   const ByTarget by_target(synapses.all);
-  const Cotangents received(synapses, g, threads);
   Borrowed<std::uint32_t> places;
   const ListedRows by_neuron = sent.transposed(&places);
   Borrowed<Pair> sums(by_neuron.entries());
-  const Index neurons = synapses.all.neurons;
-  threads.run(tasksFor(neurons, kNeuronsPerTask), [&](Index task, Index) {
-    const Index first = task * kNeuronsPerTask, behind = std::min(first + kNeuronsPerTask, neurons);
-    for (Index i = first; i < behind; ++i) std::fill_n(sums.data() + by_neuron.start(i), by_neuron.count(i), Pair{});
-    for (Index target = 0; target < synapses.all.outputs; ++target) {
-      const auto* const end = by_target.from(target, behind);
-      for (const auto* entry = by_target.from(target, first); entry != end; ++entry) {
-        const Share share = synapses.share(entry->synapse);
-        addProducts(by_neuron.row(entry->neuron), shares(share, synapses.weights[entry->synapse]),
-                    received.column(target) + share.whole * synapses.batch,
-                    sums.data() + by_neuron.start(entry->neuron));
+  std::fill_n(sums.data(), by_neuron.entries(), Pair{});
+  const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs;
+  Cotangents received(synapses, g);
+  for (Index first = 0; first < outputs; first += kColumnsPerTask) {
+    const Index count = std::min(kColumnsPerTask, outputs - first);
+    received.read(first, count);
+    threads.run(tasksFor(neurons, kNeuronsPerTask), [&](Index task, Index) {
+      const Index behind = std::min((task + 1) * kNeuronsPerTask, neurons);
+      for (Index k = 0; k < count; ++k) {
+        const auto* const end = by_target.from(first + k, behind);
+        for (const auto* entry = by_target.from(first + k, task * kNeuronsPerTask); entry != end; ++entry) {
+          const Share share = synapses.share(entry->synapse);
+          addProducts(by_neuron.row(entry->neuron), shares(share, synapses.weights[entry->synapse]),
+                      received.column(k, share), sums.data() + by_neuron.start(entry->neuron));
+        }
       }
-    }
-  });
+    });
+  }
   std::fill_n(out, sent.rows() * capacity, 0.0F);
   for (Index row = 0; row < sent.rows(); ++row) {
     for (Index k = 0; k < sent.count(row); ++k) {
