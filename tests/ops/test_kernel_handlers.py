@@ -44,6 +44,11 @@ FREE = {
     ("snnjax_spike_sparse_matmul_rows_backward", 0, "operands", 3, 2),
     ("snnjax_spike_sparse_matmul_rows_weights_backward", 0, "operands", 3, 2),
     ("snnjax_lif_network", 1, "operands", 2, 1),
+    # Nor how long the longest delay is.
+    ("snnjax_delayed_spike_matmul", 0, "results", 1, 1),
+    ("snnjax_delayed_spike_matmul_spikes_backward", 0, "operands", 3, 1),
+    ("snnjax_delayed_spike_matmul_spikes_backward", 0, "operands", 6, 1),
+    ("snnjax_delayed_spike_matmul_weights_backward", 0, "operands", 6, 1),
     # How many levels a table has, and how many slots a list, no other array says.
     *(("snnjax_simulate", number, "operands", 18, 1) for number in (0, 1)),
     *(("snnjax_simulate", number, "results", 0, 2) for number in (0, 1)),
