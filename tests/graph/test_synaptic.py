@@ -11,7 +11,6 @@ import pytest
 import snnjax
 from snnjax import Synapses, blocks, metrics
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN, LONGEST = 8, 3, 6, 5, 3
 INPUT = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.4, jnp.float32)
