@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import Synapses, blocks, metrics
+from snnjax import Synapses, blocks, metrics, online
+from snnjax.nir import to_nir
+from snnjax.quantisation import quantise_network
 
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN, LONGEST = 8, 3, 6, 5, 3
@@ -116,3 +118,18 @@ def test_what_cannot_be_is_refused() -> None:
     wrong = {NAME: blocks.SynapticStats(Synapses.fixed_fan_out(KEY, INPUTS, HIDDEN + 1, 2))}
     with pytest.raises(ValueError, match=r"network\.apply: `stats"):
         net.apply(net.init(KEY), None, INPUT, stats=wrong)
+
+
+def test_who_does_not_take_them_says_so() -> None:
+    """NIR and online rules refuse; weights of 8 bits pass them over."""
+    net = network(snnjax.synaptic(snnjax.dense(HIDDEN), LONGEST))
+    params = net.init(KEY)
+    with pytest.raises(
+        ValueError, match="to_nir: `network` must hold blocks that NIR has nodes for, got synaptic"
+    ):
+        to_nir(net, params, dt=1e-3)
+    with pytest.raises(
+        ValueError, match=r"online\.eprop: `network` must be a chain of layers, each a connection"
+    ):
+        online.eprop(net, lambda output, label: jnp.sum(output))
+    chex.assert_trees_all_equal(quantise_network(params)[NAME], params[NAME])
