@@ -66,8 +66,8 @@ def quantise_network(params: Params, bits: int = 8) -> Params:
 
     The result is that of ``straight_through(params, bits)`` up to rounding: rows of spikes are summed as integers,
     which is exact, and scaled once. The CPU kernels read int8, and the references elsewhere convert it; a convolution,
-    which has few weights, converts them first. Biases, neuron parameters, and arrays of one's own blocks that are no
-    `blocks.LinearParams` are unchanged. Gradients raise an error.
+    which has few weights, converts them first. Biases, neuron parameters, connections with synaptic delays, and arrays
+    of one's own blocks that are no `blocks.LinearParams` are unchanged. Gradients raise an error.
 
     Raises:
         ValueError: if `bits` is neither 8 nor 4.

@@ -53,7 +53,8 @@ def _layer(op: str, network: Network, parts: tuple[Node, ...], expected: str) ->
     """The layer of these nodes, the last of which holds its neurons."""
     places = [place for place, node in enumerate(parts) if isinstance(node.block, Linear)]
     if len(places) != 1:
-        got = f"{len(places)} connections before `{parts[-1].name}`"
+        kinds = ", ".join(node.block.kind for node in parts[:-1]) or "nothing"
+        got = f"{len(places)} connections before `{parts[-1].name}` ({kinds})"
         fail(f"{op}: `network` must {expected}, got {got}. Put one before each layer of neurons.")
     (place,) = places
     if not isinstance(parts[-1].block, Spiking | Integrator):
