@@ -11,6 +11,8 @@ namespace snnjax::builders {
 namespace {
 
 constexpr double kExchangeBytes = 4;  // that a tile receives in a cycle
+// Code of exchanges, on the fullest tile, for each block of neurons that it hears: fitted to what the model counts.
+constexpr double kExchangeCode = 120;
 // Of a block of steps and layer, forward and backward: supersteps, and what each costs before any work is done.
 constexpr double kSupersteps = 14, kSuperstep = 400;
 
@@ -80,18 +82,20 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
   return load.cycles() + cycles;
 }
 
-// Of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are spread over the groups,
-// unless they stay where an array has them; each group has the gradient of its own samples.
+// Of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are those of a user's arrays, or
+// copies of these spread over the groups; each group has the gradient of its own samples.
 Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
   const double rows = rowsOf(work, choice) / work.blocks, matrix = (product.inputs + 1) * choice.columns;
-  const double share = work.neurons % choice.columns == 0 ? 1 : 1.0 / choice.groups;
+  const bool in_place = work.neurons % choice.columns == 0;
+  const double share = in_place ? 1 : 1.0 / choice.groups;
   const double entries = static_cast<double>(product.capacity) * kWord;
   const auto weight_bytes = static_cast<double>(work.weight_bytes);
   Bytes bytes = {matrix * (weight_bytes + (work.learns ? kWord : 0)) * share,
                  rows * static_cast<double>(product.record) * 2};
+  if (!in_place) bytes.kept += product.inputs * work.neurons * (weight_bytes + (work.learns ? kWord : 0)) / work.tiles;
   if (product.valued) bytes.buffer += rows * entries;
   if (choice.groups > 1 && work.learns) {
-    bytes.kept += matrix * kWord * (1 + (share == 1 ? 1.0 / choice.groups : 0));
+    bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
   }
   if (!product.sends_gradient) return bytes;
@@ -141,7 +145,8 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .weight_bytes = options.half_weights ? 2U : 4U,
                .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
                .states = statesOfBlock(plan, l),
-               .home_rows = rowsAtHome(plan)};
+               .home_rows = rowsAtHome(plan),
+               .tiles = static_cast<double>(plan.num_tiles)};
   if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
   work.input.valued = l == 0;  // events have room for values, to have the same place
   if (is_readout || !options.layers[l].recurrent) return work;
@@ -172,7 +177,7 @@ Bytes bytesOf(const Work& work, Choice choice) {
     return choice.groups > 1 ? (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes) : 0;
   };
   Bytes bytes = bytesOf(work, work.input, choice);
-  bytes.kept += numbers * kWord * states;
+  bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
   // Weights travel to the tiles of all groups, once if there are several blocks.
   (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);
   if (!work.recurrent) return bytes;

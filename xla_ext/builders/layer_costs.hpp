@@ -25,6 +25,7 @@ struct Work {
   bool learns, sends_membranes;
   // Numbers for each neuron, sample and step: of all steps, and of a block. Rows of a list at a home.
   std::size_t weight_bytes, kept, states, home_rows;
+  double tiles;  // of the device
 
   unsigned steps() const { return block_steps * blocks; }
   double weights() const { return (input.inputs + (recurrent ? recurrent->inputs : 0)) * neurons; }

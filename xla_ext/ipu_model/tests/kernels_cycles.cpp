@@ -129,7 +129,8 @@ void testVertex(const ipu_model::CodeletLibrary& library) {
     for (const char* name : {"counts", "membranes"}) vertex.edge(name, std::vector<float>(kBatch * kNeurons));
     for (const char* name : {"current", "v"}) vertex.edge(name, std::vector<float>(kBatch * kSteps * kNeurons));
     vertex.state("num_steps", kSteps).state("batch", kBatch).state("neurons", kNeurons);
-    return vertex.state("reset", kSubtract).state("keep_history", false).run().cycles();
+    vertex.state("reset", kSubtract).state("keep_history", false).run().get<float>("v");
+    return vertex.cycles();
   };
   constexpr std::uint64_t kEntry = 6 + 16 + 6 + 48 * 4, kInside = 7 + 19, kBehind = 7 + 6;
   CHECK_EQUAL(cyclesOf(100), kEntry + 8 * (12 + 3 * kInside));

@@ -229,7 +229,7 @@ void testConstants(const ipu_model::CodeletLibrary& library, unsigned n, Switche
   const std::vector<float> before(row, 3.0f);
   vertex.edge("g_decay", before).edge("g_threshold", before).edge("g_gain", before);
   vertex.edge("g_second", std::vector<float>(snnjax::kSecondConstants * row, 3.0f));
-  checkBackward(vertex, p, g);
+  checkBackward(vertex.state("raises", true), p, g);  // it reads second states
   const auto g_decay = vertex.get<float>("g_decay"), g_threshold = vertex.get<float>("g_threshold");
   const auto g_gain = vertex.get<float>("g_gain"), g_second = vertex.get<float>("g_second");
   for (unsigned i = 0; i < row; ++i) {
