@@ -46,7 +46,7 @@ TARGETS = (
 
 # The path of another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_CPU_KERNELS"
-_HINT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
+_HINT = "in a clone, build it with `make kernels`; else install snnjax again where there is a C++20 compiler"
 
 
 @functools.cache

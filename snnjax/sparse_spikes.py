@@ -17,6 +17,7 @@ from snnjax._check import (
     check_real_array,
     check_shape,
     check_size,
+    check_within,
     fail,
     short_repr,
 )
@@ -142,9 +143,10 @@ class SparseSpikes:
 
     @classmethod
     def from_ids(cls, ids: Int[ArrayLike, "*axes capacity"], num_neurons: int) -> "SparseSpikes":
-        """Make spikes with value 1 at `ids`; slots with ids out of range, such as `num_neurons`, are unused.
+        """Make spikes with value 1 at `ids`; slots with the id `num_neurons` are unused.
 
-        Their ``values`` are None; for a gradient with respect to them, add the array by `with_values`.
+        Their ``values`` are None; for a gradient with respect to them, add the array by `with_values`. Under `jax.jit`,
+        where ids cannot be checked, slots with any other id out of range are unused, too.
         """
         check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
         check_array("SparseSpikes.from_ids", "ids", ids)
@@ -153,6 +155,7 @@ class SparseSpikes:
             expected = "be an integer array [..., capacity]"
             actual, hint = short_repr(ids), "Pass neuron ids, padded with num_neurons"
             fail(f"SparseSpikes.from_ids: `ids` must {expected}, got {actual}. {hint}.")
+        check_within("SparseSpikes.from_ids", "ids", ids, num_neurons, "Fill unused slots with num_neurons")
         used = in_range(ids, num_neurons)
         count = jnp.sum(used, axis=-1, dtype=jnp.int32)
         ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)

@@ -28,6 +28,7 @@ from tests.benchmarks import (
     products,
     report,
     residuals,
+    sequential,
     streaming,
     tables,
     timing,
@@ -394,3 +395,14 @@ def test_gpu_benchmark_runs_without_a_gpu(monkeypatch, tmp_path):
     assert all(
         table["title"].endswith("with products of full precision 0e+00 from the CPU") for table in found
     )
+
+
+@pytest.mark.usefixtures("compiles_fast")
+def test_pixels_are_learned_by_both_networks(capsys, monkeypatch):
+    few = np.ones((32, 4, 1), np.float32), np.zeros(32, np.int64)
+    monkeypatch.setattr(sequential, "sequences", lambda split, side, permuted: few)
+    short = ["--width", "3", "--epochs", "20", "--batch-size", "16", "--learning-rate", "0.1"]
+    for model in sequential.MODELS:
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # optax, plain JAX
+            assert sequential.main([model, *short]) == 0
+        assert json.loads(capsys.readouterr().out)["accuracy"] == 1.0

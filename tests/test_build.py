@@ -124,7 +124,7 @@ if shutil.which("g++") and shutil.which("cmake"):  # elsewhere only the referenc
         monkeypatch.setattr(_targets, "_api_version", lambda: (0, 1))
         sentence = _targets.missing.__wrapped__()
         assert sentence.startswith(f"{LIBRARY} was built for XLA FFI 0.")
-        assert ", and jaxlib has 0.1: build it with `make kernels`" in sentence
+        assert ", and jaxlib has 0.1: in a clone, build it with `make kernels`" in sentence
 
     def test_environment_names_the_library_to_load(tmp_path):
         other = shutil.copy(LIBRARY, tmp_path / "other.so")

@@ -216,6 +216,15 @@ def test_evaluate_finds_the_accuracy_of_training(run_folder, capsys) -> None:
     assert json.loads((run_folder / "test.json").read_text())["loss"] == before["loss"]
 
 
+def test_evaluate_takes_a_file_of_a_network_alone(run_folder, tmp_path, capsys) -> None:
+    trained = train.read_trained(run_folder / "checkpoint.safetensors", 2312, 10)
+    train.save_trained(tmp_path / "small.safetensors", trained, {"data": "here"})
+    before = json.loads((run_folder / "test.json").read_text())
+    assert cli.main(["evaluate", str(tmp_path / "small.safetensors")]) == 0
+    assert f"test accuracy {100 * before['accuracy']:.2f} %" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["small.safetensors"]
+
+
 def test_info_names_versions_devices_and_a_checkpoint(run_folder, capsys) -> None:
     assert cli.main(["info", "--checkpoint", str(run_folder / "checkpoint.safetensors")]) == 0
     out = capsys.readouterr().out

@@ -13,7 +13,7 @@ from snnjax import _schema, _targets
 from tests.architecture import ROOT
 from tests.ops.kernel_checks import needs_kernels
 
-HINT = "build it with `make kernels`, or install snnjax where there is a C++ compiler"
+HINT = "in a clone, build it with `make kernels`; else install snnjax again where there is a C++20 compiler"
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from snnjax.cli._text import report, say
 
@@ -18,12 +19,12 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """The options of ``snnjax evaluate``."""
     parser.add_argument(
-        "run_folder",
+        "place",
         metavar="run",
         type=Path,
         nargs="?",
         default=Path("out"),
-        help="run folder (default: out)",
+        help="run folder, or the file of a trained network (default: out)",
     )
     add_data(parser)
     parser.set_defaults(run=_evaluate)
@@ -37,22 +38,19 @@ def add_results(parser: argparse.ArgumentParser) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    import jax
-
     from snnjax import train
     from snnjax.train.progress import CHECKPOINT
 
-    path = options.run_folder / CHECKPOINT
-    header = train.read_run(path)
-    settings = train.TaskSettings.from_header(header)
+    is_file = options.place.is_file()
+    path = options.place if is_file else options.place / CHECKPOINT
+    settings = train.TaskSettings.from_header(train.read_run(path))
     parts = train.load_task(settings, options.data)
-    net = train.build_network(settings, parts.num_inputs, parts.num_classes)
-    params, stats = jax.eval_shape(lambda key: (net.init(key), net.init_stats(key)), jax.random.key(0))
-    best = train.load_checkpoint(path, {"best_params": params, "best_stats": stats}, net)[0]
+    trained = train.read_trained(path, parts.num_inputs, parts.num_classes)
     loss, decoder = train.loss_of(settings)
-    params, stats = best["best_params"], best["best_stats"]
-    tested = train.evaluate(net, params, parts.test, stats=stats, loss=loss, decoder=decoder)
-    report(options.run_folder, tested, header["best_epoch"], settings.training.selection)
+    kept: Any = {"stats": trained.stats, "loss": loss, "decoder": decoder}
+    tested = train.evaluate(trained.network, trained.params, parts.test, **kept)
+    folder = None if is_file else options.place
+    report(folder, tested, trained.header["best_epoch"], settings.training.selection)
     return 0
 
 

@@ -48,11 +48,13 @@ def stopped_line(metrics: list[dict[str, Any]]) -> str:
     return f"stopped after {plural(len(metrics), 'epoch')}; {hint}\n"
 
 
-def report(folder: Path, tested: dict[str, Any], best_epoch: int, selection: str) -> None:
-    """Print how a network did on the test data, and write its metrics to the folder of the run."""
+def report(folder: Path | None, tested: dict[str, Any], best_epoch: int, selection: str) -> None:
+    """Print how a network did on the test data, and write its metrics to the folder of the run, if there is one."""
     from snnjax.train import write_atomically
 
-    how = "the last" if selection == "last" else "selected on validation data"
+    how = {"last": "the last", "average": "mean of the last fifth"}.get(
+        selection, "selected on validation data"
+    )
     say(f"test accuracy {100 * tested['accuracy']:.2f} % (epoch {best_epoch}, {how})\n")
     say(
         f"activity {percent(tested['activity'])}, spikes dropped {percent(tested['dropped_share'], 2)} (by layer)\n"
@@ -63,7 +65,8 @@ def report(folder: Path, tested: dict[str, Any], best_epoch: int, selection: str
         f"synaptic operations per sample: {big(effective)} effective of {big(tested['dense_operations'])} dense "
     )
     say(f"({100 * share:.1f} %)\n")
-    write_atomically(folder / "test.json", json.dumps(tested, indent=1).encode())
+    if folder is not None:
+        write_atomically(folder / "test.json", json.dumps(tested, indent=1).encode())
 
 
 def say_throughput(metrics: list[dict[str, Any]]) -> None:

@@ -100,8 +100,9 @@ def _add_protocol(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--selection",
-        choices=("best", "last"),
-        help="test the best epoch on validation data, or the last epoch (default: that of the task)",
+        choices=("best", "last", "average"),
+        help="test the best epoch on validation data, the last one, or the mean of the parameters after each of the "
+        "last fifth (default: that of the task)",
     )
     parser.add_argument(
         "--validation-share",

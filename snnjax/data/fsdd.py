@@ -38,6 +38,10 @@ _CHANNELS = 700
 _RATE = 16000  # of the cochlea, whose hair cells need steps of at most 1/8 ms
 _DURATION = 0.65  # seconds; 99 % of the words are shorter, the others are cut
 _QUIET = 0.02  # relative to the loudest sample; quieter samples before and after a word are cut
+# Low frequencies excite the whole membrane and hide the others: like the outer and middle ear, a filter attenuates
+# them, y[n] = x[n] - EMPHASIS x[n - 1], and the sound is then so many times as loud as `conditioned`. Chosen with a
+# linear classifier of the rates of 70 channels on words of index 10 to 17.
+_EMPHASIS, _GAIN = 0.97, 2.0
 _BLOCK = 8  # words heard at once
 # Words are padded to 2 samples less than a multiple of it: there are few lengths, each of which is compiled, and the
 # Fourier transform of half as many samples has no prime factor above 7 in most cases, and is fast.
@@ -192,7 +196,8 @@ def _heard(
     words: SpokenWords, folder: Path, on_words: Callable[[int, int], Any]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Times in seconds and channels of the events of each word, from a file that is written if it is not there."""
-    content = hashlib.sha256(str((words.sample_rate, list(map(len, words.waves)))).encode())
+    settings = words.sample_rate, _EMPHASIS, _GAIN, list(map(len, words.waves))
+    content = hashlib.sha256(str(settings).encode())
     for samples in words.waves:
         content.update(samples.tobytes())
     path = folder / f"fsdd-{content.hexdigest()[:16]}.npz"
@@ -240,7 +245,7 @@ def _hear(words: SpokenWords, on_words: Callable[[int, int], Any]) -> list[tuple
 
 
 def _prepared(samples: np.ndarray, sample_rate: int) -> np.ndarray:
-    """A word without silence around it, at most 0.65 s, at the rate and the level of the cochlea."""
+    """A word without silence around it, at most 0.65 s, emphasised, at the rate and the level of the cochlea."""
     from scipy import signal
 
     loud = np.abs(samples.astype(np.float64))
@@ -248,5 +253,6 @@ def _prepared(samples: np.ndarray, sample_rate: int) -> np.ndarray:
     if at.size == 0:
         fail("load_fsdd: `path` must hold sounds, got a silent recording. Remove it.")
     word = samples[at[0] : at[-1] + 1][: int(_DURATION * sample_rate)].astype(np.float64)
+    word = signal.lfilter([1, -_EMPHASIS], [1], word)
     factor = -(-_RATE // sample_rate)
-    return conditioned(signal.resample_poly(word, factor, 1), factor * sample_rate)
+    return _GAIN * conditioned(signal.resample_poly(word, factor, 1), factor * sample_rate)

@@ -34,3 +34,6 @@ from snnjax.train.tasks import loss_of as loss_of
 from snnjax.train.tasks import task_settings as task_settings
 from snnjax.train.totals import Totals as Totals
 from snnjax.train.totals import summarise as summarise
+from snnjax.train.trained import Trained as Trained
+from snnjax.train.trained import read_trained as read_trained
+from snnjax.train.trained import save_trained as save_trained

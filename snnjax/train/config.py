@@ -30,7 +30,8 @@ class TrainConfig:
     epochs: int = 10
     batch_size: int = 128
     seed: int = 0
-    # Which epoch's parameters are the result: "best" by validation accuracy, or "last", which needs no validation data.
+    # Which parameters are the result: "best", those of the epoch of the best validation accuracy, or without validation
+    # data "last", those of the last epoch, or "average", the mean of those after each of the last fifth of the epochs.
     selection: str = "best"
     # Where gradients come from: back-propagation through time, or an online rule of `snnjax.online` in each step.
     rule: str = "bptt"
@@ -50,7 +51,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         op = "TrainConfig"
         check_choice(op, "rule", self.rule, ("bptt", *RULES))
-        check_choice(op, "selection", self.selection, ("best", "last"))
+        check_choice(op, "selection", self.selection, ("best", "last", "average"))
         first, last = self.second_threshold, self.final_second_threshold
         if first is None and last is not None:
             hint = "Set both, for instance second_threshold=0.8"
@@ -74,6 +75,11 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not _is_number(value):
                 fail(f"{op}: `{name}` must be a number, got {short_repr(value)}. {_DEFAULT}.")
+
+    @property
+    def averaged_epochs(self) -> int:
+        """Of how many epochs at the end the parameters are averaged, if they are."""
+        return math.ceil(self.epochs / 5)
 
     @property
     def penalty_weight(self) -> float:

@@ -47,9 +47,9 @@ from snnjax.train.totals import spiking_nodes, summarise
 class FitResult(NamedTuple):
     """The result of training."""
 
-    params: Params  # of the epoch that `TrainConfig.selection` selects
-    stats: Stats | None  # of the same epoch: the running statistics of norms
-    best_epoch: int  # counted from 1
+    params: Params  # those that `TrainConfig.selection` selects
+    stats: Stats | None  # selected likewise: the running statistics of norms
+    best_epoch: int  # counted from 1; the last one of a mean
     metrics: list[dict[str, Any]]  # one per epoch
     interrupted: bool  # stopped before the last epoch
 
@@ -72,7 +72,10 @@ def fit(
     progress_bar: bool = False,
     devices: Sequence[Any] | None = None,
 ) -> FitResult:
-    """Train a network and select the last epoch, or that of the best validation accuracy (ties: smaller loss).
+    """Train a network and select the epoch of the best validation accuracy (ties: smaller loss), or by another rule.
+
+    `TrainConfig.selection` is the rule: the best epoch, the last one, or the mean of the parameters after each of the
+    last fifth of the epochs.
 
     After each epoch the checkpoint in `folder` is replaced: parameters, stats, optimiser state, key, the best epoch's
     parameters and stats, and metrics. The order of the data, dropout and all schedules follow from the epoch and the
@@ -90,7 +93,7 @@ def fit(
         train: a data set of `snnjax.data`, or a function ``train(epoch)`` that makes one for each epoch (fresh
             augmentation); it runs in a thread during the previous epoch and must depend on the epoch only.
         validation: a data set that shares no sample with `train`, nor with the test data; None if the last epoch is
-            selected (``config.selection``) and nothing is held out.
+            selected, or the last ones are averaged, and nothing is held out.
         loss: one of `snnjax.losses`.
         config: the settings.
         stats: the first running statistics of norms; None for those of ``network.init_stats``.
@@ -148,7 +151,7 @@ def fit(
                 state, trained = _train_epoch(step, progress, parts.get(epoch), config, stop, advance, places)
                 if trained is None:
                     break
-                progress = after_epoch(progress, state, trained, test(state, validation), config.selection)
+                progress = after_epoch(progress, state, trained, test(state, validation), config)
                 if not _keep(network, progress, folder, stored, on_epoch):
                     break
     return _result(progress, config)
@@ -269,7 +272,7 @@ def _check_arguments(loss: Any, config: Any, network: Network, params: Any, vali
     check_params("fit", params, network.nodes, network.in_shapes)
     if validation is not None:
         check_dataset("fit", "validation", validation, network)
-    elif config.selection != "last":
+    elif config.selection == "best":
         hint = 'Hold samples out, or set selection="last"'
         fail(f"fit: `validation` must be a data set to select the best epoch, got None. {hint}.")
 

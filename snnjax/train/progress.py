@@ -51,11 +51,12 @@ def after_epoch(
     state: TrainState,
     trained: dict[str, Any],
     validated: dict[str, Any] | None,
-    selection: str,
+    config: TrainConfig,
 ) -> Progress:
     """The progress one epoch later: its metrics, and its parameters and stats if they are the best so far.
 
-    Where the last epoch is selected, each is the best so far unless training diverged in it.
+    Without selection on validation data, each epoch is the best so far unless training diverged in it. Where epochs are
+    averaged, the best parameters and stats are the mean so far.
     """
     epoch = len(progress.metrics) + 1
     scores = {f"train_{name}": trained[name] for name in ("loss", "accuracy")}
@@ -68,13 +69,25 @@ def after_epoch(
     }
     history = [*progress.metrics, line]
     better = (
-        math.isfinite(line["train_loss"])
-        if selection == "last"
-        else all(_score(line) > _score(each) for each in progress.metrics)
+        all(_score(line) > _score(each) for each in progress.metrics)
+        if config.selection == "best"
+        else math.isfinite(line["train_loss"])
     )
-    if better:
-        return Progress(state, progress.key, state.params, state.stats, epoch, history)
-    return progress._replace(state=state, metrics=history)
+    if not better:
+        return progress._replace(state=state, metrics=history)
+    params, stats = state.params, state.stats
+    if config.selection == "average":
+        mean = progress.best_params, progress.best_stats
+        params, stats = _averaged(mean, (params, stats), epoch, config)
+    return Progress(state, progress.key, params, stats, epoch, history)
+
+
+def _averaged(mean: Any, new: Any, epoch: int, config: TrainConfig) -> Any:
+    """The mean over the last epochs after another one; before them, what is new."""
+    import optax
+
+    count = epoch - (config.epochs - config.averaged_epochs)
+    return new if count <= 1 else optax.incremental_update(new, mean, 1 / count)
 
 
 def _score(line: dict[str, Any]) -> tuple[float, float]:
@@ -197,7 +210,18 @@ def read_progress(
         expected = f"be at least {header['epoch']}, the number that the checkpoint has completed"
         hint = "Resume with more epochs, or start a new run in another folder"
         fail(f"fit: `epochs` must {expected}, got {config.epochs}. {hint}.")
+    _check_average(header, config)
     arrays, header = load_checkpoint(path, _arrays(start), network)
     best = arrays.pop("best_params"), arrays.pop("best_stats"), header["best_epoch"]
     key = arrays.pop("key")
     return Progress(TrainState(**arrays), key, *best, header["metrics"])
+
+
+def _check_average(header: dict[str, Any], config: TrainConfig) -> None:
+    """A mean over the last fifth of fewer epochs cannot become that of more."""
+    done, enough = header["epoch"], math.ceil(5 * header["epoch"] / 4)
+    is_extended = config.epochs not in (header["config"]["epochs"], done)
+    if config.selection == "average" and is_extended and config.epochs < enough:
+        expected = f"be at least {enough} to average over its last fifth"
+        hint = "Resume with more epochs, or with those of the checkpoint"
+        fail(f"fit: `epochs` must {expected}, got {config.epochs}. {hint}.")

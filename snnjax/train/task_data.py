@@ -31,6 +31,8 @@ _SOURCES = {
 _OTHER_VOICES = data.EventAugmentation(
     shift=6.0, channel_warp=1.5, stretch=0.1, time_warp=1.0, lost=0.2, added=0.01
 )
+# The same for real words, of whose channels more are distinguished.
+_OTHER_SPEAKERS = data.EventAugmentation(shift=12.0, channel_warp=4.0, stretch=0.2, time_warp=1.5)
 # Augmentation of recordings by a camera, as if of other hands.
 _OTHER_HANDS = data.CameraAugmentation(shift=3.0, rotation=15.0, scale=0.15)
 # Number of samples used to scale the initial weights to a target activity.
@@ -123,8 +125,9 @@ def _camera_task(settings: TaskSettings, folder: Path | str | None) -> TaskData:
 
 def _electrocardiograms(settings: TaskSettings) -> TaskData:
     samples, test = (_cut(electrocardiograms.excerpts(split), settings) for split in ("train", "test"))
-    parts = electrocardiograms.held_out(task_key(settings, 1), len(samples), settings.validation_share)
-    train, validation = (samples.select(part) for part in parts)
+    chosen = electrocardiograms.held_out(task_key(settings, 1), len(samples), settings.validation_share)
+    train, validation = (samples.select(part) for part in chosen)
+    validation = validation if len(validation) > 0 else None
     task, key = _split_task(settings, train, validation, test, 4), task_key(settings, 2)
     if not settings.augment:
         return task
@@ -181,7 +184,7 @@ def _speech(settings: TaskSettings, path: Path) -> TaskData:
         return task
     calm = task.train(0)
     return task._replace(
-        train=lambda epoch: data.augment_events(jax.random.fold_in(key, epoch), calm, _OTHER_VOICES)
+        train=lambda epoch: data.augment_events(jax.random.fold_in(key, epoch), calm, _OTHER_SPEAKERS)
     )
 
 

@@ -59,13 +59,15 @@ def polarity(random: np.random.Generator, grid: Grid, missing: float) -> Grid:
 
 DISTURBANCES: dict[str, tuple[Callable[..., Grid], tuple[float, ...]]] = {
     "events lost": (lost, (0.0, 0.1, 0.25, 0.5, 0.75)),
-    "noise per place": (noise, (0.0, 0.001, 0.003, 0.01, 0.03)),
+    "places with noise": (noise, (0.0, 0.001, 0.003, 0.01, 0.03)),
     "jitter in steps": (jitter, (0, 1, 2, 4)),
     "speed": (speed, (0.5, 0.75, 1.0, 1.5, 2.0)),
     "missing polarity": (polarity, (-1, 0, 1)),
 }
-CAPACITIES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)
-BITS = (4, 8, 32)
+CAPACITIES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 0.99)
+BITS = (4, 8)  # of integers; then bfloat16, and float32
+POLARITIES = {-1: "none", 0: "off", 1: "on"}
+ACROSS, PANEL = 4, (2.3, 2.1)  # panels in a row, inches
 
 
 def disturbed(
@@ -82,19 +84,15 @@ def disturbed(
 
 def measure(folder: Path, path: Path | None) -> dict[str, list[tuple[float, float]]]:
     """Pairs of an amount and an accuracy, for each disturbance and each saving."""
-    header = train.read_run(folder / CHECKPOINT)
-    settings = train.TaskSettings.from_header(header)
+    settings = train.TaskSettings.from_header(train.read_run(folder / CHECKPOINT))
     # Inputs as the readers number them: polarity first.
     raw = train.load_task(replace(settings, convolutions=(), hidden=(1,), residual_blocks=0), path)
-    net = train.build_network(settings, raw.num_inputs, raw.num_classes)
-    shapes = jax.eval_shape(lambda key: (net.init(key), net.init_stats(key)), jax.random.key(0))
-    wanted: dict[str, Any] = {"best_params": shapes[0], "best_stats": shapes[1]}
-    best = train.load_checkpoint(folder / CHECKPOINT, wanted, net)[0]
-    params, (loss, decoder) = best["best_params"], train.loss_of(settings)
+    trained = train.read_trained(folder / CHECKPOINT, raw.num_inputs, raw.num_classes)
+    params, (loss, decoder) = trained.params, train.loss_of(settings)
 
-    def accuracy(events: EventDataset, params: Any = params, net: Any = net) -> float:
+    def accuracy(events: EventDataset, params: Any = params, net: Any = trained.network) -> float:
         seen = events if settings.image is None else events.channels_last(2)
-        options: dict[str, Any] = {"stats": best["best_stats"], "loss": loss, "decoder": decoder}
+        options: dict[str, Any] = {"stats": trained.stats, "loss": loss, "decoder": decoder}
         return train.evaluate(net, params, seen, **options)["accuracy"]
 
     found: dict[str, list[tuple[float, float]]] = {}
@@ -105,26 +103,31 @@ def measure(folder: Path, path: Path | None) -> dict[str, list[tuple[float, floa
     for capacity in CAPACITIES:
         smaller = train.build_network(replace(settings, capacity=capacity), raw.num_inputs, raw.num_classes)
         found["capacity"].append((capacity, accuracy(raw.test, net=smaller)))
-    rounded = {bits: quantisation.quantise_network(params, bits) for bits in BITS[:2]} | {32: params}
-    found["bits of the weights"] = [(bits, accuracy(raw.test, rounded[bits])) for bits in BITS]
     # Weights of bfloat16, computed with in float32: the rounding alone.
     half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16).astype(leaf.dtype), params)
-    found["weights of bfloat16"] = [(16, accuracy(raw.test, half))]
+    rounded = {bits: quantisation.quantise_network(params, bits) for bits in BITS} | {16: half, 32: params}
+    found["bits of the weights"] = [(bits, accuracy(raw.test, each)) for bits, each in rounded.items()]
     return found
 
 
 def draw(found: dict[str, list[tuple[float, float]]], path: Path) -> None:
-    """A curve for each disturbance that has several amounts."""
-    from matplotlib.figure import Figure
+    """A curve for each disturbance and saving."""
+    from matplotlib import pyplot
 
-    curves = {name: pairs for name, pairs in found.items() if len(pairs) > 1}
-    figure = Figure(figsize=(3 * len(curves), 2.8), layout="constrained")
-    axes = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
-    for ax, (name, pairs) in zip(axes, curves.items(), strict=True):
-        ax.plot(range(len(pairs)), [100 * share for _, share in pairs], "o-")
-        ax.set_xticks(range(len(pairs)), [f"{amount:g}" for amount, _ in pairs])
+    down = -(-len(found) // ACROSS)
+    size = (PANEL[0] * ACROSS, PANEL[1] * down)
+    figure, axes = pyplot.subplots(
+        down, ACROSS, sharey=True, squeeze=False, figsize=size, layout="constrained"
+    )
+    for ax, (name, pairs) in zip(axes.flat, found.items(), strict=False):
+        ax.plot(range(len(pairs)), [100 * share for _, share in pairs], "o-", color=plot.BLUE, markersize=4)
+        labels = POLARITIES if name == "missing polarity" else {}
+        ticks = [labels.get(int(amount), f"{amount:g}") for amount, _ in pairs]
+        ax.set_xticks(range(len(pairs)), ticks, fontsize=8)
         ax.set_xlabel(name)
-    axes[0].set_ylabel("test accuracy (%)")
+    for ax in axes.flat[len(found) :]:
+        ax.axis("off")
+    figure.supylabel("test accuracy (%)")
     plot.save(figure, path)
 
 

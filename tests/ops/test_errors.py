@@ -281,6 +281,13 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
         "SparseSpikes.from_ids: `ids` must be an integer array [..., capacity], got float32[2, 3]. "
         "Pass neuron ids, padded with num_neurons.",
     ),
+    *(
+        (
+            lambda beyond=beyond: SparseSpikes.from_ids(jnp.array([[0, beyond]]), 3),
+            f"SparseSpikes.from_ids: `ids` must be between 0 and 3, got {beyond}. Fill unused slots with num_neurons.",
+        )
+        for beyond in (-1, 4)
+    ),
 ]
 
 CONV: list[tuple[Callable[[], Any], str]] = [

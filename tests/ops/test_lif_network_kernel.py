@@ -180,7 +180,7 @@ def test_long_lists_of_ones_equal_dense_inputs(twice: bool) -> None:
     steps, batch, inputs, neurons = 4, 9, 130, 200  # two tiles of columns
     generator = np.random.default_rng(0)
     ids = np.array([generator.permutation(inputs)[:100] for _ in range(steps * batch)], np.int32)
-    ids[:, 0] = -1  # outside the range: contributes nothing
+    ids[:, 0] = inputs  # an unused slot: contributes nothing
     if twice:
         ids[:, 7] = ids[:, 3]
     dense = np.zeros((steps * batch, inputs), np.float32)

@@ -83,7 +83,8 @@ def test_arrays_and_lists_equal_the_definition_with_their_gradients(
     """Lists of values of both signs, zeros, ids twice and ids out of range; gradients of numbers without ties."""
     rng, size = np.random.default_rng(0), int(np.prod(shape))
     ids = jnp.asarray(rng.integers(-2, size + 2, (2, 25)), jnp.int32)
-    spikes = dataclasses.replace(SparseSpikes.from_ids(ids, size), values=dyadic(rng, -2, 2, *ids.shape))
+    listed = jax.jit(SparseSpikes.from_ids, static_argnums=1)(ids, size)
+    spikes = dataclasses.replace(listed, values=dyadic(rng, -2, 2, *ids.shape))
     rows = distinct(rng, 2, size)
     full = SparseSpikes.from_ids(jnp.tile(jnp.arange(size, dtype=jnp.int32), (2, 1)), size)
 

@@ -20,7 +20,7 @@ import snnjax
 from snnjax import losses, train
 from snnjax.data import EventDataset
 from snnjax.train import progress
-from snnjax.train.progress import after_epoch, begin
+from snnjax.train.progress import after_epoch, as_stored, begin, read_progress, save
 from tests.numbers import assert_same_bits
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
 
@@ -278,7 +278,7 @@ def test_epoch_is_chosen_on_validation_data() -> None:
         stats = {"norm": jnp.float32(epoch)}
         state = train.TrainState({**params, "layer_0/connection": own}, (), stats)
         trained = {"loss": 1.0, "accuracy": epoch / 4}
-        reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy}, "best")
+        reached = after_epoch(reached, state, trained, {"loss": loss, "accuracy": accuracy}, CONFIG)
     assert reached.best_epoch == 3  # among equals the smaller loss, then the earliest; never without a loss
     assert reached.best_params["layer_0/connection"].bias[0] == reached.best_stats["norm"] == 3
     assert [line["epoch"] for line in reached.metrics] == [1, 2, 3, 4, 5]
@@ -293,13 +293,30 @@ def test_last_epoch_needs_no_validation_data() -> None:
 
 
 def test_last_epoch_is_the_last_whose_loss_is_finite() -> None:
-    params = first_params()
-    reached = begin(NET, params, None, CONFIG)
+    params, last = first_params(), replace(CONFIG, selection="last")
+    reached = begin(NET, params, None, last)
     for epoch, loss in enumerate((1.0, 2.0, math.nan)):
         own = params["layer_0/connection"]._replace(bias=jnp.full(16, float(epoch)))
         state = train.TrainState({**params, "layer_0/connection": own}, (), None)
-        reached = after_epoch(reached, state, {"loss": loss, "accuracy": 0.5}, None, "last")
+        reached = after_epoch(reached, state, {"loss": loss, "accuracy": 0.5}, None, last)
     assert reached.best_epoch == 2 and reached.best_params["layer_0/connection"].bias[0] == 1
+
+
+def test_average_is_that_of_the_last_fifth_of_the_epochs(tmp_path) -> None:
+    params, config = first_params(), replace(CONFIG, epochs=11, selection="average")
+    reached = begin(NET, params, None, config)
+    for epoch in range(1, 12):
+        own = params["layer_0/connection"]._replace(bias=jnp.full(16, 2.0**epoch))
+        state = reached.state._replace(params={**params, "layer_0/connection": own})
+        reached = after_epoch(reached, state, {"loss": 1.0, "accuracy": 0.5}, None, config)
+    expected = (2.0**9 + 2.0**10 + 2.0**11) / 3
+    np.testing.assert_allclose(reached.best_params["layer_0/connection"].bias, expected, rtol=1e-6)
+    save(tmp_path, NET, reached, as_stored(config, {}))
+    longer = replace(config, epochs=13)
+    with pytest.raises(
+        ValueError, match="`epochs` must be at least 14 to average over its last fifth, got 13"
+    ):
+        read_progress(tmp_path, NET, as_stored(longer, {}), reached, longer)
 
 
 def test_upper_bound_holds_activity_down(whole) -> None:

@@ -57,6 +57,7 @@ def test_folds_and_their_rule_are_said() -> None:
     folds = [run | {"fold": run["seed"], "selection": "last"} for run in (RUN, OTHER)]
     (row,) = rows(folds)
     assert row.startswith("| digits, 2 folds | 8 | 85.00 ± 7.07 % | 2 | last of 2 epochs | 1,234 |")
+    assert "| mean of the last 1 of 2 epochs |" in rows([RUN | {"selection": "average"}])[0]
     usual = RUN | {"selection": "last", "fold": None}
     assert [each.split(" | ")[0] for each in rows([*folds, usual, OTHER])] == ["| digits, 2 folds"] + 2 * [
         "| digits"
@@ -108,7 +109,7 @@ def test_what_a_run_does_not_know_is_not_measured() -> None:
 
 def test_documented_page_is_that_of_the_records() -> None:
     page = (ROOT / "docs/explanation/results.md").read_text()
-    assert page == results_page(read_runs([ROOT / "docs/runs"]))
+    assert page == reproduce.page(read_runs([ROOT / "docs/runs"]))
 
 
 def test_reproduction_says_how_long_it_will_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

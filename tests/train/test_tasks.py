@@ -79,6 +79,8 @@ def test_electrocardiograms_are_validated_on_a_run_of_neighbours() -> None:
     assert sorted((first + n) % 40 for n in range(4)) == held_out
     other = load_task(replace(settings, training=replace(settings.training, seed=1))).validation
     assert np.any(other.series != parts.validation.series)
+    alone = load_task(replace(settings, validation_share=0.0))
+    assert len(alone.train(0)) == 40 and alone.validation is None
 
 
 def test_electrocardiograms_are_new_each_epoch_and_the_same_again() -> None:

@@ -52,7 +52,7 @@ def network() -> Op:
 
 
 def product() -> Op:
-    ids = np.random.default_rng(0).integers(0, 40, (6, 4), np.int32)  # of 32 inputs: some name nothing
+    ids = np.random.default_rng(0).integers(0, 33, (6, 4), np.int32)  # of 32 inputs: 32 is an unused slot
 
     def multiply(ids: jax.Array, values: jax.Array, weights: jax.Array, **options: Any) -> jax.Array:
         spikes = dataclasses.replace(snnjax.SparseSpikes.from_ids(ids, 32), values=values)

@@ -76,8 +76,8 @@ except jax.errors.JaxRuntimeError as error:
 
 def test_missing_library_is_said_in_one_sentence(other_library: Path) -> None:
     assert library.missing() == (
-        f"There is no {other_library}: build it with `make kernels` "
-        "(about 4 minutes on 2 cores), or install snnjax where there is a C++ compiler"
+        f"There is no {other_library}: in a clone, build it with `make kernels` "
+        "(about 4 minutes on 2 cores); else install snnjax again where there is a C++20 compiler"
     )
 
 
@@ -87,8 +87,8 @@ def test_library_that_is_none_is_said_in_one_sentence(other_library: Path) -> No
     assert sentence is not None
     assert sentence.startswith(f"{other_library} cannot be loaded (")
     assert sentence.endswith(
-        "): build it with `make kernels` (about 4 minutes on 2 cores), "
-        "or install snnjax where there is a C++ compiler"
+        "): in a clone, build it with `make kernels` (about 4 minutes on 2 cores); "
+        "else install snnjax again where there is a C++20 compiler"
     )
 
 

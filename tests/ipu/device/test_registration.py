@@ -182,8 +182,8 @@ print("done")
 
 
 NO_FILE = (
-    "There is no /nowhere.so: build it with `make kernels` (about 4 minutes on 2 cores), "
-    "or install snnjax where there is a C++ compiler"
+    "There is no /nowhere.so: in a clone, build it with `make kernels` (about 4 minutes on 2 cores); "
+    "else install snnjax again where there is a C++20 compiler"
 )
 NUMBER = "ipu: `{}` must be an integer of at least 1{}, got '{}'. Unset it for {}"
 

@@ -15,7 +15,10 @@ PLATFORM = "ipu"
 DONE, INVALID_ARGUMENT, UNIMPLEMENTED, INTERNAL = 0, 3, 12, 13
 # Another build of the library, for instance one with sanitizers.
 _VARIABLE = "SNNJAX_IPU_MODEL"
-_HINT = "build it with `make kernels` (about 4 minutes on 2 cores), or install snnjax where there is a C++ compiler"
+_HINT = (
+    "in a clone, build it with `make kernels` (about 4 minutes on 2 cores); "
+    "else install snnjax again where there is a C++20 compiler"
+)
 
 _BYTES = (ctypes.c_void_p, ctypes.c_size_t)
 Give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *_BYTES)
