@@ -2,8 +2,8 @@
 
 The step is what a user writes: a `snnjax.network`, a loss, optax, and `jax.jit` for the device ``ipu``. Every list of
 every step is full: of each hidden layer as many neurons as its lists have slots get weights that make them fire at
-every step, evenly spread, and the others weights that never do. It is another program than the one that was timed, which
-computes step by step: the ratio is no error of the model. Nothing of this is measured on hardware.
+every step, evenly spread, and the others weights that never do. It is another program than the one that was timed,
+which computes step by step: the ratio is no error of the model. Nothing of this is measured on hardware.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Our training step on the network of the hardware log; one of its twelve cells, which runs quickest, stands for them."""
+"""Our training step on the network of the hardware log; the quickest of its twelve cells stands for them."""
 
 import functools
 
