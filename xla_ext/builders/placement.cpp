@@ -11,7 +11,7 @@ namespace snnjax::builders {
 namespace {
 
 constexpr double kFilled = 0.84;  // share of a tile's memory that data may take; the rest is code and a user's arrays
-constexpr double kSmall = 0.1;   // of all weights, and
+constexpr double kSmall = 0.1;    // of all weights, and
 constexpr unsigned kSmallTiles = 8;    // of all tiles, what a layer may have for tiles of its own
 constexpr unsigned kMostColumns = 96;  // of a layer that fits so
 
