@@ -90,6 +90,14 @@ void placeSamples(NetworkPlan& plan) {
   }
 }
 
+// What a user's inputs and outputs take beside, with their gradients, spread over all tiles.
+double bytesOfArrays(const NetworkPlan& plan) {
+  const NetworkOptions& options = plan.options;
+  const unsigned output = options.outputs > 0 ? options.outputs : options.layers.back().neurons;
+  const double numbers = double{2} * options.num_steps * options.batch * (plan.lists.front().capacity + output);
+  return numbers * kWord / plan.num_tiles;
+}
+
 // What homes hold: records of all blocks, and values and slots of events; of a block gradients of entries. While lists
 // are made, rows of membranes, two of thresholds and the rows of gradients; the records of all steps, among which that
 // of a sequence's last one is searched for.
@@ -105,7 +113,7 @@ Bytes bytesOfHomes(const NetworkPlan& plan) {
     most = std::max<std::size_t>(most, row * (2 + 2 * rows));
     if (plan.options.layers[l - 1].recurrent) most = std::max(most, plan.paddedSteps() * record);
   }
-  return {static_cast<double>(kept), static_cast<double>(most)};
+  return {static_cast<double>(kept) + bytesOfArrays(plan), static_cast<double>(most)};
 }
 
 // A layout, and what it is expected to cost.
