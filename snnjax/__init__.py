@@ -14,6 +14,7 @@ from snnjax.blocks import max_pool as max_pool
 from snnjax.blocks import mean_pool as mean_pool
 from snnjax.blocks import sparse as sparse
 from snnjax.blocks import sum_pool as sum_pool
+from snnjax.blocks import synaptic as synaptic
 from snnjax.graph import Network as Network
 from snnjax.graph import NetworkOutput as NetworkOutput
 from snnjax.graph import convert as convert
@@ -28,6 +29,7 @@ from snnjax.ops import LeakyReadout as LeakyReadout
 from snnjax.ops import LIFLayer as LIFLayer
 from snnjax.ops import PoissonInput as PoissonInput
 from snnjax.ops import delay_spikes as delay_spikes
+from snnjax.ops import delayed_spike_matmul as delayed_spike_matmul
 from snnjax.ops import lif_network as lif_network
 from snnjax.ops import lif_network_state as lif_network_state
 from snnjax.ops import lif_step as lif_step

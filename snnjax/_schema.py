@@ -19,6 +19,7 @@ TABLES = {
         op: f"ops/_tables/{op}.py"
         for op in (
             "delay_spikes",
+            "delayed_spike_matmul",
             "lif_step",
             "select_spikes",
             "simulate",
@@ -55,10 +56,11 @@ AXES = (
     "capacity",  # of lists
     "outputs",  # of a product with weights
     "synapses",  # that exist
+    "synapses_or_0",
     "synapses_or_1",
+    "arrivals",  # the steps of the longest delay
     # Of `simulate`:
     "receptors",  # of each neuron
-    "arrivals",  # the steps of the longest delay
     "levels",  # of a table of random counts
     "words",  # of a key
     "pending",  # the steps of the longest delay and 1

@@ -145,6 +145,24 @@ def run_delays(spikes: Any, delays: Any, pending: Any, lengths: Any, **options: 
     return snnjax.delay_spikes(spikes, delays, pending, max_delay=MAX_DELAY, lengths=lengths, **options)
 
 
+def _delayed_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+    """A delay for each synapse, the bounds among them."""
+    spikes, delays, _, lengths = _delay_spikes_arguments(rng)
+    _, weights, synapses = _sparse_arguments(rng)
+    delays = jnp.concatenate([delays, delays, delays])[:12]
+    ends = jnp.minimum(synapses.ends[:5] + 3, 12)
+    synapses = Synapses(ends, synapses.targets, synapses.num_targets)
+    return spikes, weights, delays, synapses, dyadic(rng, -16, 16, MAX_DELAY, BATCH, 4), lengths
+
+
+def run_delayed(
+    spikes: Any, weights: Any, delays: Any, synapses: Any, pending: Any, lengths: Any, **options: Any
+) -> Any:
+    """`delayed_spike_matmul` on arrays only."""
+    options = {"max_delay": MAX_DELAY, "lengths": lengths, **options}
+    return snnjax.delayed_spike_matmul(spikes, weights, delays, synapses, pending, **options)
+
+
 def network_layer(rng: np.random.Generator, inputs: int, neurons: int, recurrent: bool) -> LIFLayer:
     return LIFLayer(
         weights=dyadic(rng, -16, 24, inputs, neurons),
@@ -313,6 +331,18 @@ OPS = (
         batch_axes=(1, None, 1, 0),
         result_axes=1,
         relaxed=run_delays,
+        tolerance=0.0,
+        reason=EXACT,
+        has_kernel=True,
+    ),
+    Case(
+        name="delayed_spike_matmul",
+        function=run_delayed,
+        reference=references.delayed_spike_matmul,
+        arguments=_delayed_arguments,
+        batch_axes=(1, None, None, None, 1, 0),
+        result_axes=1,
+        relaxed=run_delayed,
         tolerance=0.0,
         reason=EXACT,
         has_kernel=True,

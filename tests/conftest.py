@@ -17,8 +17,9 @@ FLAGS = "--xla_force_host_platform_device_count=4"
 if importlib.metadata.version("jaxlib").startswith(
     "0.10."
 ):  # other versions may not know the flag, and would abort
-    # Halves the compile time, which is most of the test time. Programs that tests start compile like users' programs.
-    FLAGS += " --xla_cpu_use_fusion_emitters=false"
+    # Each saves compile time, which is most of the test time: that of the emitters, of more than one LLVM module for a
+    # program. Programs that tests start compile like users' programs.
+    FLAGS += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
 # Pictures are written to files; no test needs a window.
 os.environ["MPLBACKEND"] = "agg"
@@ -48,6 +49,8 @@ if _wire.path().exists():
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# Programs compile in about half the time, and run slower; kernels and plans are those of users.
+jax.config.update("jax_disable_most_optimizations", True)
 
 messages.watch()
 
@@ -70,6 +73,13 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatabl
 MOST_MEMORY = 2 * 2**30
 
 
+def pytest_collection_finish() -> None:
+    """What modules hold is there to stay: the collector of garbage need not look at it again, nor as often as usual."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 def pytest_runtest_teardown() -> None:
     """A worker that holds much after a test drops the programs that it has compiled, and returns their memory.
 
@@ -89,11 +99,3 @@ def memory_stays_small() -> Iterator[None]:
     yield
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         assert resource.getrusage(who).ru_maxrss * 1024 < MOST_MEMORY
-
-
-@pytest.fixture(scope="module")
-def compiles_fast() -> Iterator[None]:
-    """Programs compile in about half the time, and run slower: for examples, of which most of the time is compiling."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)

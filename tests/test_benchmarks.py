@@ -39,8 +39,6 @@ from tests.benchmarks.process import Held
 from tests.benchmarks.tables import Table
 from tests.benchmarks.timing import Turn
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 PLAN = quick()
 # Sums of some tens of float32 numbers of order 1, in another order.
 ROUNDING = {"rtol": 1e-4, "atol": 1e-4}
@@ -397,7 +395,6 @@ def test_gpu_benchmark_runs_without_a_gpu(monkeypatch, tmp_path):
     )
 
 
-@pytest.mark.usefixtures("compiles_fast")
 def test_pixels_are_learned_by_both_networks(capsys, monkeypatch):
     few = np.ones((32, 4, 1), np.float32), np.zeros(32, np.int64)
     monkeypatch.setattr(sequential, "sequences", lambda split, side, permuted: few)

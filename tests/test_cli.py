@@ -19,9 +19,6 @@ from snnjax.ipu.device import library
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
 
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
-
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory) -> Path:
     """A folder in which a tiny network was trained."""

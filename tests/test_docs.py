@@ -67,7 +67,6 @@ def test_reference_lists_every_public_name_once():
     assert public == set(listed)
 
 
-@pytest.mark.usefixtures("compiles_fast")
 @pytest.mark.parametrize("page", PAGES)
 def test_python_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -101,7 +101,6 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.usefixtures("compiles_fast")
 @pytest.mark.parametrize("module, text", EXAMPLES)
 def test_example_runs(module, text, tmp_path, monkeypatch):
     if module.startswith("snnjax.ipu") and (sentence := library.missing()):

@@ -31,8 +31,6 @@ from snnjax.metrics.gradient_share import in_full, spike_gradients
 from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.ops.common import jit
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 LABELS = jnp.array([0, 2, 1])
 LENGTHS = jnp.array([6, 4, 0], jnp.int32)
 BANDS = jnp.array([0.1, 0.3, 1.0, jnp.inf])

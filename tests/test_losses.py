@@ -20,8 +20,6 @@ from snnjax import SparseSpikes, losses
 from snnjax.metrics import first_spike_times
 from tests.ops.common import jit, stack
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 RATES = functools.partial(losses.mean_square_rate, correct_rate=0.8, incorrect_rate=0.1)
 LOSSES = {
     "cross_entropy_sum": losses.cross_entropy_sum,

@@ -28,8 +28,6 @@ from snnjax import (
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 1]]], jnp.float32
 )

@@ -12,8 +12,6 @@ from snnjax import conv1d, layer, leaky_readout, losses, network, neurons, onlin
 from snnjax.blocks.spiking import SpikingParams
 from tests.ops.common import jit
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 STEPS, BATCH, INPUTS, OUTPUTS = 12, 3, 6, 2
 LEARNED: Any = {"learn_threshold": True}
 MEMORYLESS = 1e-9  # the decay of a readout that forgets at once, up to rounding

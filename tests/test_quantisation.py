@@ -37,8 +37,6 @@ from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 
 @pytest.mark.parametrize("bits, most", [(8, 127), (4, 7)])
 def test_error_is_half_a_step_of_each_channel(bits: int, most: int) -> None:

@@ -72,7 +72,6 @@ def readme():
     return (ROOT / "README.md").read_text()
 
 
-@pytest.mark.usefixtures("compiles_fast")
 def test_python_runs(readme, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert blocks(readme, "python")

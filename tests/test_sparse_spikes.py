@@ -16,8 +16,6 @@ from snnjax._types import id_dtype
 from snnjax.sparse_spikes import check_spikes, gather, list_ids, scatter
 from tests.ops import references
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 DENSE = jnp.array(
     [[[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.5]]]
 )

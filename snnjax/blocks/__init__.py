@@ -34,3 +34,7 @@ from snnjax.blocks.spiking import SpikingParams as SpikingParams
 from snnjax.blocks.spiking import SpikingState as SpikingState
 from snnjax.blocks.spiking import SpikingStats as SpikingStats
 from snnjax.blocks.spiking import spiking as spiking
+from snnjax.blocks.synaptic import SynapticParams as SynapticParams
+from snnjax.blocks.synaptic import SynapticState as SynapticState
+from snnjax.blocks.synaptic import SynapticStats as SynapticStats
+from snnjax.blocks.synaptic import synaptic as synaptic

@@ -44,6 +44,38 @@ def without_rows(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def drawn_delays(key: Array, shape: Shape, initial: tuple[float, float], max_delay: int) -> Array:
+    """Delays that are drawn uniformly from a range, as ``raw_delay``."""
+    share = jax.random.uniform(key, shape, jnp.float32, *initial) / max_delay
+    margin = min(_MARGIN, _MARGIN_STEPS / max_delay)
+    return decay_to_raw(jnp.clip(share, margin, 1 - margin))
+
+
+def delays_of(raw_delay: Array, max_delay: int, learn: bool) -> Array:
+    """Delays in steps, in the accumulation dtype; integers if they are not learned."""
+    delays = max_delay * raw_to_decay(upcast(raw_delay))
+    return delays if learn else jnp.round(delays)
+
+
+def checked_delays(op: str, max_delay: Any, initial: Any, learn: Any) -> tuple[float, float]:
+    """The range from which delays are drawn."""
+    check_integer(op, "max_delay", max_delay, 1)
+    if max_delay > LONGEST_DELAY:
+        fail(
+            f"{op}: `max_delay` must be at most {LONGEST_DELAY}, up to which float32 is exact, "
+            f"got {max_delay}. Use longer steps."
+        )
+    check_switches(op, learn=learn)
+    initial = (0.0, float(max_delay)) if initial is None else initial
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    if not 0 <= low <= high <= max_delay:
+        fail(
+            f"{op}: `initial` must be a number or a range (low, high) from 0 to {max_delay}, got {initial}. "
+            "Pass delays in steps, or a longer max_delay."
+        )
+    return float(low), float(high)
+
+
 @dataclass(frozen=True)
 class Delayed(Op):
     """Delays of the inputs of a layer."""
@@ -81,9 +113,7 @@ class Axonal(Block):
         return DelayParams(self._raw(key, shapes[0])) if self.is_drawn else None
 
     def _raw(self, key: Array, shape: Shape) -> Array:
-        share = jax.random.uniform(key, (self.count(shape),), jnp.float32, *self.initial) / self.max_delay
-        margin = min(_MARGIN, _MARGIN_STEPS / self.max_delay)
-        return decay_to_raw(jnp.clip(share, margin, 1 - margin))
+        return drawn_delays(key, (self.count(shape),), self.initial, self.max_delay)
 
     def delays(self, held: DelayParams | None, shape: Shape) -> Float[Array, " neurons"]:
         """The delay of each neuron in steps, in the accumulation dtype; integers if they are not learned.
@@ -92,8 +122,7 @@ class Axonal(Block):
         """
         if held is None:
             return jnp.full(math.prod(shape), round(self.initial[0]), jnp.float32)
-        delays = self.max_delay * raw_to_decay(upcast(held.raw_delay))
-        delays = delays if self.learn else jnp.round(delays)
+        delays = delays_of(held.raw_delay, self.max_delay, self.learn)
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> DelayState:
@@ -172,19 +201,6 @@ def axonal(
     Reference:
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670.
     """
-    check_integer("axonal", "max_delay", max_delay, 1)
-    if max_delay > LONGEST_DELAY:
-        fail(
-            f"axonal: `max_delay` must be at most {LONGEST_DELAY}, up to which float32 is exact, "
-            f"got {max_delay}. Use longer steps."
-        )
+    initial = checked_delays("axonal", max_delay, initial, learn)
     check_choice("axonal", "per", per, _OWNERS)
-    check_switches("axonal", learn=learn)
-    initial = (0.0, float(max_delay)) if initial is None else initial
-    low, high = initial if isinstance(initial, tuple) else (initial, initial)
-    if not 0 <= low <= high <= max_delay:
-        fail(
-            f"axonal: `initial` must be a number or a range (low, high) from 0 to {max_delay}, got {initial}. "
-            "Pass delays in steps, or a longer max_delay."
-        )
-    return Axonal(max_delay, (float(low), float(high)), learn, per, name=name, source=source)
+    return Axonal(max_delay, initial, learn, per, name=name, source=source)

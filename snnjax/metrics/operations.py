@@ -19,6 +19,7 @@ from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
 from snnjax.blocks.sparse import Sparse
 from snnjax.blocks.spiking import Spiking
+from snnjax.blocks.synaptic import Synaptic
 from snnjax.graph import Network
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Params, Stats
@@ -215,6 +216,8 @@ def _operations(
     block: Block, params: Any, stats: Any, received: list[_Arriving], shapes: tuple[Shape, ...]
 ) -> list[_Operations]:
     """The operations of a connection; none of other blocks."""
+    if isinstance(block, Synaptic):
+        block, stats = block.connection, None if stats is None else stats.synapses
     if isinstance(block, Sparse):
         if stats is None:
             fail(

@@ -20,7 +20,9 @@ from snnjax._write import write_atomically
 from snnjax.blocks.delay import DelayParams, DelayState
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import NormParams, NormStats
+from snnjax.blocks.sparse import SparseParams
 from snnjax.blocks.spiking import SpikingParams, SpikingState, SpikingStats
+from snnjax.blocks.synaptic import SynapticParams, SynapticState, SynapticStats
 from snnjax.graph import Network
 from snnjax.graph.describe import describe, first_difference
 
@@ -34,13 +36,17 @@ _DTYPES = (
 # What networks hold: parameters, states and stats are dictionaries of these by block, and of those of a user's blocks.
 _OF_NETWORKS = (
     LinearParams
+    | SparseParams
+    | SynapticParams
     | SpikingParams
     | DelayParams
     | NormParams
     | SpikingState
     | DelayState
+    | SynapticState
     | SpikingStats
     | NormStats
+    | SynapticStats
 )
 _REBUILD = "Build the network with the settings that the checkpoint was trained with"
 

@@ -17,6 +17,7 @@ from snnjax import (
     SparseSpikes,
     Synapses,
     delay_spikes,
+    delayed_spike_matmul,
     lif_network,
     neurons,
     select_spikes,
@@ -88,6 +89,11 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
             found.append((lambda *a, o=options: delay_spikes(*a, **o), sequence))
         given = (jnp.ones((batch, 4 * width), dtype), jnp.ones((2, 2, 2, 7), dtype))
         found.append((_convolve(width), given))
+    delays, synapses = jnp.ones((width, 7)), Synapses.fixed_fan_out(jax.random.key(0), width, 7, fan_out=3)
+    listed = SparseSpikes.from_ids(jnp.zeros((5, batch, 4), jnp.int32), width).with_values()
+    late = functools.partial(delayed_spike_matmul, max_delay=3, implementation="cpu")
+    found.append((late, (listed, delays, delays)))
+    found.append((late, (jnp.ones((5, batch, width)), *(jnp.ones(synapses.num_synapses),) * 2, synapses)))
     return found
 
 

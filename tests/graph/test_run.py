@@ -413,7 +413,6 @@ def test_scanned_layers_run_on_shares_of_a_batch() -> None:
     "dtype, given",
     [("float64", "uint8"), ("float64", "float32"), ("float32", "float64"), ("bfloat16", "float64")],
 )
-@pytest.mark.usefixtures("compiles_fast")
 def test_the_state_keeps_its_dtype_whatever_the_inputs_have(dtype: str, given: str) -> None:
     """Also from piece to piece: delays of float32 inputs in a network of float64 had turned into float32."""
     specs = [axonal(3, learn=False), layer(4, neurons.adlif(), recurrent=[axonal(2), dense(4)])]

@@ -11,7 +11,6 @@ import pytest
 import snnjax
 from snnjax import Synapses, blocks, metrics
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN = 6, 3, 12, 10
 

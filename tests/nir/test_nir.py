@@ -34,8 +34,6 @@ from tests.nir.graphs import (
 )
 from tests.numbers import assert_close, assert_same_bits
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 ARCHIVE = ROOT / "tests" / "golden" / "nir.zip"
 
 # The input of NIR's published example (neuromorphs/NIR, paper/01_lif): steps of 0.1 ms with a spike.

@@ -185,6 +185,26 @@ def delay_spikes(spikes: Any, delays: Any, pending: Any, lengths: Any) -> Any:
     return delayed.astype(spikes.dtype), left
 
 
+def delayed_spike_matmul(
+    spikes: Any, weights: Any, delays: Any, synapses: Any, pending: Any, lengths: Any
+) -> Any:
+    """Spike by spike and synapse by synapse, to both steps that it arrives at."""
+    longest, (num_steps, batch, _) = len(pending), spikes.shape
+    out = np.zeros((num_steps + longest + 1, batch, synapses.num_targets))
+    out[:longest] = pending
+    starts = [0, *synapses.ends[:-1]]
+    for (t, b, n), value in np.ndenumerate(spikes):
+        for s in range(starts[n], synapses.ends[n]) if value != 0 and t < lengths[b] else ():
+            whole = int(delays[s])
+            for arrival, share in ((t + whole, 1 - delays[s] + whole), (t + whole + 1, delays[s] - whole)):
+                if 0 <= synapses.targets[s] < synapses.num_targets and share != 0:
+                    out[arrival, b, synapses.targets[s]] += float(share) * float(value) * float(weights[s])
+    left = np.stack([out[end : end + longest, b] for b, end in enumerate(lengths)], axis=1)
+    valid = np.arange(num_steps)[:, None] < lengths[None]
+    left = left.astype(np.result_type(weights.dtype, np.float32))  # sums are not rounded
+    return np.where(valid[..., None], out[:num_steps], 0).astype(weights.dtype), left
+
+
 def to_dense(spikes: SparseSpikes) -> Any:
     dense = np.zeros(spikes.shape, spikes.values.dtype)
     for place, neuron in np.ndenumerate(spikes.ids):

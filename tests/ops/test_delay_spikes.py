@@ -17,8 +17,6 @@ from tests.ops import references
 from tests.ops.common import jit, weighted_sum
 from tests.ops.kernel_checks import needs_kernels
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 IMPLEMENTATIONS = ("reference", "cpu") if _targets.missing() is None else ("reference",)
 each_implementation = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 

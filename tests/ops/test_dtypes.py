@@ -34,7 +34,12 @@ EACH_DTYPE = [
 
 
 # Float results in the accumulation dtype: membranes, and the activity, which is a mean over time.
-WIDE = {"lif_step": (0,), "lif_network": (1, 3, 5), "lif_network of currents": (1, 3, 5)}
+WIDE = {
+    "lif_step": (0,),
+    "delayed_spike_matmul": (1,),
+    "lif_network": (1, 3, 5),
+    "lif_network of currents": (1, 3, 5),
+}
 
 
 def cast(tree: Any, dtype: Any) -> Any:

@@ -36,8 +36,6 @@ from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 STEPS, BATCH = 8, 3
 LENGTHS = jnp.array([8, 3, 0], jnp.int32)
 LEARNED = neurons.lif((0.5, 0.9), learn_decay=True, learn_threshold=True)

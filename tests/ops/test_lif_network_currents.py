@@ -19,8 +19,6 @@ from tests.ops.common import jit, with_gradient
 from tests.ops.kernel_checks import TOLERANCE, needs_kernels
 from tests.ops.random_networks import ADAPTIVE, SYNAPSE, Form, arguments, runner
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 FORMS = (
     Form(6, 17, 130, (130, 20), capacity=(9, None), second_states=(SYNAPSE, None)),
     Form(3, 3, 20, (20,), None, recurrent=True, reset="zero", detach_reset=False, per_neuron=False),

@@ -33,7 +33,7 @@ from tests.ops.random_networks import (
     runner,
 )
 
-pytestmark = [needs_kernels, pytest.mark.usefixtures("compiles_fast")]
+pytestmark = needs_kernels
 
 # Each of the sizes, switches and forms of input somewhere; lists are full and overflow.
 FORMS = (

@@ -15,8 +15,6 @@ from tests.ops.common import jit, weighted_sum
 from tests.ops.kernel_checks import TOLERANCE, everything, needs_kernels
 from tests.ops.random_networks import Form, arguments, runner
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 # Lists are full and overflow; patches begin inside words and rows; some samples end early.
 FORMS = (
     Form(5, 17, 40, (200, 65), 3, capacity=(30, 7), record_spikes=False),

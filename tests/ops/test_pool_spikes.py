@@ -14,8 +14,6 @@ import pytest
 from snnjax import SparseSpikes, pool_spikes
 from tests.numbers import assert_close, dyadic
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 # (shape, window, strides): side by side, left over at the edges, overlapping, with gaps, one dimension.
 WINDOWS = (
     ((6, 4, 3), 2, None),

@@ -11,8 +11,6 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from tests.cases import BATCH, Case
 from tests.ops.common import draws, each_case, float_leaves, jit, of_floats
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 # Partial sums of the shards are added in another order: a few ulp of float32 on entries of order 1 to 10.
 TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}
 

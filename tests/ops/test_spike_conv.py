@@ -16,8 +16,6 @@ from tests.numbers import dyadic
 from tests.ops import references
 from tests.ops.common import check_gradient, jit
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 # (shape, kernel, channels_out, the rest): both kinds of padding and pairs of unequal lengths, strides beyond the
 # kernel, kernels as large as the image, groups, one dimension, dilations of the kernel and of the image.
 GEOMETRIES = (

@@ -20,7 +20,7 @@ from tests.ops.common import jit, with_gradient
 from tests.ops.kernel_checks import needs_kernels
 from tests.ops.test_kernel_handlers import refusal
 
-pytestmark = [needs_kernels, pytest.mark.usefixtures("compiles_fast")]
+pytestmark = needs_kernels
 
 BOTH = ("cpu", "reference")
 # Beside the kernels' own choices: channels that fill vectors of every length, or leave a rest; rows of outputs that

@@ -31,8 +31,6 @@ from snnjax.ops.pool_spikes import Pooling
 from tests.numbers import dyadic
 from tests.ops.common import jit
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 HAS_KERNELS = _targets.missing() is None
 PIXELS = (5, 6, 2)
 

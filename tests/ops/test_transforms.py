@@ -25,8 +25,6 @@ from tests.ops.common import (
     with_gradient,
 )
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 # Sums of gradients run in another order: a few ulp of float32 on entries of order 1 to 10.
 TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}
 # vmap over one argument alone, and over all together.

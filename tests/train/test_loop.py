@@ -24,8 +24,6 @@ from snnjax.train.progress import after_epoch, as_stored, begin, read_progress, 
 from tests.numbers import assert_same_bits
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 # What depends on the clock.
 CLOCK = ("seconds", "events_per_second", "synaptic_operations_per_second")
 

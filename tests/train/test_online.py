@@ -16,8 +16,6 @@ from snnjax.train.online import online_gradients
 from tests.numbers import assert_close
 from tests.ops.common import jit
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 STEPS, SIZE = 6, 3
 
 

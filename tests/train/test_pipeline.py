@@ -15,8 +15,6 @@ import snnjax
 from snnjax import losses, train
 from tests.numbers import assert_close, assert_same_bits
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 STEPS, WIDTH = 3, 4
 SHARES = PartitionSpec(None, "stage")
 # Pieces of the batch are added up one after the other, and their products are of other shapes.

@@ -19,8 +19,6 @@ from snnjax.data import Batch
 from tests.graph.helpers import initial
 from tests.ops.common import jit
 
-pytestmark = pytest.mark.usefixtures("compiles_fast")
-
 TIME, BATCH = 6, 3
 MASK = np.arange(36 * 5).reshape(36, 5) % 3 > 0
 NETWORKS = {

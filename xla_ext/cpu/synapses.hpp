@@ -17,6 +17,11 @@ struct Synapses {
 
   Index first(Index neuron) const { return neuron == 0 ? 0 : within(ends[neuron - 1]); }
   Index end(Index neuron) const { return within(ends[neuron]); }
+  // Negative targets become numbers that are out of range, too.
+  Index target(Index synapse) const {
+    if (targets_are_uint16) return static_cast<const std::uint16_t*>(targets)[synapse];
+    return static_cast<Index>(static_cast<const std::uint32_t*>(targets)[synapse]);
+  }
 
  private:
   Index within(Index number) const { return number < 0 ? 0 : std::min(number, count); }

@@ -1,0 +1,173 @@
+"""`synaptic`: a connection with a delay for each synapse; currents under way are the state."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from snnjax._check import fail, short_repr
+from snnjax._types import accumulation_dtype, upcast
+from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, times
+from snnjax.blocks.delay import checked_delays, delays_of, drawn_delays
+from snnjax.blocks.dense import Dense
+from snnjax.blocks.sparse import Sparse
+from snnjax.ops import delayed_spike_matmul
+from snnjax.synapses import Synapses
+
+
+class SynapticParams(NamedTuple):
+    """The params of `synaptic`: ``delay = max_delay * sigmoid(raw_delay)`` steps, of the shape of the weights."""
+
+    weights: Float[Array, "..."]
+    bias: Float[Array, " neurons"] | None = None
+    raw_delay: Float[Array, "..."] | None = None  # if delays are learned
+
+
+class SynapticStats(NamedTuple):
+    """The stats of `synaptic`."""
+
+    synapses: Synapses | None = None  # of a sparse connection
+    raw_delay: Float[Array, "..."] | None = None  # if delays are drawn and not learned
+
+
+class SynapticState(NamedTuple):
+    """The state of `synaptic`: the currents of the next `max_delay` steps, in the accumulation dtype."""
+
+    pending: Float[Array, "max_delay batch neurons"]
+
+
+@dataclass(frozen=True)
+class Synaptic(Block):
+    """A connection with delays; made by `synaptic`."""
+
+    kind = "synaptic"
+    is_counted = True
+    connection: Dense | Sparse
+    max_delay: int
+    initial: tuple[float, float]
+    learn: bool
+
+    def fitted(self, *shapes: Shape) -> "Synaptic":
+        """The block, if the connection fits its inputs."""
+        self.connection.fitted(*shapes)
+        return self
+
+    def out_shape(self, *shapes: Shape) -> Shape:
+        """The neurons, on one axis."""
+        return self.connection.out_shape(*shapes)
+
+    def init(self, key: Array, *shapes: Shape, dtype: Any) -> SynapticParams:
+        """Draw the weights of the connection, and learned delays in the accumulation dtype."""
+        weights_key, delays_key = jax.random.split(key)
+        weights, bias = self.connection.init(weights_key, *shapes, dtype=dtype)
+        raw = self._raw(delays_key, shapes[0]).astype(accumulation_dtype(dtype)) if self.learn else None
+        return SynapticParams(weights, bias, raw)
+
+    def initial_stats(self, key: Array, *shapes: Shape) -> SynapticStats | None:
+        """Draw which synapses exist, and delays that are not learned."""
+        synapses_key, delays_key = jax.random.split(key)
+        synapses = self.connection.initial_stats(synapses_key, *shapes)
+        is_drawn = not self.learn and self.initial[0] < self.initial[1]
+        raw = self._raw(delays_key, shapes[0]) if is_drawn else None
+        return None if synapses is None and raw is None else SynapticStats(synapses, raw)
+
+    def _raw(self, key: Array, shape: Shape) -> Array:
+        own = self.connection
+        count = (own.num_synapses(shape),) if isinstance(own, Sparse) else own.weights_shape(shape)
+        return drawn_delays(key, count, self.initial, self.max_delay)
+
+    def delays(self, params: SynapticParams, stats: SynapticStats | None) -> Float[Array, "..."]:
+        """The delay of each synapse in steps, in the accumulation dtype; integers if they are not learned."""
+        raw = params.raw_delay if self.learn else None if stats is None else stats.raw_delay
+        if raw is None:
+            return jnp.full(params.weights.shape, round(self.initial[0]), jnp.float32)
+        return delays_of(raw, self.max_delay, self.learn)
+
+    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SynapticState:
+        """Nothing under way."""
+        del stats
+        neurons = math.prod(self.out_shape(*shapes))
+        return SynapticState(
+            jnp.zeros((self.max_delay, batch, neurons), accumulation_dtype(params.weights.dtype))
+        )
+
+    def apply(
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
+    ) -> BlockResult:
+        """The currents that arrive in each step."""
+        (x,), own = signals, self.connection
+        weights = own.used(params.weights) if isinstance(own, Dense) else params.weights
+        currents, pending = delayed_spike_matmul(
+            flat(x),
+            upcast(weights),
+            self.delays(params, stats),
+            None if stats is None else stats.synapses,
+            state.pending,
+            max_delay=self.max_delay,
+            lengths=context.lengths,
+            implementation=context.implementation,
+        )
+        if params.bias is not None:
+            currents = currents + upcast(params.bias)[None, None]
+        return BlockResult(currents, SynapticState(pending))
+
+    def scaled(self, params: SynapticParams, factor: Array) -> SynapticParams:
+        """The params with all weights, and biases, times `factor`."""
+        return times(params._replace(raw_delay=None), factor)._replace(raw_delay=params.raw_delay)
+
+
+def synaptic(
+    connection: Any,
+    max_delay: int,
+    *,
+    initial: float | tuple[float, float] | None = None,
+    learn: bool = True,
+    name: str | None = None,
+    source: str | None = None,
+) -> Synaptic:
+    """Give each synapse of a connection a delay: a spike of neuron i at t arrives at neuron j at ``t + delay[i, j]``.
+
+    ``delay = max_delay * sigmoid(raw_delay)`` for each weight. A delay that is not an integer splits a spike between
+    two steps (`snnjax.delayed_spike_matmul`), and its gradient is that of the split. A recurrent connection delays in
+    addition to the one step that recurrent spikes always take; such a layer is scanned.
+
+    Args:
+        connection: ``dense(...)`` or ``sparse(...)``, which draws the weights, and the synapses that exist.
+        max_delay: the longest delay, in steps; at most 4,194,304.
+        initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range ``(0,
+            max_delay)``. Learned delays start at least ``min(max_delay / 1000, 1 / 4)`` steps from both ends.
+        learn: whether the delays are learned. Otherwise they are rounded to integers: one number, or, if they are drawn
+            from a range, stats of the network.
+        name: names the block in a network.
+        source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if the connection is another one, a delay is outside ``[0, max_delay]``, or `max_delay` too long.
+
+    Example:
+        >>> import jax, snnjax
+        >>> first = snnjax.layer(snnjax.synaptic(snnjax.dense(8), max_delay=10))
+        >>> net = snnjax.network(4, [first], snnjax.leaky_readout(2))
+        >>> params = net.init(jax.random.key(0))
+        >>> params["layer_0/connection"].raw_delay.shape
+        (4, 8)
+
+    Reference:
+        Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670.
+    """
+    if not isinstance(connection, Dense | Sparse):
+        fail(
+            f"synaptic: `connection` must be dense or sparse, got {short_repr(connection)}. "
+            "Write synaptic(dense(...), max_delay), or delay spikes before it with axonal(max_delay)."
+        )
+    initial = checked_delays("synaptic", max_delay, initial, learn)
+    return Synaptic(connection, int(max_delay), initial, bool(learn), name=name, source=source)

@@ -1,0 +1,82 @@
+"""The table of `delayed_spike_matmul`: spikes over time, in lists or rows, and a weight and a delay of each synapse."""
+
+from typing import Annotated, Any, NamedTuple
+
+from snnjax._schema import arrays
+
+_IDS = arrays("given_ids", "steps", "batch", "capacity", given="optional")
+_VALUES = arrays("sums", "steps", "batch", "capacity", given="with ids")
+_ROWS = arrays("sums", "steps", "batch", "neurons", given="without ids")
+_EACH = arrays("sums", "synapses")
+_ENDS = arrays("counts", "neurons")
+_TARGETS = arrays("given_ids", "synapses")
+_CURRENTS = arrays("sums", "steps", "batch", "outputs")
+_LEFT = arrays("sums", "arrivals", "batch", "outputs")
+
+
+class Operands(NamedTuple):
+    """The operands of ``snnjax_delayed_spike_matmul``."""
+
+    ids: Annotated[Any, _IDS]
+    values: Annotated[Any, _VALUES]
+    spikes: Annotated[Any, _ROWS]
+    weights: Annotated[Any, _EACH]
+    delays: Annotated[Any, _EACH]
+    ends: Annotated[Any, _ENDS]
+    targets: Annotated[Any, _TARGETS]
+
+
+class Results(NamedTuple):
+    """Its results: what arrives in all steps, and in those of the longest delay behind them."""
+
+    currents: Annotated[Any, _CURRENTS]
+    left: Annotated[Any, _LEFT]
+
+
+class SpikesBackwardOperands(NamedTuple):
+    """The operands of ``snnjax_delayed_spike_matmul_spikes_backward``."""
+
+    ids: Annotated[Any, _IDS]
+    weights: Annotated[Any, _EACH]
+    delays: Annotated[Any, _EACH]
+    ends: Annotated[Any, _ENDS]
+    targets: Annotated[Any, _TARGETS]
+    g: Results
+
+
+class SpikesBackwardResults(NamedTuple):
+    """Its result: of each slot of the lists if there are some, else of each neuron."""
+
+    g_values: Annotated[Any, _VALUES._replace(given="optional")]
+    g_spikes: Annotated[Any, _ROWS._replace(given="without g_values")]
+
+
+class WeightsBackwardOperands(NamedTuple):
+    """The operands of ``snnjax_delayed_spike_matmul_weights_backward``."""
+
+    ids: Annotated[Any, _IDS]
+    values: Annotated[Any, _VALUES]
+    spikes: Annotated[Any, _ROWS]
+    weights: Annotated[Any, _EACH]
+    delays: Annotated[Any, _EACH]
+    ends: Annotated[Any, _ENDS]
+    targets: Annotated[Any, _TARGETS]
+    g: Results
+
+
+class WeightsBackwardResults(NamedTuple):
+    """Its results."""
+
+    g_weights: Annotated[Any, _EACH]
+    g_delays: Annotated[Any, arrays("sums", "synapses_or_0")]  # none if nobody reads them
+
+
+ROOTS = (
+    Operands,
+    Results,
+    SpikesBackwardOperands,
+    SpikesBackwardResults,
+    WeightsBackwardOperands,
+    WeightsBackwardResults,
+)
+STATIC = ()

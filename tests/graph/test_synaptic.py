@@ -1,0 +1,135 @@
+"""`synaptic`: the same network in every way to run it, as the definition, and what it leaves to others or refuses."""
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import snnjax
+from snnjax import Synapses, blocks, metrics, online
+from snnjax.nir import to_nir
+from snnjax.quantisation import quantise_network
+
+KEY = jax.random.key(3)
+STEPS, BATCH, INPUTS, HIDDEN, LONGEST = 8, 3, 6, 5, 3
+INPUT = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.4, jnp.float32)
+NAME = "layer_0/connection"
+
+
+def network(connection: Any, **options: Any) -> snnjax.Network:
+    return snnjax.network(INPUTS, [snnjax.layer(connection, **options)], snnjax.leaky_readout(4))
+
+
+def total(net: snnjax.Network, params: Any, stats: Any, **options: Any) -> Any:
+    out, state = net.apply(params, None, INPUT, stats=stats, lengths=jnp.array([8, 5, 0]), **options)
+    return jnp.sum(out.output**2) + jnp.sum(out.activity["layer_0/neuron"]), state
+
+
+CONNECTIONS = {
+    "dense": lambda: snnjax.synaptic(snnjax.dense(HIDDEN), LONGEST),
+    "masked, fixed": lambda: snnjax.synaptic(
+        snnjax.dense(HIDDEN, mask=np.arange(INPUTS * HIDDEN).reshape(INPUTS, HIDDEN) % 3 > 0),
+        LONGEST,
+        learn=False,
+    ),
+    "sparse": lambda: snnjax.synaptic(snnjax.sparse(HIDDEN, fan_in=3), LONGEST, initial=(1, 3)),
+    "one fixed delay": lambda: snnjax.synaptic(
+        snnjax.sparse(HIDDEN, fan_out=2, bias=False), LONGEST, initial=2, learn=False
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "make, capacity", [*zip(CONNECTIONS.values(), (None, 3, 3, None), strict=True)], ids=CONNECTIONS
+)
+def test_pieces_and_references_are_the_whole(make: Any, capacity: int | None) -> None:
+    """Value, state and gradients: the state holds what is under way."""
+    net = network(make(), capacity=capacity)
+    params, stats = net.init(KEY, INPUT, stats=net.init_stats(KEY), target_activity=0.2), net.init_stats(KEY)
+
+    def of(**options: Any) -> Any:
+        run = lambda params: total(net, params, stats, **options)  # noqa: E731
+        return jax.jit(jax.value_and_grad(run, has_aux=True))(params)
+
+    whole = of()
+    assert any(bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(whole[1][NAME]))
+    for options in ({"chunk": 3}, {"implementation": "reference"}):
+        chex.assert_trees_all_close(of(**options), whole, rtol=1e-4, atol=1e-5)
+
+
+def test_equal_delays_are_axonal_ones() -> None:
+    late = network(snnjax.synaptic(snnjax.dense(HIDDEN), LONGEST, initial=1.5))
+    before = network([snnjax.axonal(LONGEST, initial=1.5), snnjax.dense(HIDDEN)])
+    params = late.init(KEY)
+    own = params[NAME]
+    names = f"{NAME}/axonal_0", f"{NAME}/dense_0"
+    others = {name: params[name] for name in params if name != NAME} | {
+        names[0]: blocks.DelayParams(own.raw_delay[:, 0]),
+        names[1]: blocks.LinearParams(own.weights, own.bias),
+    }
+    gradients = [
+        jax.grad(lambda p, net=net: total(net, p, None)[0])(each)
+        for net, each in ((late, params), (before, others))
+    ]
+    chex.assert_trees_all_close(
+        gradients[0][NAME].weights, gradients[1][names[1]].weights, rtol=1e-4, atol=1e-5
+    )
+    sums = jnp.sum(gradients[0][NAME].raw_delay, axis=1)
+    chex.assert_trees_all_close(sums, gradients[1][names[0]].raw_delay, rtol=1e-4, atol=1e-5)
+
+
+def test_recurrent_delays_come_on_top_of_the_step() -> None:
+    """Of one delay of 2: the spikes of three steps before."""
+    feedback = snnjax.synaptic(snnjax.dense(HIDDEN, bias=False), LONGEST, initial=2, learn=False)
+    net = network(snnjax.dense(HIDDEN), recurrent=feedback)
+    params = net.init(KEY)
+    own = params["layer_0/neuron"]
+    zero = params | {"layer_0/neuron": own._replace(recurrent=jax.tree.map(jnp.zeros_like, own.recurrent))}
+    with_feedback, without = (
+        net.apply(each, None, INPUT, record="layer_0/neuron")[0].recorded["layer_0/neuron"]
+        for each in (params, zero)
+    )
+    first = int(jnp.argmax(jnp.any(without != 0, axis=(1, 2))))
+    np.testing.assert_array_equal(with_feedback[: first + 3], without[: first + 3])
+    assert bool(jnp.any(with_feedback[first + 3 :] != without[first + 3 :]))
+
+
+def test_operations_are_those_of_the_connection() -> None:
+    net = network(snnjax.synaptic(snnjax.sparse(HIDDEN, fan_out=2), LONGEST))
+    params, stats = net.init(KEY), net.init_stats(KEY)
+    counts, rates = jnp.ones((1, INPUTS)), {"layer_0/neuron": jnp.zeros((1, HIDDEN))}
+    cost = metrics.synaptic_operations(net, params, counts, rates, jnp.array([5]), stats=stats)
+    assert (cost.effective_acs, cost.dense) == (2 * INPUTS, 5 * (2 * INPUTS + 4 * HIDDEN))
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"synaptic: `connection` must be dense or sparse, got .*axonal\(max_delay\)"
+    ):
+        snnjax.synaptic(snnjax.conv1d(2, 3), 4)
+    with pytest.raises(
+        ValueError, match=r"synaptic: `initial` must be a number or a range .* from 0 to 4, got 5"
+    ):
+        snnjax.synaptic(snnjax.dense(2), 4, initial=5)
+    net = network(snnjax.synaptic(snnjax.sparse(HIDDEN, fan_out=2), LONGEST))
+    wrong = {NAME: blocks.SynapticStats(Synapses.fixed_fan_out(KEY, INPUTS, HIDDEN + 1, 2))}
+    with pytest.raises(ValueError, match=r"network\.apply: `stats"):
+        net.apply(net.init(KEY), None, INPUT, stats=wrong)
+
+
+def test_who_does_not_take_them_says_so() -> None:
+    """NIR and online rules refuse; weights of 8 bits pass them over."""
+    net = network(snnjax.synaptic(snnjax.dense(HIDDEN), LONGEST))
+    params = net.init(KEY)
+    with pytest.raises(
+        ValueError, match="to_nir: `network` must hold blocks that NIR has nodes for, got synaptic"
+    ):
+        to_nir(net, params, dt=1e-3)
+    with pytest.raises(
+        ValueError, match=r"online\.eprop: `network` must be a chain of layers, each a connection"
+    ):
+        online.eprop(net, lambda output, label: jnp.sum(output))
+    chex.assert_trees_all_equal(quantise_network(params)[NAME], params[NAME])

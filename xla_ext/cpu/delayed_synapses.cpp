@@ -1,0 +1,283 @@
+#include "delayed_synapses.hpp"
+
+#include <algorithm>
+
+namespace snnjax {
+namespace {
+
+constexpr Index kColumnsPerTask = 16;  // whole cache lines of rows
+constexpr Index kNeuronsPerTask = 64;
+constexpr Index kPlacesAtOnce = 256;  // of all columns, which then stay in the second-level cache
+
+std::size_t size(Index count) { return static_cast<std::size_t>(count); }
+Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
+
+// The synapses of each target, by ascending neuron. A target out of range has none, and each synapse belongs to one
+// neuron at most, whatever the ends are.
+class ByTarget {
+ public:
+  struct Entry {
+    std::uint32_t neuron, synapse;
+  };
+
+  explicit ByTarget(const Synapses& synapses) : starts_(size(synapses.outputs + 2)), entries_(synapses.count) {
+    each(synapses, [&](Index, Index, Index target) { ++starts_[size(target + 2)]; });
+    for (Index target = 0; target < synapses.outputs; ++target) starts_[size(target + 2)] += starts_[size(target + 1)];
+    each(synapses, [&](Index neuron, Index synapse, Index target) {
+      entries_[starts_[size(target + 1)]++] = {static_cast<std::uint32_t>(neuron), static_cast<std::uint32_t>(synapse)};
+    });
+  }
+
+  const Entry* begin(Index target) const { return entries_.data() + starts_[size(target)]; }
+  const Entry* end(Index target) const { return entries_.data() + starts_[size(target + 1)]; }
+  // The first of a target whose neuron is not below this one.
+  const Entry* from(Index target, Index neuron) const {
+    return std::lower_bound(begin(target), end(target), neuron, [](const Entry& a, Index b) { return a.neuron < b; });
+  }
+
+ private:
+  template <typename Visit>
+  static void each(const Synapses& synapses, Visit visit) {
+    Index synapse = 0;
+    for (Index neuron = 0; neuron < synapses.neurons; ++neuron) {
+      for (const Index end = synapses.end(neuron); synapse < end; ++synapse) {
+        const Index target = synapses.target(synapse);
+        if (target < synapses.outputs) visit(neuron, synapse, target);
+      }
+    }
+  }
+
+  std::vector<Index> starts_;  // of each target, between which one is left free until all are sorted
+  Borrowed<Entry> entries_;
+};
+
+// Of one place, what belongs to the two steps between which a spike is split: its shares, or the cotangents of both.
+// They lie side by side, so that each synapse reads and writes them at once for each spike.
+using Pair = float __attribute__((vector_size(2 * sizeof(float))));
+
+// A share of 0 is nothing whatever the weight.
+Pair shares(const Share& share, float weight) {
+  return Pair{share.now == 0.0F ? 0.0F : share.now * weight, share.next == 0.0F ? 0.0F : share.next * weight};
+}
+
+// column[id] += value * pair for the places where a neuron spikes.
+void scatter(const SpikeRow& spikes, Pair pair, Pair* column) {
+  if (spikes.values != nullptr) {
+    for (std::uint32_t k = 0; k < spikes.count; ++k) column[spikes.ids[k]] += spikes.values[k] * pair;
+    return;
+  }
+  for (std::uint32_t k = 0; k < spikes.count; ++k) column[spikes.ids[k]] += pair;
+}
+
+// The sum of value * column[id]. Four sums at a time hide the latency of additions.
+Pair gathered(const SpikeRow& spikes, const Pair* column) {
+  constexpr std::uint32_t kSums = 4;
+  Pair sums[kSums] = {};
+  const auto add = [&](auto term) {
+    std::uint32_t k = 0;
+    for (; k + kSums <= spikes.count; k += kSums) {
+      for (std::uint32_t i = 0; i < kSums; ++i) sums[i] += term(k + i);
+    }
+    for (; k < spikes.count; ++k) sums[0] += term(k);
+  };
+  if (spikes.values == nullptr) {
+    add([&](std::uint32_t k) { return column[spikes.ids[k]]; });
+  } else {
+    add([&](std::uint32_t k) { return spikes.values[k] * column[spikes.ids[k]]; });
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// sums[k] += <pair, column[id]>.
+void addProducts(const SpikeRow& spikes, Pair pair, const Pair* column, Pair* sums) {
+  for (std::uint32_t k = 0; k < spikes.count; ++k) sums[k] += pair * column[spikes.ids[k]];
+}
+
+// Rows of what arrives in a step: of `currents`, and behind them of `left`.
+template <typename T>
+T* rowOf(const Arriving<T>& of, const DelayedSynapses& synapses, Index place) {
+  const Index behind = place - synapses.sent();
+  return behind < 0 ? of.currents + place * synapses.all.outputs : of.left + behind * synapses.all.outputs;
+}
+
+// Some targets of what arrives, as columns; where nothing arrives any more it is 0.
+template <typename Write>
+void readColumns(const Arriving<const float>& g, const DelayedSynapses& synapses, Index first, Index count,
+                 Write write) {
+  for (Index place = 0; place < synapses.arriving(); ++place) {
+    const float* const row = rowOf(g, synapses, place) + first;
+    for (Index k = 0; k < count; ++k) write(k, place, row[k]);
+  }
+  for (Index place = synapses.arriving(); place < synapses.places(); ++place) {
+    for (Index k = 0; k < count; ++k) write(k, place, 0.0F);
+  }
+}
+
+// The cotangents of a few targets as columns of pairs, which stay in the second-level cache.
+class Cotangents {
+ public:
+  Cotangents(const DelayedSynapses& synapses, const Arriving<const float>& g)
+      : synapses_(synapses), g_(g), pairs_(kColumnsPerTask * synapses.places()) {}
+
+  void read(Index first, Index count) {
+    const Index batch = synapses_.batch, places = synapses_.places();
+    readColumns(g_, synapses_, first, count, [&](Index k, Index place, float number) {
+      Pair* const pair = pairs_.data() + k * places + place;
+      (*pair)[0] = number;
+      if (place >= batch) pair[-batch][1] = number;
+    });
+  }
+
+  // The k-th of them, from where a spike at place 0 arrives.
+  const Pair* column(Index k, const Share& share) const {
+    return pairs_.data() + k * synapses_.places() + share.whole * synapses_.batch;
+  }
+
+ private:
+  const DelayedSynapses& synapses_;
+  const Arriving<const float>& g_;
+  Borrowed<Pair> pairs_;
+};
+
+// The shares of the synapses of a neuron, as entries of rows: step `whole` of a target is row target * steps + whole.
+class SharesOfNeuron {
+ public:
+  SharesOfNeuron(const DelayedSynapses& synapses, Index neuron, Index steps) {
+    for (Index s = synapses.all.first(neuron); s < synapses.all.end(neuron); ++s) {
+      const Index target = synapses.all.target(s);
+      if (target >= synapses.all.outputs) continue;
+      const Share share = synapses.share(s);
+      const auto id = static_cast<std::uint32_t>(target * steps + share.whole);
+      ids_.insert(ids_.end(), {id, id + 1});
+      const Pair both = shares(share, synapses.weights[s]);
+      values_.insert(values_.end(), {both[0], both[1]});
+    }
+  }
+
+  SpikeRow row() const { return {ids_.data(), values_.data(), static_cast<std::uint32_t>(ids_.size()), false}; }
+
+ private:
+  std::vector<std::uint32_t> ids_;
+  std::vector<float> values_;
+};
+
+}  // namespace
+
+Share DelayedSynapses::share(Index synapse) const {
+  const float delay = delays[synapse] > 0.0F ? std::min(delays[synapse], static_cast<float>(longest)) : 0.0F;
+  const Index whole = std::min(static_cast<Index>(delay), std::max<Index>(longest - 1, 0));
+  const float next = delay - static_cast<float>(whole);
+  return {whole, 1.0F - next, next};
+}
+
+void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<float>& out,
+                 const Threads& threads) {
+  const ByTarget by_target(synapses.all);
+  const Index batch = synapses.batch, places = synapses.places(), outputs = synapses.all.outputs;
+  threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
+    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
+    Borrowed<Pair> columns(count * places);
+    std::fill_n(columns.data(), count * places, Pair{});
+    for (Index k = 0; k < count; ++k) {
+      for (const auto* entry = by_target.begin(first + k); entry != by_target.end(first + k); ++entry) {
+        const Share share = synapses.share(entry->synapse);
+        scatter(by_neuron.row(entry->neuron), shares(share, synapses.weights[entry->synapse]),
+                columns.data() + k * places + share.whole * batch);
+      }
+    }
+    for (Index place = 0; place < synapses.arriving(); ++place) {
+      float* const row = rowOf(out, synapses, place) + first;
+      for (Index k = 0; k < count; ++k) {
+        const Pair* const pair = columns.data() + k * places + place;
+        row[k] = pair[0][0] + (place < batch ? 0.0F : pair[-batch][1]);
+      }
+    }
+  });
+}
+
+void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<const float>& g,
+                      float* g_weights, float* g_delays, const Threads& threads) {
+  const ByTarget by_target(synapses.all);
+  std::fill_n(g_weights, synapses.all.count, 0.0F);
+  if (g_delays != nullptr) std::fill_n(g_delays, synapses.all.count, 0.0F);
+  threads.run(tasksFor(synapses.all.outputs, kColumnsPerTask), [&](Index task, Index) {
+    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, synapses.all.outputs - first);
+    Cotangents received(synapses, g);
+    received.read(first, count);
+    for (Index k = 0; k < count; ++k) {
+      for (const auto* entry = by_target.begin(first + k); entry != by_target.end(first + k); ++entry) {
+        const Share share = synapses.share(entry->synapse);
+        const Pair sum = gathered(by_neuron.row(entry->neuron), received.column(k, share));
+        g_weights[entry->synapse] = share.next == 0.0F ? sum[0] : share.now * sum[0] + share.next * sum[1];
+        if (g_delays != nullptr) g_delays[entry->synapse] = synapses.weights[entry->synapse] * (sum[1] - sum[0]);
+      }
+    }
+  });
+}
+
+void collectDelayedToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
+                           const Arriving<const float>& g, float* out, const Threads& threads) {
+  const ByTarget by_target(synapses.all);
+  Borrowed<std::uint32_t> places;
+  const ListedRows by_neuron = sent.transposed(&places);
+  Borrowed<Pair> sums(by_neuron.entries());
+  std::fill_n(sums.data(), by_neuron.entries(), Pair{});
+  const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs;
+  Cotangents received(synapses, g);
+  for (Index first = 0; first < outputs; first += kColumnsPerTask) {
+    const Index count = std::min(kColumnsPerTask, outputs - first);
+    received.read(first, count);
+    threads.run(tasksFor(neurons, kNeuronsPerTask), [&](Index task, Index) {
+      const Index behind = std::min((task + 1) * kNeuronsPerTask, neurons);
+      for (Index k = 0; k < count; ++k) {
+        const auto* const end = by_target.from(first + k, behind);
+        for (const auto* entry = by_target.from(first + k, task * kNeuronsPerTask); entry != end; ++entry) {
+          const Share share = synapses.share(entry->synapse);
+          addProducts(by_neuron.row(entry->neuron), shares(share, synapses.weights[entry->synapse]),
+                      received.column(k, share), sums.data() + by_neuron.start(entry->neuron));
+        }
+      }
+    });
+  }
+  std::fill_n(out, sent.rows() * capacity, 0.0F);
+  for (Index row = 0; row < sent.rows(); ++row) {
+    for (Index k = 0; k < sent.count(row); ++k) {
+      const Pair sum = sums[places[sent.start(row) + k]];
+      out[row * capacity + sent.slots(row)[k]] = sum[0] + sum[1];
+    }
+  }
+}
+
+void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>& g, float* out,
+                    const Threads& threads) {
+  const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs, batch = synapses.batch;
+  const Index sent = synapses.sent(), places = synapses.places();
+  if (sent == 0) return;
+  Borrowed<float> columns(outputs * places);
+  threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
+    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
+    readColumns(g, synapses, first, count,
+                [&](Index k, Index place, float number) { columns[(first + k) * places + place] = number; });
+  });
+  // Where a share arrives is a row of the columns, which overlap: `batch` numbers from one to the next.
+  const Index steps = places / batch;
+  require32Bits(outputs * steps);
+  threads.run(tasksFor(neurons, kColumnsPerTask), [&](Index task, Index) {
+    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, neurons - first);
+    std::vector<SharesOfNeuron> all;
+    for (Index i = first; i < first + count; ++i) all.emplace_back(synapses, i, steps);
+    Borrowed<float> collected(count * sent);
+    for (Index place = 0; place < sent; place += kPlacesAtOnce) {
+      for (Index i = 0; i < count; ++i) {
+        const SpikeRow shares = all[size(i)].row();
+        kernels().sumRows(&shares, 1, {columns.data() + place, batch}, std::min(kPlacesAtOnce, sent - place),
+                          {nullptr, 0}, {collected.data() + i * sent + place, sent});
+      }
+    }
+    for (Index place = 0; place < sent; ++place) {
+      for (Index i = 0; i < count; ++i) out[place * neurons + first + i] = collected[i * sent + place];
+    }
+  });
+}
+
+}  // namespace snnjax
