@@ -1,4 +1,4 @@
-// lif_network without recurrent layers, backward: neurons over all time steps, from the last to the first. Workers
+// lif_network without recurrent layers, backward: neurons over a block of steps, from the last to the first. Workers
 // share the numbers of all samples, in pairs.
 #include "constants_gradient.hpp"
 #include "fields.hpp"
@@ -6,7 +6,7 @@
 
 namespace snnjax {
 
-// The gradients of the currents of all steps; where the layer `learns`, those of its constants besides.
+// The gradients of the currents of a block; where the layer `learns`, those of its constants besides.
 template <bool has_second, bool learns>
 class LifGradientScan : public poplar::MultiVertex {
  public:
@@ -17,17 +17,17 @@ class LifGradientScan : public poplar::MultiVertex {
   In<float> threshold;         // [neurons]
   In<float> second_threshold;  // [neurons]
   In<unsigned> lengths;        // [batch], steps of each sequence
-  In<float> membranes;         // [num_steps + 1, batch, neurons], row t + 1 after step t
-  // [batch, neurons]: 0 on entry, on return the gradient of the membrane after its reset, of the first step
-  InOut<float> g_v;
+  poplar::Input<unsigned> block;
+  In<float> membranes;                   // [all steps + 1, batch, neurons], row t + 1 after step t
+  InOut<float> g_v;                      // [batch, neurons], of the membrane after its reset, of the step after
   InOut<float> g_last;                   // [batch, neurons], gradient of the last membrane; zeroed once added
   Out<float> g_current;                  // [batch, num_steps, neurons], gain * g_v, 0 past the end
   InOut<float> g_bias;                   // [batch, neurons], sum of g_current over time
   If<learns, InOut<float>> g_decay;      // [batch, neurons], summed over time, as the two below
   If<learns, InOut<float>> g_threshold;  // [batch, neurons]
   If<learns, InOut<float>> g_gain;       // [batch, neurons]; 0 where no current can be recovered
-  unsigned num_steps, batch, neurons;
-  unsigned char reset, surrogate;  // enum Reset, enum Surrogate
+  unsigned num_steps, batch, neurons;    // num_steps: of a block
+  unsigned char reset, surrogate;        // enum Reset, enum Surrogate
   bool detach_reset;
   float slope;
   // Of neurons with a second state.
@@ -40,17 +40,18 @@ class LifGradientScan : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
+    const unsigned before = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned i = b * neurons + j;
       for (unsigned t = num_steps; t-- > 0;) {
         const unsigned at = (b * num_steps + t) * neurons + j;
-        if (t >= lengths[b]) {
+        if (before + t >= lengths[b]) {
           numbers.store(&g_current[at], numbers.fill(0.0f));
           continue;
         }
-        const StateRow after = stateRow(*this, t + 1);
+        const StateRow after = stateRow(*this, before + t + 1);
         const auto g = membraneGradient(*this, after, numbers.load(&g_spikes[at]), i, j, numbers, at);
-        if constexpr (learns) addConstantsGradients(*this, stateRow(*this, t), after, g, i, j, numbers);
+        if constexpr (learns) addConstantsGradients(*this, stateRow(*this, before + t), after, g, i, j, numbers);
       }
     });
     return true;
@@ -61,23 +62,25 @@ class LifGradientScan : public poplar::MultiVertex {
 template <bool learns>
 class LeakyGradientScan : public poplar::MultiVertex {
  public:
-  In<float> g_output;                // [batch, num_steps, neurons], gradient of the readout's membranes
-  In<float> decay;                   // [neurons]
-  In<float> gain;                    // [neurons]
-  In<unsigned> lengths;              // [batch], steps of each sequence
-  If<learns, In<float>> membranes;   // [num_steps + 1, batch, neurons], row t + 1 after step t
-  InOut<float> g_v;                  // [batch, neurons], of the last membrane on entry, of the first one on return
-  Out<float> g_current;              // [batch, num_steps, neurons], gain * g_v, 0 past the end
-  InOut<float> g_bias;               // [batch, neurons], sum of g_current over time
-  If<learns, InOut<float>> g_decay;  // [batch, neurons], summed over time
-  If<learns, InOut<float>> g_gain;   // [batch, neurons], likewise; 0 where the gain itself is 0
-  unsigned num_steps, batch, neurons;
+  In<float> g_output;    // [batch, num_steps, neurons], gradient of the readout's membranes
+  In<float> decay;       // [neurons]
+  In<float> gain;        // [neurons]
+  In<unsigned> lengths;  // [batch], steps of each sequence
+  poplar::Input<unsigned> block;
+  If<learns, In<float>> membranes;     // [all steps + 1, batch, neurons], row t + 1 after step t
+  InOut<float> g_v;                    // [batch, neurons], of the last membrane on entry, of the first one on return
+  Out<float> g_current;                // [batch, num_steps, neurons], gain * g_v, 0 past the end
+  InOut<float> g_bias;                 // [batch, neurons], sum of g_current over time
+  If<learns, InOut<float>> g_decay;    // [batch, neurons], summed over time
+  If<learns, InOut<float>> g_gain;     // [batch, neurons], likewise; 0 where the gain itself is 0
+  unsigned num_steps, batch, neurons;  // num_steps: of a block
 
   bool compute(unsigned worker) {
+    const unsigned first = *block * num_steps;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
       const unsigned i = b * neurons + j, width = batch * neurons;
       for (unsigned t = num_steps; t-- > 0;) {
-        const bool inside = t < lengths[b];
+        const bool inside = first + t < lengths[b];
         const unsigned at = (b * num_steps + t) * neurons + j;
         const auto g = numbers.load(&g_v[i]) + numbers.load(&g_output[at]);  // padded outputs repeat the last membrane
         const auto g_own = inside ? numbers.load(&gain[j]) * g : numbers.fill(0.0f);
@@ -85,7 +88,7 @@ class LeakyGradientScan : public poplar::MultiVertex {
         numbers.store(&g_current[at], g_own);
         numbers.store(&g_bias[i], numbers.load(&g_bias[i]) + g_own);
         if constexpr (learns) {
-          const float* const before = &membranes[t * width];
+          const float* const before = &membranes[(first + t) * width];
           if (inside) addLeakyConstantsGradients(*this, before, before + width, g, i, j, numbers);
         }
       }

@@ -1,5 +1,5 @@
-// lif_network: the last spikes of a recurrent layer, which a state carries from call to call, and their gradient. Each
-// runs once, outside of the loop over time.
+// lif_network: what a state carries from call to call: the last spikes of a recurrent layer and their gradient, the
+// gradients of the first states. Each runs once, outside of the loops over time.
 #include "fields.hpp"
 #include "lists.hpp"
 #include "membrane_gradient.hpp"
@@ -114,11 +114,63 @@ class LifLastGradient : public poplar::MultiVertex {
   }
 };
 
+// The gradients of the first states, after the step t = 0: what came through the reset of that step, and what came
+// directly where there was no step. Runs once, after the loop over time.
+template <bool has_second>
+class LifFirstGradient : public poplar::MultiVertex {
+ public:
+  In<float> g_v;             // [batch, neurons], gradient of the membrane after its reset, of the first step
+  In<float> g_last;          // [batch, neurons], gradient of the last membrane, the part not yet added
+  In<float> threshold;       // [neurons]
+  In<float> membranes;       // [batch, neurons], before the first step: row 0 of the history
+  Out<float> g_first;        // [batch, neurons]
+  InOut<float> g_threshold;  // [batch, neurons], the share of the first reset is added
+  unsigned batch, neurons;
+  unsigned char reset, surrogate;  // enum Reset, enum Surrogate
+  bool detach_reset;
+  float slope;
+  // Of neurons with a second state.
+  If<has_second, In<float>> second;         // [kSecondConstants, neurons], neuron.hpp
+  If<has_second, In<float>> w;              // [batch, neurons], before the first step
+  If<has_second, In<float>> g_w;            // [batch, neurons], gradient of the second state of the first step
+  If<has_second, In<float>> g_last_w;       // [batch, neurons], of the last one, the part not yet added
+  If<has_second, Out<float>> g_first_w;     // [batch, neurons]
+  If<has_second, InOut<float>> g_coupling;  // [batch, neurons], of threshold_coupling, is accumulated
+  static constexpr bool kHasSecond = has_second, raises = true;
+
+  bool compute(unsigned worker) {
+    for (unsigned b = worker; b < batch; b += numWorkers()) {
+      forEachNumber(neurons, [&](unsigned j, auto numbers) { writeGradients(b * neurons + j, j, numbers); });
+    }
+    return true;
+  }
+
+ private:
+  template <class Of>
+  void writeGradients(unsigned i, unsigned j, Of numbers) {
+    const StateRow states = stateRow(*this, 0);
+    const auto v = Of::load(states.v + i), limit = raisedThreshold(*this, states, i, j, numbers);
+    auto g = throughReset(Of::load(&g_v[i]), v, limit, reset, detach_reset, surrogate, slope);
+    if constexpr (has_second) {
+      const SecondOf<LifFirstGradient, Of> own(*this, j, numbers);
+      const auto g_next = Of::load(&g_w[i]);
+      const auto through_spike = maskedProduct(own[WJump] * g_next, surrogateDerivative(v - limit, surrogate, slope));
+      g.v += through_spike + own[WMembrane] * g_next;
+      g.threshold -= through_spike;
+      const auto g_own = Of::load(&g_last_w[i]) + own[WDecay] * g_next + own[ThresholdCoupling] * g.threshold;
+      Of::store(&g_first_w[i], g_own);
+      Of::store(&g_coupling[i], Of::load(&g_coupling[i]) + g.threshold * Of::load(states.w + i));
+    }
+    Of::store(&g_first[i], Of::load(&g_last[i]) + g.v);
+    Of::store(&g_threshold[i], Of::load(&g_threshold[i]) + g.threshold);
+  }
+};
+
+template class LifFirstGradient<false>;
+template class LifFirstGradient<true>;
 template class LifLastGradient<false>;
 template class LifLastGradient<true>;
 template class LastSpikes<unsigned short>;
-template class LastSpikes<int>;
 template class LastSpikesGradient<unsigned short>;
-template class LastSpikesGradient<int>;
 
 }  // namespace snnjax

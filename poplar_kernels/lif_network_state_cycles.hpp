@@ -1,9 +1,9 @@
 // What the codelets of lif_network_state.cpp cost a worker.
 #pragma once
 
+#include "lif_gradient_scan_cycles.hpp"
 #include "listed_rows_cycles.hpp"
 #include "lists.hpp"
-#include "neuron_cycles.hpp"
 
 namespace snnjax {
 
@@ -13,6 +13,8 @@ template <class Id>
 class LastSpikesGradient;
 template <bool has_second>
 class LifLastGradient;
+template <bool has_second>
+class LifFirstGradient;
 
 namespace cycles {
 
@@ -44,6 +46,13 @@ constexpr Slots lastGradient(unsigned char surrogate_kind) { return 5 + 2 + 1 + 
 // raised threshold 2, two products and differences of which half find a bundle.
 constexpr Slots kLastSecondGradient = 4 + 2 + 2 + 2;
 
+// LifFirstGradient for one neuron or pair: five loads, two stores, two sums beside the reset, the branch. Of a second
+// state besides: loads of it, its gradients 3 and its constants 4, stores of both; the raised threshold 1; the masked
+// product (compare, mask, multiply: 3) with the surrogate's slope; three sums into the membrane's and the threshold's
+// gradient, two into its own, one into the coupling's, products in their bundles.
+constexpr Slots firstGradient(GradientSwitches s) { return 9 + throughReset(s.reset, s.detach_reset, s.surrogate); }
+constexpr Slots firstSecondGradient(GradientSwitches s) { return 3 + 4 + 2 + 1 + 3 + surrogate(s.surrogate) + 6; }
+
 }  // namespace cycles
 
 template <class Id>
@@ -69,6 +78,16 @@ std::uint64_t workerCycles(const LifLastGradient<has_second>& vertex, unsigned w
     slots += 6 + numbersOf(vertex.neurons) * each;
   }
   return slots;
+}
+
+template <bool has_second>
+std::uint64_t workerCycles(const LifFirstGradient<has_second>& vertex, unsigned worker) {
+  using namespace cycles;
+  const GradientSwitches switches = switchesOf(vertex);
+  const Slots each = firstGradient(switches) + (has_second ? firstSecondGradient(switches) : 0);
+  const unsigned workers = vertex.numWorkers();
+  const Slots own = worker < vertex.batch ? (vertex.batch - worker + workers - 1) / workers : 0;
+  return entry(has_second ? 18 : 12, false) + own * (8 + numbersOf(vertex.neurons) * each);
 }
 
 }  // namespace snnjax

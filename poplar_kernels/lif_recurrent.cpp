@@ -7,8 +7,8 @@
 
 namespace snnjax {
 
-// A step of own neurons, from the currents of all steps and the spikes of the step before. Workers share the numbers of
-// all samples, in pairs.
+// A step of own neurons, from the currents of a block of steps and the spikes of the step before. Workers share the
+// numbers of all samples, in pairs.
 template <class W, bool has_second>
 class LifRecurrentStep : public poplar::MultiVertex {
  public:
@@ -21,16 +21,16 @@ class LifRecurrentStep : public poplar::MultiVertex {
   In<float> gain;        // [neurons]
   In<float> threshold;   // [neurons]
   In<unsigned> lengths;  // [batch], steps of each sequence
-  poplar::Input<unsigned> iteration;
-  // [num_steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
+  poplar::Input<unsigned> block, iteration;
+  // [all steps + 1, batch, neurons], row 0 before the first step; [batch, neurons] if no history is kept
   InOut<float> membranes;
   InOut<float> counts;   // [batch, neurons], true spikes so far
   Out<float> v;          // [batch, num_steps, neurons], membranes for the selection; -inf past the end of a sequence
   Out<unsigned> spikes;  // [batch, pairs of neurons], a bit for each that fires, from the last one on
   // [batch, masks + neurons], behind `masks` words that PackSpikes writes: the membranes' bits, if `sends_membranes`
   InOut<unsigned> sent;
-  unsigned num_steps, batch, stride, neurons, masks;
-  unsigned char reset;  // enum Reset
+  unsigned num_steps, batch, stride, neurons, masks;  // num_steps: of a block
+  unsigned char reset;                                // enum Reset
   bool keep_history, sends_membranes;
   // Of neurons with a second state.
   If<has_second, In<float>> second;  // [kSecondConstants, neurons], neuron.hpp
@@ -40,10 +40,10 @@ class LifRecurrentStep : public poplar::MultiVertex {
   static constexpr bool kHasSecond = has_second;
 
   bool compute(unsigned worker) {
-    const unsigned t = *iteration;
-    if (t >= num_steps) return true;
+    if (*iteration >= num_steps) return true;
+    const unsigned t = *block * num_steps + *iteration;
     forEachOwnNumber(batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
-      const unsigned row = b * num_steps + t;
+      const unsigned row = b * num_steps + *iteration;
       const NeuronRows<LifRecurrentStep> own(*this, t, b, row);
       if (t < lengths[b]) {
         const auto fired =

@@ -4,6 +4,8 @@
 #include <concepts>
 
 #include "lif_scan_cycles.hpp"
+#include "listed_rows_cycles.hpp"
+#include "lists.hpp"
 
 namespace snnjax {
 
@@ -42,12 +44,12 @@ constexpr Slots kCountedPair = 3, kCount = 14, kExtremes = 4, kCompared = 5, kKe
 template <class W, bool has_second>
 std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsigned worker) {
   using namespace cycles;
-  const unsigned t = *vertex.iteration;
-  if (t >= vertex.num_steps) return kIdle;
+  if (*vertex.iteration >= vertex.num_steps) return kIdle;
+  const unsigned t = *vertex.block * vertex.num_steps + *vertex.iteration;
   Slots inside = advance(vertex.reset);
   if constexpr (has_second) inside += advanceSecond(vertex.raises);
   const Slots sent = kRecurrentNumber + (vertex.sends_membranes ? kSentMembranes : 0);
-  return entry(has_second ? 28 : 23, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
+  return entry(has_second ? 29 : 24, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
            if (t >= vertex.lengths[b]) return sent + kFrozenStep + (has_second ? kFreezeSecond : 0);
            return sent + inside + kRecordHeader + (t == 0 ? 0 : vertex.lists[b * vertex.stride]) * kSummedRow;
          });

@@ -4,6 +4,8 @@
 #include <concepts>
 
 #include "lif_gradient_scan_cycles.hpp"
+#include "listed_rows_cycles.hpp"
+#include "lists.hpp"
 #include "neuron_rows.hpp"
 
 namespace snnjax {
@@ -28,13 +30,16 @@ constexpr Slots kSlotsTests = 6, kListedNeuron = 4, kListedPart = 2;
 std::uint64_t workerCycles(const std::same_as<SlotsOfNeurons> auto& vertex, unsigned worker) {
   using namespace cycles;
   Slots slots = entry(8, false);
-  for (unsigned row = worker; row < vertex.batch * vertex.num_steps; row += vertex.numWorkers()) {
-    slots += kSlotsRow + fill(vertex.neurons, 2);
-    if (row % vertex.num_steps + 1 == vertex.num_steps) continue;
-    const List<unsigned short> list = {&vertex.lists[(row + 1) * vertex.stride], vertex.capacity};
-    slots += list.listed() * kSlotsEntry;
-    for (unsigned j = 0; j < vertex.neurons; ++j) {
-      slots += vertex.slots[row * vertex.neurons + j] < vertex.capacity ? kOwnEntry : 0;
+  unsigned t = worker;
+  for (unsigned b = 0; b < vertex.batch; ++b, t -= vertex.num_steps) {
+    for (; t < vertex.num_steps; t += vertex.numWorkers()) {
+      const List<unsigned short> list = {&vertex.lists[(b * vertex.num_steps + t) * vertex.stride], vertex.capacity};
+      slots +=
+          kSlotsRow + fill(vertex.neurons, 2) + (t == 0 ? copy(vertex.neurons, 2) : 0) + list.listed() * kSlotsEntry;
+      for (unsigned j = 0; j < vertex.neurons; ++j) {
+        const unsigned slot = vertex.slots[(b * (vertex.num_steps + 1) + t) * vertex.neurons + j];
+        slots += slot < vertex.capacity ? kOwnEntry : 0;
+      }
     }
   }
   return slots;
@@ -43,19 +48,21 @@ std::uint64_t workerCycles(const std::same_as<SlotsOfNeurons> auto& vertex, unsi
 template <bool has_second, bool learns>
 std::uint64_t workerCycles(const LifRecurrentGradient<has_second, learns>& vertex, unsigned worker) {
   using namespace cycles;
-  const unsigned t = vertex.num_steps - 1 - *vertex.iteration;
-  if (t >= vertex.num_steps) return kIdle;
+  const unsigned own_step = vertex.num_steps - 1 - *vertex.iteration;
+  if (own_step >= vertex.num_steps) return kIdle;
+  const unsigned t = *vertex.block * vertex.num_steps + own_step;
   const GradientSwitches switches = switchesOf(vertex);
   const Slots inside = (learns ? constantsGradient(switches) : membraneGradient(switches)) + secondGradientOf(vertex) +
                        (has_second && learns ? kSecondConstantsGradient : 0) + kSlotsTests;
-  Slots slots = entry((has_second ? 28 : 23) + (learns ? 4 : 0), false);
+  Slots slots = entry((has_second ? 29 : 24) + (learns ? 4 : 0), false);
   const unsigned neurons = vertex.neurons;
   forEachOwnNumber(vertex.batch, neurons, worker, [&](unsigned b, unsigned j, auto numbers) {
     const Slots each = kScanNumber + kScanStep + (t < vertex.lengths[b] ? inside : 1);
     slots += numbers.kCount == 1 && neurons % 2 == 0 ? (j % 2 == 0 ? each : 0) : each;
     if (t >= vertex.lengths[b]) return;
     for (unsigned lane = 0; lane < numbers.kCount; ++lane) {
-      const bool is_listed = vertex.slots[(b * vertex.num_steps + t) * neurons + j + lane] < vertex.capacity;
+      const bool is_listed =
+          vertex.slots[(b * (vertex.num_steps + 1) + own_step + 1) * neurons + j + lane] < vertex.capacity;
       slots += is_listed ? kListedNeuron + vertex.parts * kListedPart : 0;
     }
   });

@@ -1,9 +1,9 @@
-// What the codelets of lif_scan.cpp cost a worker: its numbers in all steps.
+// What the codelets of lif_scan.cpp cost a worker: its numbers in all steps of a block.
 #pragma once
 
 #include <concepts>
 
-#include "lif_network_cycles.hpp"
+#include "neuron_cycles.hpp"
 
 namespace snnjax {
 
@@ -13,7 +13,22 @@ class LeakyScan;
 
 namespace cycles {
 
-// A number in all steps: pointers to its rows 8, zero to the counts, the loops 3. A step: its length's comparison 2,
+// A step outside of a block: load, compare, return.
+constexpr Slots kIdle = kCall + 4;
+// NeuronRows::advance for one neuron or pair: loads of v, threshold, decay, gain, bias, counts; stores of the membrane
+// twice and of the counts; comparisons, masks and the reset in their bundles; the product with the decay, the two sums
+// and the product with the gain wait for each other: 4; the reset's choice 2; pointers and branch 2.
+constexpr Slots advance(unsigned char reset_kind) { return 6 + 3 + 4 + 2 + 2 + (reset_kind == None ? 0 : 2); }
+
+// What a second state takes besides: loads of it and of five constants, its store; the sums of its three own terms and
+// of the current's (the products find bundles beside the loads), its product and sum in the membrane wait for each
+// other: 6; where its row is 1, whether it raises thresholds 2. If so, a load, a store, two products of which one finds
+// a bundle, two sums.
+constexpr Slots advanceSecond(bool raises) { return 6 + 1 + 6 + 1 + 2 + (raises ? 1 + 1 + 1 + 2 : 0); }
+// Its row past the end: load, store.
+constexpr Slots kFreezeSecond = 2;
+
+// A number in all steps of a block: pointers to its rows 9, the loops 3. A step: its length's comparison 2,
 // the current's load, the row's pointers 3, the branch.
 constexpr Slots kScanNumber = 12, kScanStep = 7;
 // A step past the end: loads, stores and the branch.
@@ -38,7 +53,8 @@ Slots ownNumbers(const V& vertex, unsigned worker, Of&& of) {
 // The steps of a sample: `inside` each until it ends, then `behind`.
 template <class V>
 Slots steps(const V& vertex, unsigned b, Slots inside, Slots behind) {
-  const Slots within = vertex.lengths[b] < vertex.num_steps ? vertex.lengths[b] : vertex.num_steps;
+  const unsigned before = *vertex.block * vertex.num_steps, length = vertex.lengths[b];
+  const Slots within = length < before ? 0 : smaller(length - before, vertex.num_steps);
   return kScanNumber + within * (kScanStep + inside) + (vertex.num_steps - within) * (kScanStep + behind);
 }
 
@@ -52,13 +68,13 @@ std::uint64_t workerCycles(const LifScan<has_second>& vertex, unsigned worker) {
     inside += advanceSecond(vertex.raises);
     behind += kFreezeSecond;
   }
-  return entry(has_second ? 20 : 15, false) +
+  return entry(has_second ? 21 : 16, false) +
          ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, inside, behind); });
 }
 
 std::uint64_t workerCycles(const std::same_as<LeakyScan> auto& vertex, unsigned worker) {
   using namespace cycles;
-  return entry(9, false) + ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, kLeakyScanStep, 1); });
+  return entry(10, false) + ownNumbers(vertex, worker, [&](unsigned b) { return steps(vertex, b, kLeakyScanStep, 1); });
 }
 
 }  // namespace snnjax

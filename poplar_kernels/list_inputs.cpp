@@ -6,23 +6,22 @@
 
 namespace snnjax {
 
-// The inputs at time t that are not 0, and their values. Workers share rows.
+// The inputs of a block that are not 0, and their values. Workers share rows.
 template <class Id>
 class ListInputs : public poplar::MultiVertex {
  public:
-  In<float> history;  // [num_steps, rows, num_inputs]
+  In<float> history;  // [num_blocks, rows, num_inputs]
   Out<Id> lists;      // [rows, stride], records (lists.hpp), ids ascending; the rest is not touched
   Out<float> values;  // [rows, num_inputs], of the listed inputs, in their order
-  poplar::Input<unsigned> iteration;
-  unsigned num_steps, delay, rows, stride, num_inputs;
-  bool reverse;  // t = num_steps - 1 - (iteration - delay) instead of iteration - delay
+  poplar::Input<unsigned> block;
+  unsigned num_blocks, rows, stride, num_inputs;
 
   bool compute(unsigned worker) {
-    const unsigned since = *iteration - delay, t = reverse ? num_steps - 1 - since : since;
-    if (t >= num_steps) return true;
+    if (*block >= num_blocks) return true;
     for (unsigned b = worker; b < rows; b += numWorkers()) {
       Id* const record = &lists[b * stride];
-      const unsigned count = list(&history[(t * rows + b) * num_inputs], record + kListHeader, &values[b * num_inputs]);
+      const unsigned count =
+          list(&history[(*block * rows + b) * num_inputs], record + kListHeader, &values[b * num_inputs]);
       for (unsigned i = 0; i < 3; ++i) record[i] = static_cast<Id>(count);  // kept, listed, true spikes
       record[3] = 0;
     }
@@ -52,6 +51,5 @@ class ListInputs : public poplar::MultiVertex {
 };
 
 template class ListInputs<unsigned short>;
-template class ListInputs<int>;
 
 }  // namespace snnjax

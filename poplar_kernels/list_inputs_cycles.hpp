@@ -23,9 +23,7 @@ constexpr Slots listedRow(Slots num_inputs, Slots used, unsigned id_bytes) {
 
 template <class Id>
 std::uint64_t workerCycles(const ListInputs<Id>& vertex, unsigned worker) {
-  const unsigned since = *vertex.iteration - vertex.delay;
-  if ((vertex.reverse ? vertex.num_steps - 1 - since : since) >= vertex.num_steps) return cycles::kCall + 8;
-  cycles::Slots slots = cycles::entry(10, false);
+  cycles::Slots slots = cycles::entry(8, false) + 2;
   for (unsigned b = worker; b < vertex.rows; b += vertex.numWorkers()) {
     const List<Id> list = {&vertex.lists[b * vertex.stride], vertex.num_inputs};
     slots += cycles::listedRow(vertex.num_inputs, list.spikes(), sizeof(Id));

@@ -1,4 +1,5 @@
-// lif_network without recurrent layers: products with the lists of all samples and steps at once, a row for each.
+// lif_network without recurrent layers: products with the lists of all samples and steps of a block at once, a row
+// for each.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 
@@ -55,15 +56,15 @@ class RowsDots : public poplar::MultiVertex {
   }
 };
 
-// g_weights[id] = sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share the
-// pairs of columns and, where these are few, the rows of the gradient.
+// g_weights[id] += sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share
+// the pairs of columns and, where these are few, the rows of the gradient.
 template <class Id, bool valued>
 class RowsGradient : public poplar::MultiVertex {
  public:
   In<Id> lists;                                          // [rows, stride], records, ids of spikes ascending
   If<valued, In<float>> values;                          // [rows, capacity]
   In<float> g_current;                                   // [rows, neurons]
-  Out<float> g_weights;                                  // [num_inputs + 1, neurons], the last row is 0
+  InOut<float> g_weights;                                // [num_inputs + 1, neurons], the last row is not touched
   unsigned rows, stride, capacity, num_inputs, neurons;  // neurons: even
 
   // What falls to a worker.
@@ -81,10 +82,6 @@ class RowsGradient : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const Share own = shareOfWorker(worker);
-    const bool is_last = own.inputs.last == num_inputs;
-    for (unsigned i = own.inputs.first; i < own.inputs.last + (is_last ? 1 : 0); ++i) {
-      for (unsigned j = 2 * own.pairs.first; j < 2 * own.pairs.last; ++j) g_weights[i * neurons + j] = 0.0f;
-    }
     for (unsigned row = 0; row < rows; ++row) {
       const List<Id> list = {&lists[row * stride], capacity};
       const unsigned first = own.is_all ? 0 : numBelow(list.ids(), list.spikes(), own.inputs.first);

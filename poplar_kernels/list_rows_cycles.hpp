@@ -1,8 +1,9 @@
 // What the codelets of list_rows.cpp cost a worker: its rows with the ids that are really listed.
 #pragma once
 
-#include "listed_currents_cycles.hpp"
+#include "listed_rows_cycles.hpp"
 #include "lists.hpp"
+#include "neuron_cycles.hpp"
 
 namespace snnjax {
 
@@ -14,6 +15,17 @@ template <class Id, bool valued>
 class RowsGradient;
 
 namespace cycles {
+
+// A row of RowsCurrent: pointers to it and its record 6, the loop over rows 3, its record's address 3.
+constexpr Slots kCurrentRow = 12;
+// An entry of value 0, once for each block of columns: its load, the id's, the test, the branch, the loop.
+constexpr Slots kZeroEntry = 5;
+
+// Sums of `used` entries beside `zeros` entries of value 0, and a store for each number or pair.
+constexpr Slots currentRow(Slots used, Slots zeros, unsigned neurons, unsigned width, bool valued) {
+  return kCurrentRow + kRecordHeader + sumListedRows(used, neurons, width, valued) +
+         zeros * kZeroEntry * blocksOf(neurons).count() + numbersOf(neurons);
+}
 
 // Of a row's entries, those that contribute.
 template <bool valued, class V>
@@ -43,7 +55,7 @@ std::uint64_t workerCycles(const RowsCurrent<W, Id, valued>& vertex, unsigned wo
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned spikes = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.spikes();
     const Slots used = usedEntries<valued>(vertex, row, spikes);
-    slots += currentSample(used, spikes - used, vertex.neurons, sizeof(W), valued);
+    slots += currentRow(used, spikes - used, vertex.neurons, sizeof(W), valued);
   }
   return slots;
 }
@@ -59,13 +71,13 @@ std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
   return slots;
 }
 
-// A worker's share costs one division and a second share 24; zeros a store for each pair and the branch of a row.
+// A worker's share costs one division and a second share 24.
 template <class Id, bool valued>
 std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
   const auto own = vertex.shareOfWorker(worker);
   const Slots pairs = own.pairs.last - own.pairs.first;
-  Slots slots = entry(valued ? 9 : 8, true) + 24 + (own.inputs.last - own.inputs.first + 1) * (pairs + 1);
+  Slots slots = entry(valued ? 9 : 8, true) + 24;
   for (unsigned row = 0; pairs > 0 && row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
     const Range found = entriesWithin(list.ids(), list.spikes(), own.inputs);

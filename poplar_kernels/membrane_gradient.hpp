@@ -80,34 +80,4 @@ inline auto membraneGradient(V& vertex, StateRow states, N g_spikes, unsigned i,
   return g;
 }
 
-inline void fillZeros(float* to, unsigned first, unsigned last) {
-  for (unsigned i = first; i < last; ++i) to[i] = 0.0f;
-}
-
-// The samples of a worker in the step t that a layer is at: inside(t, b) while a sequence lasts. Past its end no
-// gradient reaches its currents; behind(b) writes the vertex's other results there.
-template <class V, class Inside, class Behind>
-inline void forEachSampleBackward(V& vertex, unsigned worker, Inside&& inside, Behind&& behind) {
-  const unsigned t = vertex.num_steps - 1 - (*vertex.iteration - vertex.delay);
-  if (t >= vertex.num_steps) return;
-  for (unsigned b = worker; b < vertex.batch; b += V::numWorkers()) {
-    if (t < vertex.lengths[b]) {
-      inside(t, b);
-    } else {
-      fillZeros(&vertex.g_current[0], b * vertex.neurons, (b + 1) * vertex.neurons);
-      behind(b);
-    }
-  }
-}
-
-// The membrane gradients of a sample at step t.
-template <class V>
-inline void membraneGradients(V& vertex, unsigned t, unsigned b) {
-  const StateRow after = stateRow(vertex, t + 1);
-  forEachNumber(vertex.neurons, [&](unsigned j, auto numbers) {
-    const unsigned i = b * vertex.neurons + j;
-    membraneGradient(vertex, after, numbers.load(&vertex.g_spikes[i]), i, j, numbers, i);
-  });
-}
-
 }  // namespace snnjax

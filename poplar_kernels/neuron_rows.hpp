@@ -41,9 +41,6 @@ class NeuronRows {
   }
 
   // Past the end of a sequence.
-  void freeze() const {
-    for (unsigned j = 0; j < vertex_.neurons; ++j) freeze(j, Numbers<float>{});
-  }
   template <class Of>
   void freeze(unsigned j, Of) const {
     Of::store(v_after_ + j, Of::load(v_before_ + j));

@@ -169,9 +169,8 @@ class CombineCandidates : public poplar::MultiVertex {
   In<Id> lists;             // [num_lists, rows, stride_in], records
   In<float> membranes;      // [num_lists, rows, slots], of the listed ids
   Out<Id> list;             // [rows, stride], records
-  InOut<unsigned> dropped;  // [rows], spikes that found no slot, summed over time
-  poplar::Input<unsigned> iteration;
-  unsigned rows, num_lists, slots, stride_in, stride, capacity, num_neurons, num_steps, delay;
+  InOut<unsigned> dropped;  // [rows], spikes that found no slot are added
+  unsigned rows, num_lists, slots, stride_in, stride, capacity, num_neurons;
 
   bool compute(unsigned worker) {
     const RowShares sharing(rows);
@@ -251,7 +250,7 @@ class CombineCandidates : public poplar::MultiVertex {
     record[1] = static_cast<Id>(kept.spikes + kept.near);
     record[2] = static_cast<Id>(true_spikes);
     record[3] = 0;
-    if (*iteration - delay < num_steps) dropped[row] += true_spikes - smaller(true_spikes, kept.spikes);
+    dropped[row] += true_spikes - smaller(true_spikes, kept.spikes);
   }
 
   // Writes the kept candidates of one kind, starting at slot `slot`, into the slots that belong to this worker.

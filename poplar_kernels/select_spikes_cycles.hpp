@@ -150,7 +150,7 @@ std::uint64_t workerCycles(const SelectCandidates<Id, raised>& vertex, unsigned 
 template <class Id>
 std::uint64_t workerCycles(const CombineCandidates<Id>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(13, true);
+  Slots slots = entry(10, true);
   const RowShares sharing(vertex.rows);
   sharing.forEach(worker, [&](unsigned row, unsigned share) {
     const auto found = vertex.count(row);

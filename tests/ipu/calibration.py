@@ -2,7 +2,8 @@
 
 The step is what a user writes: a `snnjax.network`, a loss, optax, and `jax.jit` for the device ``ipu``. Every list of
 every step is full: of each hidden layer as many neurons as its lists have slots get weights that make them fire at
-every step, evenly spread, and the others weights that never do. Nothing of this is measured on hardware.
+every step, evenly spread, and the others weights that never do. It is another program than the one that was timed,
+which computes step by step: the ratio is no error of the model. Nothing of this is measured on hardware.
 """
 
 import sys
@@ -125,23 +126,16 @@ def milliseconds(profile: Profile, chip: str) -> float:
 
 def table() -> Iterator[str]:
     """The lines of a Markdown table; a cell takes half a minute."""
-    columns = [part for chip in CLOCKS for part in (f"ours, {chip}", "error")]
+    columns = [part for chip in CLOCKS for part in (f"ours, {chip}", "log / ours")]
     yield f"| cell | measured (ms) | {' | '.join(columns)} |"
     yield f"| --- | --- |{' --- |' * len(columns)}"
-    errors: dict[str, list[float]] = {chip: [] for chip in CLOCKS}
-    outside: dict[str, list[float]] = {chip: [] for chip in CLOCKS}
     for cell in cells():
         profile, _ = run(cell)
         parts = []
         for chip in CLOCKS:
             predicted = milliseconds(profile, chip)
-            errors[chip].append(predicted / cell.measured - 1)
-            outside[chip].append(predicted / min(max(predicted, cell.low), cell.high) - 1)
-            parts.append(f"{predicted:.2f} | {100 * errors[chip][-1]:+.1f} %")
+            parts.append(f"{predicted:.2f} | {cell.measured / predicted:.1f}")
         yield f"| {cell} | {cell.low:.2f} to {cell.high:.2f} | {' | '.join(parts)} |"
-    for name, found in (("mean of absolute errors", errors), ("of what lies outside the interval", outside)):
-        means = [f" | {100 * np.abs(each).mean():.1f} %" for each in found.values()]
-        yield f"| {name} | | {' | '.join(means)} |"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// `lif_network` on tiles: a network of LIF layers over all time steps, forward and backward, as programs whose time
-// loop runs on the device. What they compute is defined by snnjax/ops/lif_network.py; README.md explains the layout.
+// `lif_network` on tiles: a network of LIF layers over all time steps, forward and backward, as programs whose loops
+// run on the device. What they compute is defined by snnjax/ops/lif_network.py; README.md explains the layout.
 #pragma once
 
 #include <poplar/Graph.hpp>
@@ -21,20 +21,19 @@ poplar::program::Sequence addForward(poplar::Graph& graph, const NetworkPlan& pl
 struct LayerCotangents {
   poplar::Tensor g_counts;   // in: float [tiles, batch * columns]
   poplar::Tensor g_last;     // in: float [tiles, batch * columns], of the last membranes; is overwritten
-  poplar::Tensor g_output;   // in: float [tiles, num_steps * batch * columns], of the network's output; last layer only
-  poplar::Tensor g_weights;  // out, accumulated: float [tiles, (inputs + 1) * columns]; last row of a block: scratch
-  poplar::Tensor g_bias;     // out, accumulated: float [tiles, batch * columns], to be summed over the batch
-  // In and out: float [tiles, batch * columns]. 0 on entry; of the readout the gradient of its last membranes on
-  // entry, of its first ones on return.
+  poplar::Tensor g_output;   // in, of the network's output, last layer only: float, outputInTime() says where
+  poplar::Tensor g_weights;  // out: float [tiles, (inputs + 1) * columns]; last row of a block: scratch
+  poplar::Tensor g_bias;     // out: float [tiles, batch * columns], to be summed over the batch
+  // float [tiles, batch * columns]; of the readout the gradient of its last membranes on entry, of its first ones on
+  // return.
   poplar::Tensor g_v;
   // Of recurrent layers. In, is overwritten: float [batch, neurons] at the homes of the layer's lists, of the last
-  // spikes. Out: likewise of the spikes before the first step; accumulated: float [tiles, (neurons + 1) * columns], as
-  // g_weights.
+  // spikes. Out: likewise of the spikes before the first step; float [tiles, (neurons + 1) * columns], as g_weights.
   poplar::Tensor g_last_spikes, g_first_spikes, g_recurrent;
   poplar::Tensor g_first;  // out: float [tiles, batch * columns], of the first membranes; not of the readout
-  // Of neurons with a second state: float [tiles, batch * columns], 0 on entry; as g_last and g_first.
+  // Of neurons with a second state: float [tiles, batch * columns]; as g_last and g_first.
   poplar::Tensor g_w, g_last_w, g_first_w;
-  // Out, accumulated, where the layer learns its constants: float [tiles, batch * columns], to be summed over the
+  // Out, where the layer learns its constants: float [tiles, batch * columns], to be summed over the
   // batch. A readout has no threshold.
   poplar::Tensor g_decay, g_threshold, g_gain;
   poplar::Tensor g_second;  // likewise of LayerTensors::second: float [tiles, 6 * batch * columns]
@@ -46,6 +45,9 @@ struct NetworkCotangents {
   // have 0.
   poplar::Tensor g_inputs;
 };
+
+// The gradient of the output, seen as [tiles, steps of all blocks * batch * columns].
+poplar::Tensor outputInTime(const NetworkPlan& plan, const poplar::Tensor& g_output);
 
 // Gradients of weights are given for all layers, or for none.
 NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan,

@@ -1,234 +1,236 @@
-// The backward loop, time reversed: membrane gradients in the first compute set, weight gradients in the second, beside
-// sums of partial dot products; with recurrent layers the sums have sets of their own (backward_lists.hpp).
+// The backward pass, over blocks of steps and in each from the last layer to the first: neurons back through time,
+// weight gradients of all rows, and what the lists pass on to the layer below.
+#include <algorithm>
 #include <poputil/VertexTemplates.hpp>
 
-#include "backward_constants.hpp"
-#include "backward_lists.hpp"
-#include "backward_stage.hpp"
-#include "lif_network.hpp"
-#include "loop.hpp"
-#include "recurrent_state.hpp"
-#include "scan.hpp"
-#include "vertices.hpp"
+#include "recurrent.hpp"
+#include "rows.hpp"
 
 namespace snnjax::builders {
 namespace {
 
+using poplar::Tensor;
 using poplar::UNSIGNED_SHORT;
 using poplar::program::Execute;
-using poplar::program::Repeat;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-void addNeurons(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const LayerCotangents& cotangents) {
-  const NetworkOptions& options = loop.plan.options;
-  const LayerPlan& layer = loop.plan.layers[l];
-  const LayerTensors& tensors = loop.tensors.layers[l];
-  const unsigned tile = layer.tiles.first + i;
-  std::vector<Field> fields = {{"decay", tensors.decay[i]},     {"gain", tensors.gain[i]},
-                               {"lengths", tensors.lengths[i]}, {"iteration", loop.clock.at(tile, 0)},
-                               {"g_v", cotangents.g_v[i]},      {"g_current", stage.g_current[i]},
-                               {"g_bias", cotangents.g_bias[i]}};
-  std::vector<State> states = {{"num_steps", options.num_steps},
-                               {"delay", layer.backward_delay},
-                               {"batch", options.batch},
-                               {"neurons", layer.tiles.columns}};
-  if (layer.leaky) {
-    fields.push_back({"g_output", cotangents.g_output[i]});
-  } else {
-    fields.insert(fields.end(), {{"g_spikes", stage.g_spikes[i]},
-                                 {"g_counts", cotangents.g_counts[i]},
-                                 {"threshold", tensors.threshold[i]},
-                                 {"second_threshold", tensors.second_threshold[i]},
-                                 {"membranes", tensors.membranes[i]},
-                                 {"g_last", cotangents.g_last[i]}});
-    const std::vector<State> switches = surrogateStates(layer.neuron);
-    states.insert(states.end(), switches.begin(), switches.end());
-  }
-  if (layer.neuron.second_state) {
-    fields.insert(fields.end(), {{"second", tensors.second[i]},
-                                 {"w", raisingStates(loop.plan, l, tensors)[i]},
-                                 {"g_w", cotangents.g_w[i]},
-                                 {"g_last_w", cotangents.g_last_w[i]}});
-    states.push_back({"raises", layer.neuron.raises_threshold});
-  }
-  std::string type = templateVertex("snnjax::LifMembraneGradient", layer.neuron.second_state);
-  if (makesDots(loop.plan, l)) {
-    const ListsRead read = listsOfDots(loop, l, i, stage);
-    fields.insert(fields.end(), {{"lists", read.lists}, {"weights", tensors.weights[i]}, {"dots", stage.dots[i]}});
-    states.insert(states.end(),
-                  {{"stride", read.stride}, {"capacity", loop.plan.lists[l].capacity}, {"num_inputs", layer.inputs}});
-    const poplar::Type weights = weightsType(loop.plan);
-    type = layer.leaky ? templateVertex("snnjax::LeakyBackward", weights, UNSIGNED_SHORT)
-                       : templateVertex("snnjax::LifBackward", weights, UNSIGNED_SHORT, layer.neuron.second_state);
-  }
-  addVertex(loop.graph, loop.sets[0], type, tile, fields, states);
-}
+class Backward {
+ public:
+  Backward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+           const NetworkCotangents& cotangents)
+      : graph_(graph), plan_(plan), tensors_(tensors), cotangents_(cotangents), pass_(graph, plan, true) {}
 
-void addWeightsGradient(Loop& loop, std::size_t l, unsigned i, const Stage& stage, const LayerCotangents& cotangents) {
-  const LayerPlan& layer = loop.plan.layers[l];
-  const ListPlan& list = loop.plan.lists[l];
-  const ListTensors& at_homes = loop.tensors.lists[l];
-  const unsigned tile = layer.tiles.first + i;
-  std::vector<Field> fields = {{"lists", list.dense ? at_homes.lists : stage.lists[i]},
-                               {"g_current", stage.g_current[i]},
-                               {"g_weights", cotangents.g_weights[i]},
-                               {"iteration", loop.clock.at(tile, 1)}};
-  if (list.valued) fields.push_back({"values", list.dense ? at_homes.values : stage.values[i]});
-  const char* name = list.valued ? "snnjax::ValuedRowsGradient" : "snnjax::ListedRowsGradient";
-  addVertex(loop.graph, loop.sets[1], templateVertex(name, UNSIGNED_SHORT), tile, fields,
-            {{"num_steps", loop.plan.options.num_steps},
-             {"delay", layer.backward_delay},
-             {"batch", loop.plan.options.batch},
-             {"stride", list.stride},
-             {"capacity", list.capacity},
-             {"num_inputs", layer.inputs},
-             {"neurons", layer.tiles.columns}});
-}
-
-// From the current's gradient at t to the recurrent weights and the layer's own spikes at t - 1; not at t = 0, which no
-// list precedes.
-void addRecurrentGradient(Loop& loop, std::size_t l, unsigned i, const Stage& stage,
-                          const LayerCotangents& cotangents) {
-  const LayerPlan& layer = loop.plan.layers[l];
-  const ListPlan& list = loop.plan.lists[l + 1];
-  const unsigned tile = layer.tiles.first + i;
-  const std::vector<Field> fields = {
-      {"lists", stage.own_lists[i]}, {"g_current", stage.g_current[i]}, {"iteration", loop.clock.at(tile, 1)}};
-  const std::vector<State> states = {{"num_steps", loop.plan.options.num_steps - 1},
-                                     {"delay", layer.backward_delay},
-                                     {"batch", loop.plan.options.batch},
-                                     {"stride", list.stride},
-                                     {"capacity", list.capacity},
-                                     {"num_inputs", layer.neurons},
-                                     {"neurons", layer.tiles.columns}};
-  std::vector<Field> of_weights = fields, of_spikes = fields;
-  of_weights.push_back({"g_weights", cotangents.g_recurrent[i]});
-  of_spikes.insert(of_spikes.end(), {{"weights", loop.tensors.layers[l].recurrent[i]}, {"dots", stage.own_dots[i]}});
-  addVertex(loop.graph, loop.sets[1], templateVertex("snnjax::ListedRowsGradient", UNSIGNED_SHORT), tile, of_weights,
-            states);
-  addVertex(loop.graph, loop.sets[1], templateVertex("snnjax::ListedDots", weightsType(loop.plan), UNSIGNED_SHORT),
-            tile, of_spikes, states);
-}
-
-// The gradient of a spiking output is kept on the neurons' own tiles for all steps.
-poplar::Tensor addOutputGradient(Loop& loop, std::size_t l, const LayerCotangents& cotangents) {
-  const LayerPlan& layer = loop.plan.layers[l];
-  const unsigned width = loop.plan.options.batch * layer.tiles.columns;
-  const poplar::Tensor g_spikes = addBlocks(loop.graph, poplar::FLOAT, layer.tiles, width, loop.name + "/g_output");
-  for (unsigned i = 0; i < layer.tiles.count; ++i) {
-    addStep(loop, "snnjax::LoadStep", layer.tiles.first + i, cotangents.g_output[i], g_spikes[i],
-            {.set = 1, .delay = layer.backward_delay - 1, .reverse = true});
-  }
-  return g_spikes;
-}
-
-// The gradient of a layer's listed spikes: through the layer above, and through its own next step.
-poplar::Tensor addSpikesGradient(Loop& loop, std::size_t l, const std::vector<Stage>& stages) {
-  std::vector<ListDots> dots;
-  if (l + 1 < stages.size()) dots.push_back({l + 1, stages[l + 1].dots});
-  if (loop.plan.layers[l].recurrent) dots.push_back({l, stages[l].own_dots});
-  return addDenseGradient(loop, l + 1, addListGradient(loop, l + 1, dots));
-}
-
-// The sum of both, in the last set: for spikes that are both output and recurrent.
-poplar::Tensor addTogether(Loop& loop, std::size_t l, const poplar::Tensor& a, const poplar::Tensor& b) {
-  const LayerPlan& layer = loop.plan.layers[l];
-  const unsigned width = loop.plan.options.batch * layer.tiles.columns;
-  const poplar::Tensor sum = addBlocks(loop.graph, poplar::FLOAT, layer.tiles, width, loop.name + "/g_spikes");
-  for (unsigned i = 0; i < layer.tiles.count; ++i) {
-    addVertex(loop.graph, loop.sets.back(), "snnjax::SumRows", layer.tiles.first + i,
-              {{"in", poplar::concat(a[i], b[i])}, {"out", sum[i]}}, {{"rows", 2U}, {"columns", width}});
-  }
-  return sum;
-}
-
-// The gradient of the layer's spikes at the step of its next iteration; none of the readout's.
-poplar::Tensor addOwnGradient(Loop& loop, std::size_t l, const std::vector<Stage>& stages,
-                              const LayerCotangents& cotangents) {
-  if (loop.plan.layers[l].leaky) return {};
-  if (l + 1 < stages.size()) return addSpikesGradient(loop, l, stages);
-  const poplar::Tensor output = addOutputGradient(loop, l, cotangents);
-  return loop.plan.layers[l].recurrent ? addTogether(loop, l, output, addSpikesGradient(loop, l, stages)) : output;
-}
-
-// Membranes, dots and weight gradients of one step, neurons by neurons.
-void addTiles(Loop& loop, std::size_t l, const Stage& stage, const LayerCotangents& cotangents) {
-  for (unsigned i = 0; i < loop.plan.layers[l].tiles.count; ++i) {
-    addNeurons(loop, l, i, stage, cotangents);
-    addWeightsGradient(loop, l, i, stage, cotangents);
-    if (loop.plan.layers[l].recurrent) addRecurrentGradient(loop, l, i, stage, cotangents);
-  }
-}
-
-// Before the loop: layers that learn their constants keep a membrane gradient for that, the gradients of the last
-// spikes are added, and no recurrent current comes from after the last step.
-Sequence beforeLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkCotangents& cotangents) {
-  Sequence program({loop.clock.reset()});
-  std::vector<poplar::Tensor> zero;
-  const poplar::Tensor& all_inputs = stages.front().all_inputs;
-  if (all_inputs.valid()) {
-    program.add(fillRecords(loop.graph, loop.plan.layers.front(), loop.plan.options.num_inputs, all_inputs));
-  }
-  for (std::size_t l = 0; l < stages.size(); ++l) {
-    const LayerPlan& layer = loop.plan.layers[l];
-    if (layer.recurrent) {
-      zero.push_back(stages[l].own_dots);
-      if (loop.plan.options.last_spikes_gradient) {
-        program.add(addLastSpikesGradient(loop.graph, loop.plan, l, loop.tensors, cotangents.layers[l]));
-      }
+  Sequence program() {
+    if (!tensors_.has_copies) pass_.before.add(copyWeights(tensors_));
+    pass_.body.add(loadLists(graph_, plan_, tensors_, pass_, plan_.lists.size()));
+    Tensor g_spikes = ofOutput();
+    for (std::size_t l = plan_.layers.size(); l-- > 0;) {
+      startAtZero(l);
+      const Tensor g_current = addNeurons(l, g_spikes);
+      if (!plan_.layers[l].leaky) addFirstStates(l);
+      addWeights(l, g_current);
+      if (l == 0 && !plan_.options.inputs_gradient) break;
+      const Tensor values = addListGradient(l, g_current);
+      if (l > 0) g_spikes = addDenseRows(l, values);
     }
-    if (!layer.learns_constants) continue;
-    program.add(layer.leaky ? addReadoutConstantsGradient(loop, l, cotangents.layers[l])
-                            : addConstantsGradient(loop, l, stages[l].g_spikes, cotangents.layers[l]));
+    return pass_.program(graph_, plan_);
   }
-  program.add(zeros(loop.graph, zero, loop.name + "/zero_dots"));
-  return program;
-}
 
-// Behind it: first membranes and first spikes.
-Sequence afterLoop(Loop& loop, const std::vector<Stage>& stages, const NetworkCotangents& cotangents) {
-  Sequence program({addFirstGradient(loop, cotangents)});
-  for (std::size_t l = 0; l < stages.size(); ++l) {
-    if (!loop.plan.layers[l].recurrent || !loop.plan.options.first_spikes) continue;
-    program.add(addFirstSpikesGradient(loop.graph, loop.plan, l, loop.tensors.layers[l], stages[l].g_current,
-                                       cotangents.layers[l]));
+ private:
+  std::string name(const char* what, std::size_t l) const {
+    return "backward/" + std::string(what) + std::to_string(l);
   }
-  return program;
-}
+  poplar::ComputeSet addSet(const char* what, std::size_t l) {
+    const poplar::ComputeSet set = graph_.addComputeSet(name(what, l));
+    pass_.body.add(Execute(set));
+    return set;
+  }
 
-// Two sets; with recurrent layers, one for each stage and one more for recurrent spikes that are the output.
-unsigned numSets(const NetworkPlan& plan) {
-  if (!plan.isRecurrent()) return 2;
-  return plan.layers.back().recurrent ? 6 : 5;
-}
+  // Sums over time, and what arrives from behind the last step.
+  void startAtZero(std::size_t l) {
+    const LayerCotangents& own = cotangents_.layers[l];
+    for (const Tensor& each : {own.g_bias, own.g_decay, own.g_threshold, own.g_gain, own.g_w, own.g_second}) {
+      if (each.valid()) pass_.zeros.push_back(each);
+    }
+    if (!plan_.layers[l].leaky) pass_.zeros.push_back(own.g_v);
+    const std::vector<Tensor>& rows = tensors_.layers[l].zero_rows;
+    pass_.zeros.insert(pass_.zeros.end(), rows.begin(), rows.end());
+  }
+
+  // The gradient of the output in a block's steps, as rows.
+  Tensor ofOutput() {
+    const std::size_t last = plan_.layers.size() - 1;
+    const Tensor& all = cotangents_.layers[last].g_output;
+    if (plan_.num_blocks == 1) return all.reshape({all.dim(0), all.dim(2)});
+    const Tensor rows = addRowsOf(graph_, plan_, last, plan_.layers[last].tiles.columns, "backward/g_output");
+    const poplar::ComputeSet set = addSet("load_output", last);
+    forEachTile(plan_, last, [&](const LayerTile& at) {
+      const std::size_t each = at.rows() * at.layer().tiles.columns, first = ownFirst(at);
+      addLoadBlock(graph_, set, at.tile(), all[at.block].slice(first, first + each, 1), at.ownRows(rows), pass_.block);
+    });
+    return rows;
+  }
+  std::size_t ownFirst(const LayerTile& at) const {
+    return std::size_t{at.layer().sample_groups[at.group].first} * plan_.block_steps * at.layer().tiles.columns;
+  }
+
+  Tensor addNeurons(std::size_t l, const Tensor& g_spikes) {
+    const LayerPlan& layer = plan_.layers[l];
+    const Tensor g_current = addRowsOf(graph_, plan_, l, layer.tiles.columns, name("g_current", l));
+    if (layer.recurrent) {
+      addRecurrentBackward(graph_, plan_, tensors_, cotangents_, l, g_spikes, g_current, pass_);
+      return g_current;
+    }
+    const poplar::ComputeSet set = addSet("neurons", l);
+    const bool learns = layer.learns_constants;
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      std::vector<Field> fields = layer.leaky ? leakyGradientFields(at, tensors_, cotangents_, pass_.block, g_current)
+                                              : gradientFields(at, tensors_, cotangents_, pass_.block, g_current);
+      fields.push_back({layer.leaky ? "g_output" : "g_spikes", at.ownRows(g_spikes)});
+      if (layer.leaky && learns) fields.push_back({"membranes", at.ownStates(tensors_.layers[l].membranes)});
+      addVertex(graph_, set,
+                layer.leaky ? templateVertex("snnjax::LeakyGradientScan", learns)
+                            : templateVertex("snnjax::LifGradientScan", layer.neuron.second_state, learns),
+                at.tile(), fields, layer.leaky ? leakyStates(at) : gradientStates(at));
+    });
+    return g_current;
+  }
+
+  // After the first step, from what is left.
+  void addFirstStates(std::size_t l) {
+    const LayerPlan& layer = plan_.layers[l];
+    const LayerTensors& tensors = tensors_.layers[l];
+    const LayerCotangents& own = cotangents_.layers[l];
+    const bool second = layer.neuron.second_state;
+    const auto or_unused = [&](const Tensor& tensor) {
+      return tensor.valid() ? tensor : addStates(graph_, plan_, l, 1, name("unused", l));
+    };
+    const Tensor g_threshold = or_unused(own.g_threshold), before = membraneRow(plan_, l, tensors, 0);
+    const std::size_t row = std::size_t{plan_.options.batch} * layer.tiles.columns;
+    const Tensor g_coupling = !second ? Tensor()
+                              : own.g_second.valid()
+                                  ? own.g_second.slice(ThresholdCoupling * row, (ThresholdCoupling + 1) * row, 1)
+                                  : or_unused({});
+    const poplar::ComputeSet set = graph_.addComputeSet(name("first_states", l));
+    pass_.after.add(Execute(set));
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      std::vector<State> states = surrogateStates(layer.neuron);
+      states.insert(states.end(), {{"batch", at.samples()}, {"neurons", layer.tiles.columns}});
+      std::vector<Field> fields = {{"g_v", at.ownStates(own.g_v)},
+                                   {"g_last", at.ownStates(own.g_last)},
+                                   {"threshold", tensors.threshold[at.block]},
+                                   {"membranes", at.ownStates(before)},
+                                   {"g_first", at.ownStates(own.g_first)},
+                                   {"g_threshold", at.ownStates(g_threshold)}};
+      if (second) {
+        fields.insert(fields.end(), {{"second", tensors.second[at.block]},
+                                     {"w", at.ownStates(secondRow(plan_, l, tensors, 0))},
+                                     {"g_w", at.ownStates(own.g_w)},
+                                     {"g_last_w", at.ownStates(own.g_last_w)},
+                                     {"g_first_w", at.ownStates(own.g_first_w)},
+                                     {"g_coupling", at.ownStates(g_coupling)}});
+      }
+      addVertex(graph_, set, templateVertex("snnjax::LifFirstGradient", second), at.tile(), fields, states);
+    });
+  }
+
+  void addWeights(std::size_t l, const Tensor& g_current) {
+    const ListPlan& list = plan_.lists[l];
+    const RowsRead read = {.valued = list.valued,
+                           .fields =
+                               [&](const LayerTile& at) {
+                                 std::vector<Field> fields = {{"lists", at.fromHomes(tensors_.lists[l].lists)},
+                                                              {"g_current", at.ownRows(g_current)}};
+                                 if (!list.valued) return fields;
+                                 fields.push_back({"values", at.fromHomes(tensors_.lists[l].values)});
+                                 return fields;
+                               },
+                           .states = [&](const LayerTile& at) { return rowStates(at, list); }};
+    WeightsGradient weights(graph_, plan_, l, cotangents_.layers[l].g_weights, "weights");
+    pass_.zeros.insert(pass_.zeros.end(), weights.ofGroups().begin(), weights.ofGroups().end());
+    pass_.body.add(weights.add(read));
+    pass_.after.add(weights.sumGroups());
+  }
+
+  // The gradients of the entries of list `l`, at the homes: [batch * block_steps * capacity]; those of the inputs where
+  // they belong.
+  Tensor addListGradient(std::size_t l, const Tensor& g_current) {
+    const ListPlan& list = plan_.lists[l];
+    const Tensor dots = addRowsOf(graph_, plan_, l, list.capacity, name("dots", l));
+    const Tensor all = list.dense ? addRecordOfAll(graph_, list) : Tensor();
+    const poplar::ComputeSet set = addSet("dots", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      std::vector<State> states = rowStates(at, list);
+      if (list.dense) states[1] = {"stride", 0U};
+      addVertex(graph_, set, templateVertex("snnjax::RowsDots", weightsType(plan_), UNSIGNED_SHORT), at.tile(),
+                {{"lists", list.dense ? all : at.fromHomes(tensors_.lists[l].lists)},
+                 {"weights", at.weights(tensors_.layers[l])},
+                 {"g_current", at.ownRows(g_current)},
+                 {"dots", at.ownRows(dots)}},
+                states);
+    });
+    const bool is_kept = l == 0 && plan_.num_blocks == 1;
+    const Tensor values =
+        is_kept ? cotangents_.g_inputs
+                : addAtHomes(graph_, poplar::FLOAT, list.homes, list.capacity, name("list_gradient", l)).flatten();
+    const poplar::ComputeSet sum = addSet("sum_of_blocks", l);
+    for (const Home& home : list.homes) {
+      const std::size_t first = home.first * list.capacity, count = home.rows * list.capacity;
+      addVertex(graph_, sum, "snnjax::SumRows", home.tile,
+                {{"in", dots.slice(first, first + count, 1)}, {"out", values.slice(first, first + count)}},
+                {{"rows", plan_.layers[l].tiles.count}, {"columns", static_cast<unsigned>(count)}});
+    }
+    if (l == 0 && !is_kept) storeInputsGradient(values);
+    return values;
+  }
+
+  void storeInputsGradient(const Tensor& values) {
+    const ListPlan& list = plan_.lists.front();
+    const poplar::ComputeSet set = addSet("store_gradient", 0);
+    for (const Home& home : list.homes) {
+      addStoreBlock(graph_, set, home.tile, rowsOf(values.reshape({plan_.blockRows(), list.capacity}), home),
+                    historyOf(plan_, list.capacity, cotangents_.g_inputs, home), pass_.block);
+    }
+  }
+
+  // The same for all neurons of the layer that fired: rows for its tiles, 0 for those not listed.
+  Tensor addDenseRows(std::size_t l, const Tensor& values) {
+    const ListPlan& list = plan_.lists[l];
+    const LayerPlan& below = plan_.layers[l - 1];
+    const unsigned columns = below.tiles.columns;
+    const Tensor rows = addAtHomes(graph_, poplar::FLOAT, list.homes, below.paddedNeurons(), name("rows", l));
+    const poplar::ComputeSet set = addSet("rows", l);
+    std::vector<Tensor> blocks;
+    for (const Home& home : list.homes) {
+      const Tensor own = rowsOf(rows, home);
+      const std::size_t first = home.first * list.capacity, count = home.rows * list.capacity;
+      addVertex(graph_, set, templateVertex("snnjax::ScatterList", UNSIGNED_SHORT), home.tile,
+                {{"list", rowsOf(tensors_.lists[l].lists, home)},
+                 {"values", values.slice(first, first + count)},
+                 {"row", own}},
+                {{"rows", home.rows},
+                 {"stride", list.stride},
+                 {"capacity", list.capacity},
+                 {"columns", columns},
+                 {"num_neurons", below.paddedNeurons()}});
+      blocks.push_back(own.flatten().reshape({below.tiles.count, home.rows * columns}));
+    }
+    return poplar::concat(blocks, 1);
+  }
+
+  poplar::Graph& graph_;
+  const NetworkPlan& plan_;
+  const NetworkTensors& tensors_;
+  const NetworkCotangents& cotangents_;
+  Pass pass_;
+};
 
 }  // namespace
 
 Sequence addBackward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
                      const NetworkCotangents& cotangents) {
-  if (plan.scans) return addScanBackward(graph, plan, tensors, cotangents);
-  Loop loop(graph, plan, tensors, "backward", numSets(plan));
-  std::vector<Stage> stages;
-  for (std::size_t l = 0; l < plan.layers.size(); ++l) stages.push_back(addStage(loop, l));
-  for (std::size_t l = plan.lists.size(); l-- > 0;) {
-    if (l < plan.layers.size()) {
-      stages[l].g_spikes = addOwnGradient(loop, l, stages, cotangents.layers[l]);
-      addTiles(loop, l, stages[l], cotangents.layers[l]);
-    }
-    // Only the second set reads dense inputs: they need no copy and arrive in the first.
-    const bool dense = plan.lists[l].dense;
-    addLoadLists(loop, l, {.set = dense ? 0U : 1U, .delay = plan.listDelay(l) - (dense ? 0 : 1), .reverse = true});
-  }
-  if (plan.options.inputs_gradient) {
-    addInputsGradient(loop, addListGradient(loop, 0, {{0, stages.front().dots}}), cotangents.g_inputs);
-  }
-  Sequence body({copyLists(loop, stages)});
-  for (const poplar::ComputeSet& set : loop.sets) body.add(Execute(set));
-  Sequence program = beforeLoop(loop, stages, cotangents);
-  program.add(Repeat(plan.backward_iterations, body));
-  program.add(afterLoop(loop, stages, cotangents));
-  return program;
+  return Backward(graph, plan, tensors, cotangents).program();
 }
 
 }  // namespace snnjax::builders

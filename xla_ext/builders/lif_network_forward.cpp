@@ -1,153 +1,183 @@
-// The forward loop. Feed-forward: neurons and the merging of lists in the first compute set, candidates and storing in
-// the second. With recurrent layers a third set merges the lists, so that the next iteration has them.
+// The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
+#include <algorithm>
+#include <popops/Reduce.hpp>
 #include <poputil/VertexTemplates.hpp>
 
-#include "forward_lists.hpp"
-#include "lif_network.hpp"
-#include "loop.hpp"
-#include "recurrent_state.hpp"
-#include "scan.hpp"
-#include "vertices.hpp"
+#include "layer_costs.hpp"
+#include "placement.hpp"
+#include "recurrent.hpp"
+#include "rows.hpp"
 
 namespace snnjax::builders {
 namespace {
 
 using poplar::Tensor;
 using poplar::UNSIGNED_SHORT;
-using poplar::program::Copy;
 using poplar::program::Execute;
-using poplar::program::Repeat;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-// The vertex that advances the neurons of a tile, its fields and states.
-struct Vertex {
-  std::string name;
-  std::vector<Field> fields;
-  std::vector<State> states;
+constexpr unsigned kCandidates = 64;
+
+class Forward {
+ public:
+  Forward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors)
+      : graph_(graph), plan_(plan), tensors_(tensors), pass_(graph, plan, false) {}
+
+  Sequence program() {
+    pass_.before.add(copyWeights(tensors_));
+    pass_.body.add(loadLists(graph_, plan_, tensors_, pass_, 1));
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) addLayer(l);
+    if (plan_.num_blocks > 1) storeLists();
+    return pass_.program(graph_, plan_);
+  }
+
+ private:
+  std::string name(const char* what, std::size_t l) const { return "forward/" + std::string(what) + std::to_string(l); }
+  poplar::ComputeSet addSet(const char* what, std::size_t l) {
+    const poplar::ComputeSet set = graph_.addComputeSet(name(what, l));
+    pass_.body.add(Execute(set));
+    return set;
+  }
+
+  void addLayer(std::size_t l) {
+    const LayerTensors& tensors = tensors_.layers[l];
+    pass_.zeros.insert(pass_.zeros.end(), tensors.zero_rows.begin(), tensors.zero_rows.end());
+    const Tensor current = addCurrents(l);
+    if (plan_.layers[l].leaky) return addReadout(l, current);
+    pass_.zeros.push_back(tensors.counts);
+    const Selectable selectable = addNeurons(l, current);
+    if (plan_.firesLists(l)) addSelection(l, selectable);
+    if (plan_.layers[l].recurrent) pass_.after.add(addLastSpikes(graph_, plan_, tensors_, l));
+  }
+
+  void storeLists() {
+    const poplar::ComputeSet set = graph_.addComputeSet("forward/store_lists");
+    for (std::size_t l = 1; l < plan_.lists.size(); ++l) {
+      const ListPlan& list = plan_.lists[l];
+      const ListTensors& own = tensors_.lists[l];
+      for (const Home& home : list.homes) {
+        addStoreBlock(graph_, set, home.tile, rowsOf(own.lists, home), historyOf(plan_, list.stride, own.history, home),
+                      pass_.block);
+      }
+    }
+    pass_.body.add(Execute(set));
+  }
+
+  Tensor addCurrents(std::size_t l) {
+    const bool valued = plan_.lists[l].valued;
+    const Tensor current = addRowsOf(graph_, plan_, l, plan_.layers[l].tiles.columns, name("current", l));
+    const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, valued);
+    const poplar::ComputeSet set = addSet("currents", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      std::vector<Field> fields = {{"lists", at.fromHomes(tensors_.lists[l].lists)},
+                                   {"weights", at.weights(tensors_.layers[l])},
+                                   {"current", at.ownRows(current)}};
+      if (valued) fields.push_back({"values", at.fromHomes(tensors_.lists[l].values)});
+      addVertex(graph_, set, type, at.tile(), fields, rowStates(at, plan_.lists[l]));
+    });
+    return current;
+  }
+
+  void addReadout(std::size_t l, const Tensor& current) {
+    const poplar::ComputeSet set = addSet("readout", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      addVertex(graph_, set, "snnjax::LeakyScan", at.tile(), leakyFields(at, tensors_, pass_.block, current),
+                leakyStates(at));
+    });
+  }
+
+  Selectable addNeurons(std::size_t l, const Tensor& current) {
+    const LayerPlan& layer = plan_.layers[l];
+    const bool second = layer.neuron.second_state, raises = layer.neuron.raises_threshold;
+    Selectable selectable = {addRowsOf(graph_, plan_, l, layer.tiles.columns, name("selectable", l)), {}};
+    if (second) selectable.raise = addRowsOf(graph_, plan_, l, raises ? layer.tiles.columns : 0, name("raise", l));
+    if (layer.recurrent) {
+      addRecurrentForward(graph_, plan_, tensors_, l, current, selectable, pass_);
+      return selectable;
+    }
+    const poplar::ComputeSet set = addSet("neurons", l);
+    forEachTile(plan_, l, [&](const LayerTile& at) {
+      addVertex(graph_, set, templateVertex("snnjax::LifScan", second), at.tile(),
+                neuronFields(at, tensors_, pass_.block, current, selectable), neuronStates(at));
+    });
+    return selectable;
+  }
+
+  // Each home lists its rows by the fair rule: workers list parts of a row, and the parts are joined.
+  void addSelection(std::size_t l, const Selectable& from) {
+    const ListPlan& list = plan_.lists[l + 1];
+    const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
+    pass_.zeros.push_back(dropped);
+    const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
+    for (const Home& home : list.homes) addHome(l, home, from, dropped, candidates, lists);
+    const Tensor all = dropped.reshape({plan_.options.batch, plan_.block_steps});
+    popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, pass_.after,
+                             name("sum_dropped", l));
+  }
+
+  // Rows of a home from all blocks: [blocks, rows, columns].
+  Tensor ofHome(const Tensor& rows, const Home& home) const {
+    const std::size_t each = rows.dim(1) / plan_.blockRows();
+    return rows.slice(home.first * each, (home.first + home.rows) * each, 1);
+  }
+
+  void addHome(std::size_t l, const Home& home, const Selectable& from, const Tensor& dropped,
+               poplar::ComputeSet candidates, poplar::ComputeSet lists) {
+    const LayerPlan& layer = plan_.layers[l];
+    const ListPlan& list = plan_.lists[l + 1];
+    const bool raises = layer.neuron.raises_threshold;
+    const unsigned rows = home.rows, parts = std::max(1U, kWorkers / rows);
+    // Parts offer more than a list takes: a search among the few candidates of a row is far cheaper than among neurons.
+    const unsigned of_part = (layer.neurons + parts - 1) / parts + 1;
+    const unsigned slots = (std::min(std::max(list.capacity, kCandidates), of_part) + 1) / 2 * 2;
+    const unsigned stride = listStride(slots);
+    const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
+      const Tensor tensor = graph_.addVariable(type, {rows, parts, width}, name(part, l));
+      graph_.setTileMapping(tensor, home.tile);
+      return tensor;
+    };
+    const Tensor records = add(UNSIGNED_SHORT, stride, "records"), membranes = add(poplar::FLOAT, slots, "membranes");
+    std::vector<Field> fields = {{"v", ofHome(from.v, home)},
+                                 {"threshold", tensors_.layers[l].threshold},
+                                 {"second_threshold", tensors_.layers[l].second_threshold},
+                                 {"lists", records},
+                                 {"membranes", membranes}};
+    if (raises) fields.push_back({"raise", ofHome(from.raise, home)});
+    addVertex(graph_, candidates, templateVertex("snnjax::SelectCandidates", UNSIGNED_SHORT, raises), home.tile, fields,
+              {{"rows", rows},
+               {"neurons", layer.neurons},
+               {"columns", layer.tiles.columns},
+               {"parts", parts},
+               {"slots", slots},
+               {"stride", stride},
+               {"capacity", slots},
+               {"first_id", 0U},
+               {"num_neurons", list.num_neurons}});
+    addVertex(graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
+              {{"lists", records.dimShuffle({1, 0, 2})},
+               {"membranes", membranes.dimShuffle({1, 0, 2})},
+               {"list", rowsOf(tensors_.lists[l + 1].lists, home)},
+               {"dropped", rowsOf(dropped, home)}},
+              {{"rows", rows},
+               {"num_lists", parts},
+               {"slots", slots},
+               {"stride_in", stride},
+               {"stride", list.stride},
+               {"capacity", list.capacity},
+               {"num_neurons", list.num_neurons}});
+  }
+
+  poplar::Graph& graph_;
+  const NetworkPlan& plan_;
+  const NetworkTensors& tensors_;
+  Pass pass_;
 };
-
-// What the neurons sum: lists from below; own lists and a current; or a current alone.
-Vertex vertexOf(const Loop& loop, std::size_t l, unsigned i) {
-  const LayerPlan& layer = loop.plan.layers[l];
-  const LayerTensors& tensors = loop.tensors.layers[l];
-  const bool second = layer.neuron.second_state;
-  if (layer.sums_apart && !layer.recurrent) {
-    return {templateVertex("snnjax::LifUpdate", second), {{"current", tensors.current[i]}}, {}};
-  }
-  const poplar::Type weights = weightsType(loop.plan);
-  const std::size_t read = layer.recurrent ? l + 1 : l;
-  const ListPlan& list = loop.plan.lists[read];
-  Vertex vertex = {layer.leaky ? templateVertex("snnjax::LeakyForward", weights, UNSIGNED_SHORT)
-                               : templateVertex("snnjax::LifForward", weights, UNSIGNED_SHORT, second),
-                   {{"lists", loop.tensors.lists[read].lists}},
-                   {{"stride", list.stride}, {"capacity", list.capacity}, {"num_inputs", list.num_neurons}}};
-  if (!layer.recurrent) {
-    vertex.fields.push_back({"weights", tensors.weights[i]});
-    return vertex;
-  }
-  vertex.name = templateVertex("snnjax::LifRecurrentForward", weights, UNSIGNED_SHORT, second);
-  vertex.fields.insert(
-      vertex.fields.end(),
-      {{"weights", tensors.recurrent[i]}, {"current", tensors.current[i]}, {"first", tensors.first_current[i]}});
-  return vertex;
-}
-
-void addNeurons(Loop& loop, std::size_t l, unsigned i) {
-  const LayerPlan& layer = loop.plan.layers[l];
-  const LayerTensors& tensors = loop.tensors.layers[l];
-  const unsigned tile = layer.tiles.first + i;
-  Vertex vertex = vertexOf(loop, l, i);
-  vertex.fields.insert(vertex.fields.end(), {{"bias", tensors.bias[i]},
-                                             {"decay", tensors.decay[i]},
-                                             {"gain", tensors.gain[i]},
-                                             {"lengths", tensors.lengths[i]},
-                                             {"membranes", tensors.membranes[i]},
-                                             {"iteration", loop.clock.at(tile, 0)}});
-  vertex.states.insert(vertex.states.end(), {{"num_steps", loop.plan.options.num_steps},
-                                             {"delay", layer.delay},
-                                             {"batch", loop.plan.options.batch},
-                                             {"neurons", layer.tiles.columns},
-                                             {"keep_history", loop.plan.keepsMembranes(l)}});
-  if (!layer.leaky) {
-    vertex.fields.insert(vertex.fields.end(),
-                         {{"threshold", tensors.threshold[i]}, {"counts", tensors.counts[i]}, {"v", tensors.v[i]}});
-    vertex.states.push_back({"reset", static_cast<unsigned char>(layer.neuron.reset)});
-  }
-  if (layer.neuron.second_state) {
-    vertex.fields.insert(vertex.fields.end(),
-                         {{"second", tensors.second[i]}, {"w", tensors.second_states[i]}, {"raise", tensors.raise[i]}});
-    vertex.states.insert(vertex.states.end(),
-                         {{"keep_second", loop.plan.keepsSecond(l)}, {"raises", layer.neuron.raises_threshold}});
-  }
-  addVertex(loop.graph, loop.sets[0], vertex.name, tile, vertex.fields, vertex.states);
-}
-
-// The sum of what a layer reads from below, in the second set of the iteration before its neurons use it.
-void addCurrent(Loop& loop, std::size_t l, unsigned i) {
-  const LayerPlan& layer = loop.plan.layers[l];
-  const ListPlan& list = loop.plan.lists[l];
-  const LayerTensors& tensors = loop.tensors.layers[l];
-  const unsigned tile = layer.tiles.first + i;
-  std::vector<Field> fields = {{"lists", loop.tensors.lists[l].lists},
-                               {"weights", tensors.weights[i]},
-                               {"lengths", tensors.lengths[i]},
-                               {"current", tensors.current[i]},
-                               {"iteration", loop.clock.at(tile, 1)}};
-  if (list.valued) fields.push_back({"values", loop.tensors.lists[l].values});
-  const char* name = list.valued ? "snnjax::ValuedCurrent" : "snnjax::ListedCurrent";
-  addVertex(loop.graph, loop.sets[1], templateVertex(name, weightsType(loop.plan), UNSIGNED_SHORT), tile, fields,
-            {{"num_steps", loop.plan.options.num_steps},
-             {"delay", layer.delay - 1},
-             {"batch", loop.plan.options.batch},
-             {"stride", list.stride},
-             {"capacity", list.capacity},
-             {"num_inputs", layer.inputs},
-             {"neurons", layer.tiles.columns}});
-}
-
-// Every tile gets its own copy of the lengths; sums start at 0, and so do the rows that ids out of range read.
-Sequence start(Loop& loop) {
-  std::vector<Tensor> own_lengths, sums;
-  for (std::size_t l = 0; l < loop.plan.layers.size(); ++l) {
-    const LayerTensors& layer = loop.tensors.layers[l];
-    own_lengths.push_back(layer.lengths);
-    if (!loop.plan.layers[l].leaky) sums.push_back(layer.counts);
-    sums.insert(sums.end(), layer.zero_rows.begin(), layer.zero_rows.end());
-    if (loop.plan.layers[l].recurrent && !layer.first_spikes.valid()) sums.push_back(layer.first_current);
-  }
-  for (const ListTensors& list : loop.tensors.lists) {
-    if (list.dropped.valid()) sums.push_back(list.dropped);
-  }
-  const Tensor lengths = poplar::concat(own_lengths);  // [tiles of all layers, batch]
-  return Sequence({loop.clock.reset(),
-                   Copy(loop.tensors.lengths.expand({0}).broadcast(static_cast<unsigned>(lengths.dim(0)), 0), lengths),
-                   zeros(loop.graph, sums, loop.name + "/zero_sums")});
-}
 
 }  // namespace
 
 Sequence addForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors) {
-  if (plan.scans) return addScanForward(graph, plan, tensors);
-  Loop loop(graph, plan, tensors, "forward", plan.isRecurrent() ? 3 : 2);
-  Sequence program = start(loop), after;
-  // A set before their readers.
-  addLoadLists(loop, 0, {.set = plan.layers.front().sums_apart ? 0U : 1U});
-  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    for (unsigned i = 0; i < plan.layers[l].tiles.count; ++i) {
-      addNeurons(loop, l, i);
-      if (plan.layers[l].sums_apart) addCurrent(loop, l, i);
-    }
-    if (plan.firesLists(l)) program.add(addSelection(loop, l));
-    if (!plan.layers[l].recurrent) continue;
-    program.add(addFirstSpikes(graph, plan, l, tensors.layers[l]));
-    if (plan.options.last_spikes) after.add(addLastSpikes(graph, plan, l, tensors));
-  }
-  Sequence body;
-  for (const poplar::ComputeSet& set : loop.sets) body.add(Execute(set));
-  program.add(Repeat(plan.iterations, body));
-  program.add(after);
-  return program;
+  return Forward(graph, plan, tensors).program();
 }
 
 }  // namespace snnjax::builders

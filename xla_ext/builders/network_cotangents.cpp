@@ -1,20 +1,29 @@
 #include <string>
 
 #include "lif_network.hpp"
-#include "scan.hpp"
+#include "rows.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
 
 namespace {
 
-// In a scan the steps of a sample are neighbours on its tile.
-poplar::Tensor outputCotangent(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const std::string& name) {
-  if (!plan.scans) return addStates(graph, plan, l, plan.options.num_steps, name);
-  const std::size_t tiles = plan.layers[l].tiles.count, columns = plan.layers[l].tiles.columns;
-  const std::size_t batch = plan.options.batch, steps = plan.options.num_steps;
-  const poplar::Tensor rows = addScanRows(graph, plan, l, columns, name).reshape({tiles, batch, steps, columns});
-  return rows.dimShuffle({0, 2, 1, 3}).reshape({tiles, steps * batch * columns});
+// [blocks, num_blocks, batch * block_steps * columns], where the neurons are; past the last step it is 0.
+poplar::Tensor addOutputCotangent(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
+                                  const std::string& name) {
+  const LayerPlan& layer = plan.layers[l];
+  const std::size_t blocks = layer.tiles.count, steps = plan.block_steps, columns = layer.tiles.columns;
+  std::vector<poplar::Tensor> groups;
+  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
+    const std::size_t own = layer.sample_groups[g].count * steps * columns;
+    groups.push_back(
+        addGroup(graph, poplar::FLOAT, layer, g, plan.num_blocks * own, name).reshape({blocks, plan.num_blocks, own}));
+  }
+  const poplar::Tensor all = poplar::concat(groups, 2);
+  if (plan.paddedSteps() == plan.options.num_steps) return all;
+  const std::size_t row = plan.options.batch * columns;
+  graph.setInitialValue(outputInTime(plan, all).slice(plan.options.num_steps * row, plan.paddedSteps() * row, 1), 0.0F);
+  return all;
 }
 
 // Of layer l; its cotangents of weights are those of `there` where these are given.
@@ -22,13 +31,9 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
                                    const LayerWeights& there) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "layer" + std::to_string(l) + "/";
-  const auto blocks = [&](std::size_t elements, const char* part) {
-    return addBlocks(graph, poplar::FLOAT, layer.tiles, elements, name + part);
-  };
   const auto matrix = [&](const poplar::Tensor& known, std::size_t rows, const char* part) {
     if (known.valid()) return known;
-    return plan.scans ? addSpread(graph, poplar::FLOAT, layer, (rows + 1) * layer.tiles.columns, name + part)
-                      : blocks((rows + 1) * layer.tiles.columns, part);
+    return addSpread(graph, poplar::FLOAT, layer, (rows + 1) * layer.tiles.columns, name + part);
   };
   const auto states = [&](const char* part, std::size_t rows = 1) {
     return addStates(graph, plan, l, rows, name + part);
@@ -48,7 +53,7 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
     own.g_first_w = states("g_first_w");
   }
   if (layer.recurrent) {
-    const std::vector<Home>& homes = plan.lists[l + 1].homesOfSamples();
+    const std::vector<Home>& homes = plan.lists[l + 1].sample_homes;
     if (plan.options.last_spikes_gradient) {
       own.g_last_spikes = addAtHomes(graph, poplar::FLOAT, homes, layer.neurons, name + "g_last_spikes");
     }
@@ -63,11 +68,18 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
     if (!layer.leaky) own.g_threshold = states("g_threshold");
     if (layer.neuron.second_state) own.g_second = states("g_second", kSecondConstants);
   }
-  if (l + 1 == plan.layers.size()) own.g_output = outputCotangent(graph, plan, l, name + "g_output");
+  if (l + 1 == plan.layers.size()) own.g_output = addOutputCotangent(graph, plan, l, name + "g_output");
   return own;
 }
 
 }  // namespace
+
+poplar::Tensor outputInTime(const NetworkPlan& plan, const poplar::Tensor& g_output) {
+  const std::size_t columns = plan.layers.back().tiles.columns, batch = plan.options.batch, tiles = g_output.dim(0);
+  return g_output.reshape({tiles, plan.num_blocks, batch, plan.block_steps, columns})
+      .dimShuffle({0, 1, 3, 2, 4})
+      .reshape({tiles, plan.paddedSteps() * batch * columns});
+}
 
 NetworkCotangents addNetworkCotangents(poplar::Graph& graph, const NetworkPlan& plan,
                                        const std::vector<LayerWeights>& given) {

@@ -1,5 +1,5 @@
 // A network of LIF layers laid out on tiles: which tile holds which neurons, which makes and keeps which spike lists,
-// and how late each layer runs. Pure arithmetic; README.md draws it.
+// and how many steps run at once. Pure arithmetic; README.md explains it.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../../poplar_kernels/conventions.hpp"
-#include "tiles_of_layers.hpp"
+#include "tile_range.hpp"
 
 namespace snnjax::builders {
 
@@ -49,15 +49,14 @@ struct NetworkOptions {
   bool last_spikes_gradient = true;   // which the backward pass is given; else it is 0
   bool keeps_record = true;           // membranes and lists of all steps, for the backward pass
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
-  bool over_all_steps = false;        // layers run one after the other over all steps, where it fits
 };
 
-// A tile that makes and keeps the lists of neighbouring samples; in a scan those of neighbouring rows [batch,
-// num_steps].
+// A tile that makes and keeps the lists of neighbouring rows [batch, block_steps] of each block of steps; in the loop
+// of a recurrent layer those of neighbouring samples.
 struct Home {
   unsigned tile = 0;
-  unsigned first_sample = 0;
-  unsigned samples = 0;
+  unsigned first = 0;
+  unsigned rows = 0;
 };
 
 // Neighbouring samples of the batch.
@@ -74,50 +73,25 @@ struct ListPlan {
   bool valued = false;       // each id has a value
   bool dense = false;        // made of a row of all inputs at their homes: the nonzero ones
   std::vector<Home> homes;
-  // Of a recurrent layer in a scan: one for each sample, which makes the lists that the next step reads.
+  // Of a recurrent layer: one for each sample, which makes the lists that the next step reads.
   std::vector<Home> sample_homes;
-
-  // Where a recurrent layer's spikes of a single step lie.
-  const std::vector<Home>& homesOfSamples() const { return sample_homes.empty() ? homes : sample_homes; }
-};
-
-// Neighbouring tiles of a layer.
-struct TileGroup {
-  unsigned first = 0;  // within the layer
-  unsigned count = 0;
 };
 
 struct LayerPlan {
-  bool leaky = false;       // the readout
-  bool recurrent = false;   // also reads the lists that it fires
-  bool sums_apart = false;  // the sum of what it reads from below is made a compute set earlier
+  bool leaky = false;      // the readout
+  bool recurrent = false;  // also reads the lists that it fires
   bool learns_constants = false;
   NeuronOptions neuron;  // not of the readout
   unsigned inputs = 0;
   unsigned neurons = 0;
-  TileRange tiles;
-  std::vector<TileGroup> groups;
-  unsigned parts = 1;           // of a group's neurons, each listed by one worker
-  unsigned delay = 0;           // iterations by which the forward pass of this layer runs behind the clock
-  unsigned backward_delay = 0;  // likewise of the backward pass
-
-  // Of a scan: block p of the weights, which is on tile p of `tiles`, works for group g on tile p * groups + g of them.
+  TileRange tiles;  // of the first group, if there were no others
+  // Block p of the weights works for group g on tile p * groups + g of the layer.
   std::vector<SampleGroup> sample_groups;
 
   unsigned tileOf(std::size_t block, std::size_t group) const {
     return tiles.first + static_cast<unsigned>(block * sample_groups.size() + group);
   }
   unsigned paddedNeurons() const { return tiles.count * tiles.columns; }
-  // The tile that combines, for the `home`-th home of `list`, what group `group` yields. It is a tile of the next
-  // group, so that all it combines arrives by exchange: a tile would have to copy its own data next to the rest. Groups
-  // with fewer tiles than there are homes leave the work to the homes.
-  unsigned leader(std::size_t group, const ListPlan& list, std::size_t home) const {
-    for (std::size_t i = 1; i <= groups.size(); ++i) {
-      const TileGroup& leading = groups[(group + i) % groups.size()];
-      if (leading.count >= list.homes.size()) return tiles.first + leading.first + static_cast<unsigned>(home);
-    }
-    return list.homes[home].tile;
-  }
 };
 
 struct NetworkPlan {
@@ -127,29 +101,22 @@ struct NetworkPlan {
   // lists[l] is what layers[l] reads, lists[l + 1] what it fires. Spikes of the last layer are read off its membranes;
   // it fires lists only if it is recurrent.
   std::vector<ListPlan> lists;
-  bool scans = false;       // layer by layer over all steps, else step by step
-  unsigned iterations = 0;  // of the forward loop
-  unsigned backward_iterations = 0;
+  // Steps run in blocks; those of the last block that are too many are past the end of every sequence.
+  unsigned block_steps = 0, num_blocks = 0;
+  std::size_t bytes = 0;  // of data on the fullest tile, as far as the plan knows of it
 
+  unsigned paddedSteps() const { return block_steps * num_blocks; }
+  unsigned blockRows() const { return options.batch * block_steps; }
   // Whether lists[l] is made by a layer, not by the host.
   static bool isMade(std::size_t l) { return l > 0; }
-  bool isRecurrent() const;
   // Whether some layer reads lists[l + 1] of the layer `l`: the layer above, or itself.
   bool firesLists(std::size_t layer) const { return layer + 1 < lists.size(); }
-  // The last spikes of a recurrent layer are read off the history.
-  bool keepsLists(std::size_t l) const {
-    return scans || !isMade(l) || options.keeps_record || layers[l - 1].recurrent;
-  }
-  // The records of all steps at a home.
-  unsigned recordsAt(const Home& home) const { return scans ? home.samples : options.num_steps * home.samples; }
-  // Behind the clock, the iteration in which the backward pass is at step t of lists[l].
-  unsigned listDelay(std::size_t l) const;
   // The last layer's membranes are always kept: they are, or determine, the output.
   bool keepsMembranes(std::size_t layer) const { return options.keeps_record || layer + 1 == layers.size(); }
-  unsigned membraneRows(std::size_t layer) const { return keepsMembranes(layer) ? options.num_steps + 1 : 1; }
+  unsigned membraneRows(std::size_t layer) const { return keepsMembranes(layer) ? paddedSteps() + 1 : 1; }
   // Likewise of second states.
   bool keepsSecond(std::size_t layer) const;
-  unsigned secondRows(std::size_t layer) const { return keepsSecond(layer) ? options.num_steps + 1 : 1; }
+  unsigned secondRows(std::size_t layer) const { return keepsSecond(layer) ? paddedSteps() + 1 : 1; }
 };
 
 NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::size_t bytes_per_tile);

@@ -1,79 +1,96 @@
 #include "network_tensors.hpp"
 
 #include <string>
+#include <tuple>
 
-#include "scan.hpp"
+#include "rows.hpp"
 #include "vertices.hpp"
 
 namespace snnjax::builders {
 namespace {
 
+// Weights on the tiles of each group, unless they are there already.
+std::vector<poplar::Tensor> addCopies(poplar::Graph& graph, const NetworkPlan& plan, const LayerPlan& layer,
+                                      const poplar::Tensor& weights, const std::string& name) {
+  std::vector<poplar::Tensor> copies;
+  for (std::size_t g = 0; layer.sample_groups.size() > 1 && g < layer.sample_groups.size(); ++g) {
+    copies.push_back(addGroup(graph, weightsType(plan), layer, g, weights.dim(1), name));
+  }
+  return copies;
+}
+
 LayerTensors addLayer(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given) {
   const LayerPlan& layer = plan.layers[l];
   const std::string name = "layer" + std::to_string(l) + "/";
   const unsigned columns = layer.tiles.columns;
-  const std::size_t row = std::size_t{plan.options.batch} * columns;
   const auto states = [&](std::size_t rows, const char* part) { return addStates(graph, plan, l, rows, name + part); };
-  const auto blocks = [&](const poplar::Type& type, std::size_t elements, const char* part) {
-    return addBlocks(graph, type, layer.tiles, elements, name + part);
+  const auto blocks = [&](std::size_t elements, const char* part) {
+    return addBlocks(graph, poplar::FLOAT, layer.tiles, elements, name + part);
   };
   LayerTensors tensors;
   addWeights(graph, plan, l, given, tensors);
-  tensors.bias = blocks(poplar::FLOAT, columns, "bias");
-  tensors.decay = blocks(poplar::FLOAT, columns, "decay");
-  tensors.gain = blocks(poplar::FLOAT, columns, "gain");
-  if (!plan.scans) tensors.lengths = blocks(poplar::UNSIGNED_INT, plan.options.batch, "lengths");
+  if (plan.num_blocks > 1) tensors.weight_copies = addCopies(graph, plan, layer, tensors.weights, name + "copies");
+  tensors.bias = blocks(columns, "bias");
+  tensors.decay = blocks(columns, "decay");
+  tensors.gain = blocks(columns, "gain");
   tensors.membranes = states(plan.membraneRows(l), "membranes");
-  if (layer.sums_apart) tensors.current = blocks(poplar::FLOAT, row, "current");
   if (layer.leaky) return tensors;
-  tensors.threshold = blocks(poplar::FLOAT, columns, "threshold");
-  tensors.second_threshold = blocks(poplar::FLOAT, columns, "second_threshold");
+  tensors.threshold = blocks(columns, "threshold");
+  tensors.second_threshold = blocks(columns, "second_threshold");
   tensors.counts = states(1, "counts");
-  if (!plan.scans) tensors.v = blocks(poplar::FLOAT, row, "v");
   if (layer.neuron.second_state) {
-    tensors.second = blocks(poplar::FLOAT, kSecondConstants * columns, "second");
+    tensors.second = blocks(kSecondConstants * columns, "second");
     tensors.second_states = states(plan.secondRows(l), "second_states");
-    if (!plan.scans) tensors.raise = blocks(poplar::FLOAT, layer.neuron.raises_threshold ? row : 0, "raise");
   }
   if (!layer.recurrent) return tensors;
-  for (std::size_t g = 0; layer.sample_groups.size() > 1 && g < layer.sample_groups.size(); ++g) {
-    tensors.copies.push_back(addGroup(graph, weightsType(plan), layer, g, tensors.recurrent.dim(1), name + "copies"));
+  if (tensors.recurrent_copies.empty()) {
+    tensors.recurrent_copies = addCopies(graph, plan, layer, tensors.recurrent, name + "recurrent_copies");
   }
   tensors.first_current = states(1, "first_current");
   const auto atHomes = [&](const char* part) {
-    return addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].homesOfSamples(), layer.neurons, name + part);
+    return addAtHomes(graph, poplar::FLOAT, plan.lists[l + 1].sample_homes, layer.neurons, name + part);
   };
   tensors.last_spikes = atHomes("last_spikes");
-  if (!plan.options.first_spikes) return tensors;
-  if (!plan.scans) tensors.all_neurons = blocks(poplar::UNSIGNED_SHORT, listStride(layer.neurons), "all_neurons");
-  tensors.first_spikes = atHomes("first_spikes");
+  if (plan.options.first_spikes) tensors.first_spikes = atHomes("first_spikes");
   return tensors;
 }
 
 ListTensors addLists(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l) {
   const ListPlan& list = plan.lists[l];
   const std::string name = "lists" + std::to_string(l) + "/";
+  const bool is_apart = list.dense || plan.num_blocks > 1;
+  // Those of all blocks, and of one.
+  const auto add = [&](const poplar::Type& type, std::size_t width, const char* part) {
+    const poplar::Tensor history = addHistory(graph, type, plan, list, width, name + part + "_history");
+    const poplar::Tensor own =
+        is_apart ? addAtHomes(graph, type, list.homes, width, name + part) : history.reshape({plan.blockRows(), width});
+    return std::pair(history, own);
+  };
   ListTensors tensors;
-  if (list.valued) {
-    if (!plan.scans || list.dense)
-      tensors.values = addAtHomes(graph, poplar::FLOAT, list.homes, list.capacity, name + "values");
-    tensors.values_history = addHistory(graph, poplar::FLOAT, plan, list, list.capacity, name + "values_history");
-  }
-  if (!plan.scans || list.dense) {
+  if (list.valued) std::tie(tensors.values_history, tensors.values) = add(poplar::FLOAT, list.capacity, "values");
+  if (list.dense) {
     tensors.lists = addAtHomes(graph, poplar::UNSIGNED_SHORT, list.homes, list.stride, name + "lists");
+  } else {
+    std::tie(tensors.history, tensors.lists) = add(poplar::UNSIGNED_SHORT, list.stride, "lists");
   }
-  if (NetworkPlan::isMade(l) && plan.scans) {
-    tensors.dropped = graph.addVariable(poplar::UNSIGNED_INT, {plan.options.batch}, name + "dropped");
-    for (unsigned b = 0; b < plan.options.batch; ++b) {
-      graph.setTileMapping(tensors.dropped[b], list.homes[b * list.homes.size() / plan.options.batch].tile);
-    }
-  } else if (NetworkPlan::isMade(l)) {
-    tensors.dropped = addAtHomes(graph, poplar::UNSIGNED_INT, list.homes, 1, name + "dropped").flatten();
-  }
-  if (plan.keepsLists(l) && !list.dense) {
-    tensors.history = addHistory(graph, poplar::UNSIGNED_SHORT, plan, list, list.stride, name + "history");
+  if (!NetworkPlan::isMade(l)) return tensors;
+  tensors.dropped = graph.addVariable(poplar::UNSIGNED_INT, {plan.options.batch}, name + "dropped");
+  for (unsigned b = 0; b < plan.options.batch; ++b) {
+    graph.setTileMapping(tensors.dropped[b], list.homes[b * list.homes.size() / plan.options.batch].tile);
   }
   return tensors;
+}
+
+// A history as [steps of all blocks, batch, width].
+poplar::Tensor inBlocks(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history,
+                        std::size_t width) {
+  const std::size_t blocks = plan.num_blocks, steps = plan.block_steps, batch = plan.options.batch;
+  std::vector<poplar::Tensor> homes;
+  for (const Home& home : list.homes) {
+    homes.push_back(historyOf(plan, width, history, home).reshape({blocks, home.rows, width}));
+  }
+  const poplar::Tensor rows = blocks == 1 ? history : poplar::concat(homes, 1);
+  return rows.reshape({blocks, batch, steps, width}).dimShuffle({0, 2, 1, 3}).reshape({blocks * steps, batch, width});
 }
 
 // Row `row` of states [tiles, rows * batch * columns].
@@ -87,28 +104,28 @@ poplar::Tensor rowOf(const NetworkPlan& plan, std::size_t layer, const poplar::T
 poplar::Type weightsType(const NetworkPlan& plan) { return floatType(plan.options.half_weights); }
 
 poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const poplar::Tensor& history, const Home& home) {
-  if (plan.scans) {
-    return history.slice(home.first_sample * width, (home.first_sample + home.samples) * width)
-        .reshape({home.samples, width});
-  }
-  const std::size_t sample = plan.options.num_steps * width;
-  const poplar::Tensor block = history.slice(home.first_sample * sample, (home.first_sample + home.samples) * sample);
-  return block.reshape({plan.options.num_steps, home.samples * width});
+  const std::size_t blocks = plan.num_blocks, first = home.first * blocks * width, own = home.rows * width;
+  return history.slice(first, first + blocks * own).reshape({blocks, own});
 }
 
 poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const NetworkPlan& plan, const ListPlan& list,
                           std::size_t width, const std::string& name) {
-  const std::size_t elements = std::size_t{plan.options.batch} * plan.options.num_steps * width;
+  const std::size_t elements = std::size_t{plan.blockRows()} * plan.num_blocks * width;
   const poplar::Tensor history = graph.addVariable(type, {elements}, name);
   for (const Home& home : list.homes) graph.setTileMapping(historyOf(plan, width, history, home), home.tile);
+  if (plan.paddedSteps() == plan.options.num_steps || width == 0) return history;
+  graph.setInitialValue(inBlocks(plan, list, history, width).slice(plan.options.num_steps, plan.paddedSteps()), 0);
   return history;
+}
+
+poplar::Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history, std::size_t width) {
+  return inBlocks(plan, list, history, width).slice(0, plan.options.num_steps);
 }
 
 poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows,
                          const std::string& name) {
   const LayerPlan& layer = plan.layers[l];
   const std::size_t columns = layer.tiles.columns, batch = plan.options.batch;
-  if (!plan.scans) return addBlocks(graph, poplar::FLOAT, layer.tiles, rows * batch * columns, name);
   std::vector<poplar::Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
     const std::size_t own = layer.sample_groups[g].count;
@@ -137,11 +154,6 @@ poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensor
   return tensors.second.slice(constant * layer.tiles.columns, (constant + 1) * layer.tiles.columns, 1);
 }
 
-poplar::Tensor raisingStates(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors) {
-  const bool raises = plan.layers[layer].neuron.raises_threshold;
-  return raises ? tensors.second_states : tensors.second_states.slice(0, 0, 1);
-}
-
 void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given,
                 LayerTensors& tensors) {
   const LayerPlan& layer = plan.layers[l];
@@ -153,13 +165,12 @@ void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, co
       return own;
     }
     const std::string name = "layer" + std::to_string(l) + "/" + part;
-    if (plan.scans) return addSpread(graph, weightsType(plan), layer, (rows + 1) * columns, name);
-    return addBlocks(graph, weightsType(plan), layer.tiles, (rows + 1) * columns, name);
+    return addSpread(graph, weightsType(plan), layer, (rows + 1) * columns, name);
   };
   tensors.weights = matrix(given.weights, layer.inputs, "weights");
   if (!layer.recurrent) return;
   tensors.recurrent = matrix(given.recurrent, layer.neurons, "recurrent");
-  if (layer.sample_groups.size() == 1) tensors.copies = {tensors.recurrent};
+  if (layer.sample_groups.size() == 1) tensors.recurrent_copies = {tensors.recurrent};
 }
 
 NetworkTensors addNetworkTensors(poplar::Graph& graph, const NetworkPlan& plan,

@@ -14,23 +14,21 @@ namespace snnjax::builders {
 struct LayerTensors {
   poplar::Tensor weights;  // [tiles, (inputs + 1) * columns]; a block is row-major, its last row is 0
   poplar::Tensor bias, decay, gain, threshold, second_threshold;  // float [tiles, columns]
-  poplar::Tensor lengths;                                         // unsigned [tiles, batch]: a copy for each tile
   poplar::Tensor membranes;  // float [tiles, rows * batch * columns]: row 0 before the first step, row t + 1 after step
                              // t; one row if they are not kept
   poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the readout
   // Of neurons with a second state: its constants float [tiles, 6 * columns], a row for each SecondConstant; the states
-  // as the membranes; float [tiles, batch * columns]: what they add to the thresholds, where they do.
-  poplar::Tensor second, second_states, raise;
-  poplar::Tensor v;        // float [tiles, batch * columns]: the membranes to select from; not of the readout
-  poplar::Tensor current;  // float [tiles, batch * columns]: the input from below, if summed separately
-  // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the layer's lists: float
-  // [batch, neurons], those before the first step (if the network starts from any) and the listed ones of each
-  // sequence's last step.
+  // as the membranes.
+  poplar::Tensor second, second_states;
+  // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the samples: float [batch,
+  // neurons], those before the first step (if the network starts from any) and the listed ones of each sequence's last
+  // step.
   poplar::Tensor recurrent;      // [tiles, (neurons + 1) * columns], as the weights
   poplar::Tensor first_current;  // float [tiles, batch * columns]: what first_spikes add to the current
-  poplar::Tensor all_neurons;    // ids [tiles, stride]: the record of all neurons, to read first_spikes by
   poplar::Tensor first_spikes, last_spikes;
-  std::vector<poplar::Tensor> copies;     // in a scan, of each group: the recurrent weights on its tiles, or themselves
+  // Of each group, what its tiles read again and again: the weights, if there are several blocks of steps and groups;
+  // the recurrent weights, or themselves if there is one group.
+  std::vector<poplar::Tensor> weight_copies, recurrent_copies;
   std::vector<poplar::Tensor> zero_rows;  // of given weights: made 0 before they are read
 };
 
@@ -43,10 +41,9 @@ struct LayerWeights {
 
 // Of the lists that a layer reads, at their homes.
 struct ListTensors {
-  poplar::Tensor lists;    // ids [batch, stride]: of the current step
-  poplar::Tensor history;  // ids [batch * num_steps * stride]: a block [num_steps, samples, stride] for each home; not
-                           // of dense inputs
-  // float [batch, capacity] and [batch * num_steps * capacity], likewise: the values of events and of dense inputs.
+  poplar::Tensor lists;  // ids [batch * block_steps, stride]: of the block; those of the history, if there is one block
+  poplar::Tensor history;  // ids, of all blocks: historyOf() says where; not of dense inputs
+  // float [batch * block_steps, capacity], and of all blocks: the values of events and of dense inputs.
   poplar::Tensor values, values_history;
   poplar::Tensor dropped;  // unsigned [batch]: spikes that did not fit, summed over time; not of the inputs
 };
@@ -55,7 +52,7 @@ struct NetworkTensors {
   poplar::Tensor lengths;  // unsigned [batch], num_steps where a sequence does not end before
   std::vector<LayerTensors> layers;
   std::vector<ListTensors> lists;
-  bool has_copies = false;  // the forward pass has filled those of the weights
+  bool has_copies = false;  // the forward pass has filled those of weights
 };
 
 // Weights are given for all layers, or for none.
@@ -67,19 +64,19 @@ void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer
 
 poplar::Type weightsType(const NetworkPlan& plan);
 
-// The history of a home: [num_steps, samples * width], of records as wide as their stride or of values as wide as the
-// capacity.
+// What a home has of all blocks of steps: [num_blocks, rows * width], of records as wide as their stride or of values
+// as wide as the capacity.
 poplar::Tensor historyOf(const NetworkPlan& plan, std::size_t width, const poplar::Tensor& history, const Home& home);
-
-// A history [batch * num_steps * width] at the homes.
+// A history [batch * steps of all blocks * width] at the homes; past the last step it is 0.
 poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const NetworkPlan& plan, const ListPlan& list,
                           std::size_t width, const std::string& name);
+// The same, seen as [num_steps, batch, width].
+poplar::Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history, std::size_t width);
 
-// Numbers of each neuron and sample in its layer: float [tiles, rows * batch * columns]. In a scan each group's are on
-// its own tiles.
+// Numbers of each neuron and sample in its layer: float [tiles, rows * batch * columns], each group's on its own tiles.
 poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t rows,
                          const std::string& name);
-// Of a scan: [blocks, elements] on the tiles of one group.
+// [blocks, elements] on the tiles of one group.
 poplar::Tensor addGroup(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t group,
                         std::size_t elements, const std::string& name);
 
@@ -89,8 +86,5 @@ poplar::Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const Layer
 
 // A row of LayerTensors::second: float [tiles, columns].
 poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, SecondConstant constant);
-
-// Second states where they raise thresholds; elsewhere nothing, for vertices that do not read them.
-poplar::Tensor raisingStates(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors);
 
 }  // namespace snnjax::builders

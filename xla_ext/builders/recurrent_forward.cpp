@@ -1,8 +1,9 @@
 // Forward: neurons, bits of their spikes, and at the homes of the samples the lists that the next step reads.
 #include <poputil/VertexTemplates.hpp>
 
+#include "layer_costs.hpp"
+#include "placement.hpp"
 #include "recurrent.hpp"
-#include "scan_plan.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -18,19 +19,21 @@ constexpr unsigned kWordBits = 32;  // neurons whose spikes a word holds
 
 class RecurrentForward {
  public:
-  RecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l)
+  RecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                   Pass& pass)
       : graph_(graph),
         plan_(plan),
         layer_(plan.layers[l]),
         list_(plan.lists[l + 1]),
         tensors_(tensors),
         l_(l),
-        iterations_(graph, plan, name("iteration")),
+        pass_(pass),
+        iteration_(graph, plan.num_tiles, 0, name("iteration")),
         constants_(graph, plan, tensors, l, name("constants")),
         sends_membranes_(canOverflow(list_)),
         masks_(ceilDivide(layer_.tiles.columns, kWordBits)) {}
 
-  Sequence program(const Tensor& current, const Selectable& selectable) {
+  void add(const Tensor& current, const Selectable& selectable) {
     const unsigned columns = layer_.tiles.columns, width = masks_ + (sends_membranes_ ? columns : 0);
     lists_ = addAtHomes(graph_, poplar::UNSIGNED_INT, list_.sample_homes, 1 + list_.capacity, name("lists"));
     spikes_ = addStatesOf(poplar::UNSIGNED_INT, columns / 2, "spikes");
@@ -38,20 +41,20 @@ class RecurrentForward {
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
     const poplar::ComputeSet neurons = add("neurons"), pack = add("pack"), parts = add("spikes"),
                              lists = add("own_lists");
-    forEachTile(plan_, l_, [&](const ScanTile& at) {
+    forEachTile(plan_, l_, [&](const LayerTile& at) {
       addNeurons(neurons, at, current, selectable);
       addVertex(graph_, pack, "snnjax::PackSpikes", at.tile(),
-                {{"spikes", ofSamples(at, spikes_)}, {"sent", ofSamples(at, sent_)}},
+                {{"spikes", at.ownRows(spikes_)}, {"sent", at.ownRows(sent_)}},
                 {{"batch", at.samples()}, {"pairs", columns / 2}, {"masks", masks_}, {"width", width}});
     });
     for (const Home& home : list_.sample_homes) addHome(home, parts, lists);
-    iterations_.advance(graph_, lists, layer_);
-    Sequence program({addFirstSpikesOfScan(graph_, plan_, tensors_, l_), iterations_.reset(),
-                      copyRecurrent(tensors_.layers[l_]), constants_.program(),
-                      zeros(graph_, {tensors_.layers[l_].counts}, name("zeros"))});
-    program.add(
-        Repeat(plan_.options.num_steps, Sequence({Execute(neurons), Execute(pack), Execute(parts), Execute(lists)})));
-    return program;
+    const unsigned tiles = layer_.tiles.count * static_cast<unsigned>(layer_.sample_groups.size());
+    iteration_.advance(graph_, lists, layer_.tiles.first, tiles, 1);
+    pass_.before.add(addFirstSpikes(graph_, plan_, tensors_, l_));
+    pass_.before.add(constants_.program());
+    pass_.body.add(iteration_.reset());
+    pass_.body.add(
+        Repeat(plan_.block_steps, Sequence({Execute(neurons), Execute(pack), Execute(parts), Execute(lists)})));
   }
 
  private:
@@ -61,23 +64,18 @@ class RecurrentForward {
   Tensor addStatesOf(const poplar::Type& type, std::size_t elements, const char* what) {
     const std::size_t batch = plan_.options.batch;
     const Tensor all = graph_.addVariable(type, {layer_.tiles.count, batch * elements}, name(what));
-    forEachTile(plan_, l_, [&](const ScanTile& at) { graph_.setTileMapping(ofSamples(at, all), at.tile()); });
+    forEachTile(plan_, l_, [&](const LayerTile& at) { graph_.setTileMapping(at.ownRows(all), at.tile()); });
     return all;
   }
-  static Tensor ofSamples(const ScanTile& at, const Tensor& all) {
-    const SampleGroup& own = at.layer().sample_groups[at.group];
-    const std::size_t each = all.dim(1) / at.plan.options.batch;
-    return all[at.block].slice(own.first * each, (own.first + own.count) * each);
-  }
 
-  void addNeurons(poplar::ComputeSet set, const ScanTile& at, const Tensor& current, const Selectable& selectable) {
-    std::vector<Field> fields = constants_.placed(at, neuronFields(at, tensors_, current, selectable));
+  void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& current, const Selectable& selectable) {
+    std::vector<Field> fields = constants_.placed(at, neuronFields(at, tensors_, pass_.block, current, selectable));
     fields.insert(fields.end(), {{"lists", at.ofSamples(lists_)},
-                                 {"weights", tensors_.layers[l_].copies[at.group][at.block]},
-                                 {"first", ofSamples(at, tensors_.layers[l_].first_current)},
-                                 {"iteration", iterations_.at(at.tile())},
-                                 {"spikes", ofSamples(at, spikes_)},
-                                 {"sent", ofSamples(at, sent_)}});
+                                 {"weights", tensors_.layers[l_].recurrent_copies[at.group][at.block]},
+                                 {"first", at.ownRows(tensors_.layers[l_].first_current)},
+                                 {"iteration", iteration_.at(at.tile())},
+                                 {"spikes", at.ownRows(spikes_)},
+                                 {"sent", at.ownRows(sent_)}});
     std::vector<State> states = neuronStates(at);
     states.insert(states.end(),
                   {{"stride", 1 + list_.capacity}, {"masks", masks_}, {"sends_membranes", sends_membranes_}});
@@ -97,7 +95,7 @@ class RecurrentForward {
     const Tensor membranes = add(poplar::FLOAT, sends_membranes_ ? kWorkers * slots : 0, "membranes");
     const std::size_t width = sent_.dim(1) / plan_.options.batch;
     addVertex(graph_, parts, "snnjax::ListSpikes", home.tile,
-              {{"sent", sent_.slice(home.first_sample * width, (home.first_sample + 1) * width, 1)},
+              {{"sent", sent_.slice(home.first * width, (home.first + 1) * width, 1)},
                {"parts", records},
                {"membranes", membranes}},
               {{"blocks", blocks},
@@ -116,7 +114,8 @@ class RecurrentForward {
   const ListPlan& list_;
   const NetworkTensors& tensors_;
   std::size_t l_;
-  Iterations iterations_;
+  Pass& pass_;
+  Counter iteration_;  // of the loop over a block's steps
   ReadInLoop constants_;
   bool sends_membranes_;
   unsigned masks_;
@@ -125,24 +124,6 @@ class RecurrentForward {
 };
 
 }  // namespace
-
-Iterations::Iterations(poplar::Graph& graph, const NetworkPlan& plan, const std::string& name)
-    : counters_(graph.addVariable(poplar::UNSIGNED_INT, {plan.num_tiles}, name)),
-      start_(graph.addConstant(poplar::UNSIGNED_INT, {plan.num_tiles}, 0U, name + "/start")) {
-  for (unsigned tile = 0; tile < plan.num_tiles; ++tile) {
-    graph.setTileMapping(counters_[tile], tile);
-    graph.setTileMapping(start_[tile], tile);
-  }
-}
-
-void Iterations::advance(poplar::Graph& graph, poplar::ComputeSet set, const LayerPlan& layer) const {
-  const unsigned count = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
-  for (unsigned tile = layer.tiles.first; tile < layer.tiles.first + count; ++tile) {
-    addVertex(graph, set, "snnjax::AddOne", tile, {{"iteration", counters_[tile]}}, {});
-  }
-}
-
-poplar::program::Program Iterations::reset() const { return Copy(start_, counters_); }
 
 ReadInLoop::ReadInLoop(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
                        const std::string& name) {
@@ -166,7 +147,7 @@ ReadInLoop::ReadInLoop(poplar::Graph& graph, const NetworkPlan& plan, const Netw
   }
 }
 
-std::vector<Field> ReadInLoop::placed(const ScanTile& at, std::vector<Field> fields) const {
+std::vector<Field> ReadInLoop::placed(const LayerTile& at, std::vector<Field> fields) const {
   for (Field& field : fields) {
     const auto found = of_groups_.find(field.name);
     if (found != of_groups_.end()) field.tensor = found->second[at.group][at.block];
@@ -174,16 +155,9 @@ std::vector<Field> ReadInLoop::placed(const ScanTile& at, std::vector<Field> fie
   return fields;
 }
 
-Sequence copyRecurrent(const LayerTensors& tensors) {
-  Sequence program;
-  if (tensors.copies.size() == 1) return program;
-  for (const Tensor& copy : tensors.copies) program.add(Copy(tensors.recurrent, copy));
-  return program;
-}
-
-Sequence addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                             std::size_t l, const Tensor& current, const Selectable& selectable) {
-  return RecurrentForward(graph, plan, tensors, l).program(current, selectable);
+void addRecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
+                         const Tensor& current, const Selectable& selectable, Pass& pass) {
+  RecurrentForward(graph, plan, tensors, l, pass).add(current, selectable);
 }
 
 }  // namespace snnjax::builders

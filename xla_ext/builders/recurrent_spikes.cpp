@@ -4,7 +4,6 @@
 #include <popops/Reduce.hpp>
 #include <poputil/VertexTemplates.hpp>
 
-#include "backward_constants.hpp"
 #include "recurrent.hpp"
 
 namespace snnjax::builders {
@@ -20,7 +19,7 @@ using poputil::templateVertex;
 std::string nameOf(std::size_t l, const char* part) { return "layer" + std::to_string(l) + "/" + part; }
 
 // One record for all samples.
-std::vector<State> allStates(const ScanTile& at, const ListPlan& list) {
+std::vector<State> allStates(const LayerTile& at, const ListPlan& list) {
   return {{"rows", at.samples()},
           {"stride", 0U},
           {"capacity", list.num_neurons},
@@ -28,9 +27,9 @@ std::vector<State> allStates(const ScanTile& at, const ListPlan& list) {
           {"neurons", at.layer().tiles.columns}};
 }
 
-// The first step of rows of all steps.
-Tensor firstRows(const ScanTile& at, const Tensor& rows) {
-  return at.ownRows(rows).reshape({at.samples(), at.plan.options.num_steps, at.layer().tiles.columns}).slice(0, 1, 1);
+// The first step of rows of a block.
+Tensor firstRows(const LayerTile& at, const Tensor& rows) {
+  return at.ownRows(rows).reshape({at.samples(), at.plan.block_steps, at.layer().tiles.columns}).slice(0, 1, 1);
 }
 
 // Vertices at the homes, each with the records of all steps of a sample.
@@ -38,13 +37,12 @@ void addAtLastStep(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPl
                    const NetworkTensors& tensors, const char* codelet,
                    const std::vector<std::pair<const char*, Tensor>>& rows) {
   const ListPlan& list = plan.lists[l + 1];
+  const Tensor history = inTime(plan, list, tensors.lists[l + 1].history, list.stride);
   for (const Home& home : list.sample_homes) {
-    const Tensor history =
-        tensors.lists[l + 1].history.reshape({plan.options.batch, plan.options.num_steps, list.stride});
-    std::vector<Field> fields = {{"list", rowsOf(history, home)}, {"lengths", rowsOf(tensors.lengths, home)}};
+    std::vector<Field> fields = {{"list", rowsOf(history, home, 1)}, {"lengths", rowsOf(tensors.lengths, home)}};
     for (const auto& [field, tensor] : rows) fields.push_back({field, rowsOf(tensor, home)});
     addVertex(graph, set, templateVertex(codelet, UNSIGNED_SHORT), home.tile, fields,
-              {{"rows", home.samples},
+              {{"rows", home.rows},
                {"stride", list.stride},
                {"capacity", list.capacity},
                {"num_neurons", list.num_neurons},
@@ -78,7 +76,7 @@ void addLastGradient(poplar::Graph& graph, poplar::ComputeSet set, const Network
                             : cotangents.g_second.valid()
                                 ? cotangents.g_second.slice(ThresholdCoupling * row, (ThresholdCoupling + 1) * row, 1)
                                 : orUnused(graph, plan, l, {});
-  forEachTile(plan, l, [&](const ScanTile& at) {
+  forEachTile(plan, l, [&](const LayerTile& at) {
     std::vector<Field> fields = {{"g_spikes", at.ownStates(g_spikes)},
                                  {"threshold", own.threshold[at.block]},
                                  {"membranes", at.ownStates(membraneRow(plan, l, own, steps))},
@@ -110,8 +108,7 @@ Tensor addRecordOfAll(poplar::Graph& graph, const ListPlan& list) {
   return all;
 }
 
-Sequence addFirstSpikesOfScan(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network,
-                              std::size_t l) {
+Sequence addFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network, std::size_t l) {
   const LayerTensors& tensors = network.layers[l];
   if (!plan.options.first_spikes) {
     return Sequence({zeros(graph, {tensors.last_spikes, tensors.first_current}, nameOf(l, "no_spikes"))});
@@ -119,7 +116,7 @@ Sequence addFirstSpikesOfScan(poplar::Graph& graph, const NetworkPlan& plan, con
   const ListPlan& list = plan.lists[l + 1];
   const Tensor all = addRecordOfAll(graph, list);
   const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "first_current"));
-  forEachTile(plan, l, [&](const ScanTile& at) {
+  forEachTile(plan, l, [&](const LayerTile& at) {
     addVertex(graph, set, templateVertex("snnjax::RowsCurrent", weightsType(plan), UNSIGNED_SHORT, true), at.tile(),
               {{"lists", all},
                {"values", at.ofSamples(tensors.first_spikes)},
@@ -130,16 +127,15 @@ Sequence addFirstSpikesOfScan(poplar::Graph& graph, const NetworkPlan& plan, con
   return Sequence({Copy(tensors.first_spikes, tensors.last_spikes), Execute(set)});
 }
 
-Sequence addLastSpikesOfScan(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                             std::size_t l) {
+Sequence addLastSpikes(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l) {
   if (!plan.options.last_spikes) return Sequence();
   const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "last_spikes"));
   addAtLastStep(graph, set, plan, l, tensors, "snnjax::LastSpikes", {{"last", tensors.layers[l].last_spikes}});
   return Sequence({Execute(set)});
 }
 
-Sequence addLastSpikesGradientOfScan(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                     std::size_t l, const LayerCotangents& cotangents) {
+Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                               std::size_t l, const LayerCotangents& cotangents) {
   if (!plan.options.last_spikes_gradient) return Sequence();
   const LayerPlan& layer = plan.layers[l];
   const ListPlan& list = plan.lists[l + 1];
@@ -154,8 +150,8 @@ Sequence addLastSpikesGradientOfScan(poplar::Graph& graph, const NetworkPlan& pl
                    Copy(listed, byNeuron(plan, layer, g_spikes)), Execute(through)});
 }
 
-Sequence addFirstSpikesGradientOfScan(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network,
-                                      std::size_t l, const LayerCotangents& cotangents, const Tensor& g_current) {
+Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network,
+                                std::size_t l, const LayerCotangents& cotangents, const Tensor& g_current) {
   const LayerPlan& layer = plan.layers[l];
   const ListPlan& list = plan.lists[l + 1];
   const std::size_t batch = plan.options.batch, neurons = layer.neurons;
@@ -168,7 +164,7 @@ Sequence addFirstSpikesGradientOfScan(poplar::Graph& graph, const NetworkPlan& p
         addGroup(graph, poplar::FLOAT, layer, g, layer.sample_groups[g].count * neurons, nameOf(l, "dots")));
   }
   const poplar::ComputeSet set = graph.addComputeSet(nameOf(l, "first_spikes_gradient"));
-  forEachTile(plan, l, [&](const ScanTile& at) {
+  forEachTile(plan, l, [&](const LayerTile& at) {
     addVertex(graph, set, templateVertex("snnjax::RowsDots", weightsType(plan), UNSIGNED_SHORT), at.tile(),
               {{"lists", all},
                {"weights", network.layers[l].recurrent[at.block]},
@@ -191,11 +187,11 @@ RowsRead readFirstSpikes(poplar::Graph& graph, const NetworkPlan& plan, const Ne
   const Tensor all = addRecordOfAll(graph, list), values = network.layers[l].first_spikes;
   return {.valued = true,
           .fields =
-              [all, values, g_current](const ScanTile& at) {
+              [all, values, g_current](const LayerTile& at) {
                 return std::vector<Field>{
                     {"lists", all}, {"values", at.ofSamples(values)}, {"g_current", firstRows(at, g_current)}};
               },
-          .states = [&list](const ScanTile& at) { return allStates(at, list); }};
+          .states = [&list](const LayerTile& at) { return allStates(at, list); }};
 }
 
 }  // namespace snnjax::builders

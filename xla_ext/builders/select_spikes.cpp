@@ -67,8 +67,6 @@ Candidates addCandidates(poplar::Graph& graph, const SelectSpikesOptions& option
 // Their combined lists. One vertex combines the parts of a row; rows of one part each share a vertex.
 void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
               const RowBlock& block, const Candidates& candidates, const Stages& stages) {
-  const poplar::Tensor iteration = graph.addConstant(poplar::UNSIGNED_INT, {}, 0U, "iteration");
-  graph.setTileMapping(iteration, block.tile);
   const unsigned parts = candidates.parts, rows = parts == 1 ? block.rows() : 1;
   for (unsigned row = 0; row < block.rows(); row += rows) {
     const std::size_t first = block.first + row, item = std::size_t{row} * parts;
@@ -76,17 +74,14 @@ void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const Se
               {{"lists", candidates.records.slice(item, item + rows * parts)},
                {"membranes", candidates.membranes.slice(item, item + rows * parts)},
                {"list", tensors.records.slice(first, first + rows)},
-               {"dropped", stages.dropped.slice(first, first + rows)},
-               {"iteration", iteration}},
+               {"dropped", stages.dropped.slice(first, first + rows)}},
               {{"rows", rows},
                {"num_lists", parts},
                {"slots", candidates.slots},
                {"stride_in", listStride(candidates.slots)},
                {"stride", listStride(options.capacity)},
                {"capacity", options.capacity},
-               {"num_neurons", options.neurons},
-               {"num_steps", 1U},
-               {"delay", 0U}});
+               {"num_neurons", options.neurons}});
   }
 }
 

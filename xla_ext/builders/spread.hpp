@@ -4,7 +4,7 @@
 #include <poplar/Graph.hpp>
 #include <vector>
 
-#include "tiles_of_layers.hpp"
+#include "tile_range.hpp"
 
 namespace snnjax::builders {
 

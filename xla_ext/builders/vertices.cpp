@@ -1,5 +1,7 @@
 #include "vertices.hpp"
 
+#include <popops/Zero.hpp>
+
 namespace snnjax::builders {
 
 void addVertex(poplar::Graph& graph, poplar::ComputeSet set, const std::string& type, unsigned tile,
@@ -24,14 +26,22 @@ poplar::Tensor addBlocks(poplar::Graph& graph, const poplar::Type& type, const T
 
 poplar::Tensor addAtHomes(poplar::Graph& graph, const poplar::Type& type, const std::vector<Home>& homes,
                           std::size_t elements, const std::string& name) {
-  const std::size_t batch = homes.back().first_sample + homes.back().samples;
-  const poplar::Tensor rows = graph.addVariable(type, {batch, elements}, name);
+  const std::size_t count = homes.back().first + homes.back().rows;
+  const poplar::Tensor rows = graph.addVariable(type, {count, elements}, name);
   for (const Home& home : homes) graph.setTileMapping(rowsOf(rows, home), home.tile);
   return rows;
 }
 
 poplar::Tensor rowsOf(const poplar::Tensor& tensor, const Home& home, unsigned dimension) {
-  return tensor.slice(home.first_sample, home.first_sample + home.samples, dimension);
+  return tensor.slice(home.first, home.first + home.rows, dimension);
+}
+
+poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors,
+                               const std::string& name) {
+  if (tensors.empty()) return poplar::program::Sequence();
+  const poplar::ComputeSet set = graph.addComputeSet(name);
+  for (const poplar::Tensor& each : tensors) popops::zero(graph, each, graph.getTileMapping(each), set);
+  return poplar::program::Execute(set);
 }
 
 }  // namespace snnjax::builders

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,11 +33,15 @@ inline poplar::Type idType(bool is_long) { return is_long ? poplar::INT : poplar
 poplar::Tensor addBlocks(poplar::Graph& graph, const poplar::Type& type, const TileRange& range, std::size_t elements,
                          const std::string& name);
 
-// [batch, elements], the rows of a home's samples on its tile.
+// [rows of all homes, elements], those of a home on its tile.
 poplar::Tensor addAtHomes(poplar::Graph& graph, const poplar::Type& type, const std::vector<Home>& homes,
                           std::size_t elements, const std::string& name);
 
-// The rows of a home's samples of a tensor [batch, ...].
+// The rows of a home of a tensor [rows of all homes, ...].
 poplar::Tensor rowsOf(const poplar::Tensor& tensor, const Home& home, unsigned dimension = 0);
+
+// Sets all elements to 0, each on its own tile, in the compute set `name`.
+poplar::program::Program zeros(poplar::Graph& graph, const std::vector<poplar::Tensor>& tensors,
+                               const std::string& name);
 
 }  // namespace snnjax::builders

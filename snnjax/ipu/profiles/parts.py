@@ -43,16 +43,12 @@ _BY_CODELET = {
         ),
         LISTS,
     ),  # of the gradients of listed spikes
-    **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "ListedCurrent", "ValuedCurrent"), WEIGHTS),
-    **dict.fromkeys(("ListedDots", "ListedRowsGradient", "ValuedRowsGradient", "StepDots"), WEIGHTS),
-    **dict.fromkeys(("LifScan", "LifGradientScan", "LifUpdate", "LifMembraneGradient"), NEURONS),
-    **dict.fromkeys(
-        ("LifRecurrentForward", "LifFirstGradient", "LifLastGradient", "LifRecurrentGradient"), NEURONS
-    ),
-    **dict.fromkeys(("LifConstantsGradient", "LeakyConstantsGradient"), NEURONS),
+    **dict.fromkeys(("RowsCurrent", "RowsDots", "RowsGradient", "StepDots"), WEIGHTS),
+    **dict.fromkeys(("LifScan", "LifGradientScan", "LifRecurrentGradient"), NEURONS),
+    **dict.fromkeys(("LifFirstGradient", "LifLastGradient"), NEURONS),
     **dict.fromkeys(("LeakyScan", "LeakyGradientScan"), NEURONS),
-    **dict.fromkeys(("LifForward", "LifBackward", "LeakyForward", "LeakyBackward", "LifRecurrentStep"), BOTH),
-    **dict.fromkeys(("LoadStep", "StoreStep", "CopyRow", "AddOne", "Fill", "Transpose"), HISTORIES),
+    **dict.fromkeys(("LifRecurrentStep",), BOTH),
+    **dict.fromkeys(("LoadBlock", "StoreBlock", "Advance", "Fill", "Transpose"), HISTORIES),
 }
 _SET = re.compile(r"(?:.*/)?(?P<what>[a-z_]+?)(?P<layer>\d+)?")
 # A step's own name is without the operation's line, and without what a library function adds.

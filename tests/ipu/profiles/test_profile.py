@@ -271,7 +271,7 @@ def test_parts_of_the_network_are_its_layers_and_purposes() -> None:
         {"RowsCurrent<float,int,true>": 9},
         {"Reduce<Sum>": 1},
         {"LeakyScan": 5},
-        {"LifUpdate<false>": 30, "SelectCandidates<int,false>": 60, "LeakyForward<float,int>": 10},
+        {"LifScan<false>": 30, "SelectCandidates<int,false>": 60, "LeakyGradientScan<false>": 10},
         {"Other": 3},
     )
     sets = [
@@ -289,10 +289,9 @@ def test_parts_of_the_network_are_its_layers_and_purposes() -> None:
         ("", "copies", 5),
         ("layer 0", "weights", 110),
         ("layer 0", "lists", 110),
-        ("readout", "neurons", 110),
+        ("readout", "neurons", 121),
         ("", "neurons", 33),
         ("", "lists", 66),
-        ("readout", "weights and neurons", 11),
         ("", "other", 110),
     ]
     assert {(part.operation, part.where) for part in profile.parts} == {("lif_network", "a.py:7")}

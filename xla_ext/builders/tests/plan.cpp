@@ -1,7 +1,7 @@
-// The mapping of layers onto tiles, and the plan of a network, without a graph.
+// The plan of a network, without a graph.
 #include "../../ipu_model/tests/check.hpp"
+#include "../layer_costs.hpp"
 #include "../network_plan.hpp"
-#include "../scan_plan.hpp"
 
 using namespace snnjax::builders;
 
@@ -21,24 +21,6 @@ NetworkOptions nmnist() {
   return options;
 }
 
-void testTwoNeuronsATile() {
-  const NetworkPlan plan = planNetwork(nmnist(), 1472, kBytes);
-  CHECK_EQUAL(plan.layers.size(), 3u);
-  for (const LayerPlan& layer : plan.layers) CHECK_EQUAL(layer.tiles.columns, 2u);
-  CHECK_EQUAL(plan.layers[0].tiles.count, 733u);
-  CHECK_EQUAL(plan.layers[2].tiles.first, 1466u);
-  CHECK_EQUAL(plan.layers[2].tiles.count, 5u);
-}
-
-void testBalance() {
-  // The first layer reads far longer lists: its neurons get more tiles.
-  const std::vector<LayerSize> layers = {{1000, 512, 200}, {512, 512, 10}};
-  const std::vector<TileRange> ranges = tilesOfLayers(layers, {.count = 128, .bytes = kBytes, .batch = 8});
-  CHECK(ranges[0].columns < ranges[1].columns);
-  CHECK(ranges[1].first + ranges[1].count <= 128u);
-  CHECK_EQUAL(ranges[1].first, ranges[0].count);
-}
-
 void testFewTiles() {
   NetworkOptions options = nmnist();
   options.num_inputs = 20;
@@ -46,60 +28,58 @@ void testFewTiles() {
   options.num_steps = 4;
   options.layers = {{12, 14}, {9, {}}};
   const NetworkPlan plan = planNetwork(options, 1, kBytes);
-  for (const LayerPlan& layer : plan.layers) CHECK_EQUAL(layer.tiles.first + layer.tiles.count, 1u);
+  for (const LayerPlan& layer : plan.layers) CHECK_EQUAL(layer.tileOf(layer.tiles.count - 1, 0), 0u);
   CHECK_EQUAL(plan.lists[1].capacity, 12u);  // no more slots than neurons
   CHECK_EQUAL(plan.lists[2].capacity, 9u);
 }
 
-void testEverySampleHasOneHome() {
-  const NetworkPlan plan = planNetwork(nmnist(), 1472, kBytes);
-  for (const ListPlan& list : plan.lists) {
-    unsigned next = 0;
-    for (const Home& home : list.homes) {
-      CHECK_EQUAL(home.first_sample, next);
-      CHECK(home.tile < 1472u);
-      next += home.samples;
-    }
-    CHECK_EQUAL(next, 48u);
-  }
-}
-
-NetworkOptions overAllSteps() {
+NetworkOptions fewSteps() {
   NetworkOptions options = nmnist();
   options.num_steps = 10;
-  options.over_all_steps = true;
   return options;
 }
 
-// Groups of samples share the batch, all tiles exist, and every row has one home.
-void testScan() {
-  const NetworkPlan plan = planNetwork(overAllSteps(), 1472, kBytes);
-  CHECK(plan.scans);
+// Groups of samples share the batch, all tiles exist, and every row of a block has one home.
+void checkPlaces(const NetworkPlan& plan) {
   for (const LayerPlan& layer : plan.layers) {
     unsigned samples = 0;
     for (const SampleGroup& group : layer.sample_groups) {
       CHECK_EQUAL(group.first, samples);
       samples += group.count;
     }
-    CHECK_EQUAL(samples, 48u);
+    CHECK_EQUAL(samples, plan.options.batch);
     CHECK(layer.paddedNeurons() >= layer.neurons);
-    CHECK(layer.tileOf(layer.tiles.count - 1, layer.sample_groups.size() - 1) < 1472u);
+    CHECK(layer.tileOf(layer.tiles.count - 1, layer.sample_groups.size() - 1) < plan.num_tiles);
   }
-  CHECK(plan.layers[0].sample_groups.size() > 1);
   for (const ListPlan& list : plan.lists) {
     unsigned next = 0;
     for (const Home& home : list.homes) {
-      CHECK_EQUAL(home.first_sample, next);
-      CHECK(home.tile < 1472u);
-      next += home.samples;
+      CHECK_EQUAL(home.first, next);
+      CHECK(home.tile < plan.num_tiles);
+      next += home.rows;
     }
-    CHECK_EQUAL(next, 480u);
+    CHECK_EQUAL(next, plan.blockRows());
+  }
+}
+
+// Few steps run at once; of many, blocks that fit, the last of which may have steps to spare.
+void testBlocks() {
+  for (const unsigned steps : {1U, 10U, 100U, 101U, 307U}) {
+    NetworkOptions options = nmnist();
+    options.num_steps = steps;
+    const NetworkPlan plan = planNetwork(options, 1472, kBytes);
+    checkPlaces(plan);
+    CHECK_EQUAL(plan.layers[0].sample_groups.size() > 1, steps > 1);
+    CHECK_EQUAL(plan.num_blocks == 1, steps <= 10);
+    CHECK(plan.paddedSteps() >= steps);
+    CHECK(plan.paddedSteps() - steps < plan.block_steps);
+    CHECK(plan.bytes < kBytes);
   }
 }
 
 // Events have the same place before and after it is known that all are of value 1: weights stay where they are.
 void testPlaceOfValues() {
-  NetworkOptions options = overAllSteps();
+  NetworkOptions options = fewSteps();
   const NetworkPlan known = planNetwork(options, 1472, kBytes);
   options.inputs = Inputs::Events;
   const NetworkPlan unknown = planNetwork(options, 1472, kBytes);
@@ -108,16 +88,15 @@ void testPlaceOfValues() {
 }
 
 // A recurrent layer has tiles that its neurons leave free for the lists of its loop, one for each sample.
-void testRecurrentScan() {
-  NetworkOptions options = overAllSteps();
+void testRecurrent() {
+  NetworkOptions options = fewSteps();
   options.layers[0].recurrent = true;
   const NetworkPlan plan = planNetwork(options, 1472, kBytes);
-  CHECK(plan.scans);
   CHECK(plan.layers[0].recurrent);
   CHECK(plan.lists[2].sample_homes.empty());
   CHECK_EQUAL(plan.lists[1].sample_homes.size(), 48u);
   for (unsigned b = 0; b < 48; ++b) {
-    CHECK_EQUAL(plan.lists[1].sample_homes[b].first_sample, b);
+    CHECK_EQUAL(plan.lists[1].sample_homes[b].first, b);
     CHECK(plan.lists[1].sample_homes[b].tile < 1472u);
   }
 }
@@ -134,17 +113,9 @@ void testSums() {
   }
 }
 
-// Steps that do not fit at once take the time loop.
-void testNoScan() {
-  NetworkOptions options = overAllSteps();
-  options.num_steps = 1000;
-  CHECK(!planNetwork(options, 1472, kBytes).scans);
-  CHECK(!planNetwork(nmnist(), 1472, kBytes).scans);
-}
-
 void testErrors() {
   NetworkOptions options = nmnist();
-  CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must fit into tiles of 638976 bytes");
+  CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must fit into 536739 of the 638976 bytes of");
   options.layers.clear();
   CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must hold at least one layer, got none");
   options = nmnist();
@@ -152,49 +123,32 @@ void testErrors() {
   CHECK_THROWS(planNetwork(options, 1472, kBytes), "lif_network: `inputs` must have values for a gradient, got spikes");
 }
 
-// One recurrent layer changes the pace of all: one step per iteration for its lists, and one more for what it sums.
-void testRecurrentDelays() {
-  NetworkOptions options = nmnist();
-  options.layers.back().recurrent = true;
-  const NetworkPlan plan = planNetwork(options, 1472, kBytes);
-  CHECK(plan.isRecurrent());
-  CHECK_EQUAL(plan.layers[0].delay, 1u);
-  CHECK_EQUAL(plan.layers[1].delay, 3u);
-  CHECK_EQUAL(plan.layers[2].delay, 4u);
-  CHECK_EQUAL(plan.iterations, 104u);
-  CHECK_EQUAL(plan.layers[2].backward_delay, 1u);
-  CHECK_EQUAL(plan.layers[0].backward_delay, 3u);
-  CHECK_EQUAL(plan.backward_iterations, 103u);
-  CHECK(!planNetwork(nmnist(), 1472, kBytes).isRecurrent());
-}
-
 // Its own lists are full lists of the plan, after all others.
 void testRecurrentOutput() {
-  NetworkOptions options = nmnist();
+  NetworkOptions options = fewSteps();
   options.outputs = 0;
   CHECK_EQUAL(planNetwork(options, 1472, kBytes).lists.size(), 2u);
   options.layers.back().recurrent = true;
   const NetworkPlan plan = planNetwork(options, 1472, kBytes);
   CHECK_EQUAL(plan.lists.size(), 3u);
   CHECK_EQUAL(plan.lists[2].capacity, 1466u);
-  CHECK_EQUAL(plan.layers[1].backward_delay, 2u);
-  CHECK_EQUAL(plan.listDelay(2), 1u);
 }
 
 // Recurrent weights take memory too: 2 x 1466 rows of two columns instead of one.
 void testRecurrentMemory() {
-  NetworkOptions options = nmnist();
+  NetworkOptions options = fewSteps();
   options.num_inputs = 10;
   options.layers = {{.neurons = 5000, .capacity = 10}};
   const unsigned tiles = 400;
   planNetwork(options, tiles, kBytes);
   options.layers.front().recurrent = true;
-  CHECK_THROWS(planNetwork(options, tiles, kBytes), "lif_network: `layers` must fit into tiles of 638976 bytes");
+  CHECK_THROWS(planNetwork(options, tiles, kBytes),
+               "lif_network: `layers` must fit into 536739 of the 638976 bytes of");
 }
 
 // The second states of all steps are kept where thresholds or gradients of constants need them.
 void testSecondStates() {
-  NetworkOptions options = nmnist();
+  NetworkOptions options = fewSteps();
   const NeuronOptions plain = {.second_state = true};
   const NeuronOptions raising = {.second_state = true, .raises_threshold = true};
   const NeuronOptions learning = {.second_state = true, .keeps_second = true};
@@ -212,32 +166,17 @@ void testSecondStates() {
   CHECK_EQUAL(rows(raising, false, 0), options.num_steps + 1);  // its spikes are read off both states
 }
 
-// The layer with the least work has by far the most weights: it must not be packed closer than they fit.
-void testMemoryComesBeforeWork() {
-  const std::vector<LayerSize> layers = {{20000, 8, 1}, {10, 100, 50}};
-  const std::vector<TileRange> ranges = tilesOfLayers(layers, {.count = 8, .bytes = kBytes, .batch = 8, .arrays = 2});
-  CHECK_EQUAL(ranges[0].columns, 2u);
-  CHECK_EQUAL(ranges[0].count, 4u);
-  CHECK(ranges[1].count <= 4u);
-}
-
 }  // namespace
 
 int main() {
-  testTwoNeuronsATile();
-  testBalance();
   testFewTiles();
-  testEverySampleHasOneHome();
-  testScan();
+  testBlocks();
   testPlaceOfValues();
-  testRecurrentScan();
+  testRecurrent();
   testSums();
-  testNoScan();
   testErrors();
-  testRecurrentDelays();
   testRecurrentOutput();
   testRecurrentMemory();
   testSecondStates();
-  testMemoryComesBeforeWork();
   return check::failures;
 }

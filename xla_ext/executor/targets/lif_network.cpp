@@ -96,7 +96,7 @@ class Results {
     if (to.array && lowering_.isRead(*to.array)) give(to.array, trueSpikes(l));
     if (!to.ids) return;
     const ListPlan& list = plan_.lists[l + 1];
-    const Tensor records = inTime(plan_, list, network_.tensors.lists[l + 1].history, list.stride);
+    const Tensor records = builders::inTime(plan_, list, network_.tensors.lists[l + 1].history, list.stride);
     const auto entries = [&](std::size_t first, std::size_t last) { return records.slice(first, last, 2); };
     const std::size_t slots = lowering_.type(*to.ids).shape.back();  // maybe more than neurons
     give(to.ids, padded(entries(kListHeader, kListHeader + list.capacity), slots, list.num_neurons));
@@ -124,13 +124,14 @@ class Results {
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("values"));
     const std::string vertex = poputil::templateVertex("snnjax::ListValues", poplar::FLOAT, poplar::UNSIGNED_SHORT);
     for (const builders::Home& home : list.homes) {
-      builders::addVertex(lowering_.graph(), set, vertex, home.tile,
-                          {{"lists", builders::historyOf(plan_, list.stride, history, home)},
-                           {"values", builders::historyOf(plan_, list.capacity, all, home)}},
-                          {{"rows", plan_.recordsAt(home)}, {"stride", list.stride}, {"capacity", list.capacity}});
+      builders::addVertex(
+          lowering_.graph(), set, vertex, home.tile,
+          {{"lists", builders::historyOf(plan_, list.stride, history, home)},
+           {"values", builders::historyOf(plan_, list.capacity, all, home)}},
+          {{"rows", plan_.num_blocks * home.rows}, {"stride", list.stride}, {"capacity", list.capacity}});
     }
     lowering_.program().add(poplar::program::Execute(set));
-    return inTime(plan_, list, all, list.capacity);
+    return builders::inTime(plan_, list, all, list.capacity);
   }
 
   Lowering& lowering_;
@@ -156,7 +157,7 @@ void giveRecord(Lowering& lowering, const ForwardCall& call, const NetworkOnTile
     lowering.attach(*own.v, attached);
     if (!own.lists) continue;
     const ListPlan& list = network.plan.lists[l + 1];
-    give(own.lists, inTime(network.plan, list, network.tensors.lists[l + 1].history, list.stride));
+    give(own.lists, builders::inTime(network.plan, list, network.tensors.lists[l + 1].history, list.stride));
   }
 }
 

@@ -1,5 +1,4 @@
 // The target `snnjax_lif_network_backward`.
-#include <builders/loop.hpp>
 #include <builders/vertices.hpp>
 #include <popops/Reduce.hpp>
 
@@ -68,7 +67,6 @@ class BackwardPass {
   }
 
   void run() {
-    addZeros();
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) bringLayer(l);
     lowering_.program().add(builders::addBackward(lowering_.graph(), plan_, network_.tensors, to_));
     giveInputs();
@@ -92,24 +90,7 @@ class BackwardPass {
     }
   }
   std::size_t batch() const { return plan_.options.batch; }
-  std::size_t steps() const { return plan_.options.num_steps; }
-
-  // Gradients are accumulated.
-  void addZeros() {
-    std::vector<Tensor> zero;
-    for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
-      const LayerCotangents& own = to_.layers[l];
-      for (const Tensor& each : {plan_.scans ? Tensor() : own.g_weights, plan_.scans ? Tensor() : own.g_recurrent,
-                                 own.g_bias, own.g_decay, own.g_threshold, own.g_gain, own.g_w, own.g_second}) {
-        if (each.valid()) zero.push_back(each);
-      }
-      const std::vector<Tensor>& rows = network_.tensors.layers[l].zero_rows;
-      zero.insert(zero.end(), rows.begin(), rows.end());
-      if (!plan_.layers[l].leaky) zero.push_back(own.g_v);
-      if (l < num_lif_ && !from_.counts[l]) zero.push_back(own.g_counts);
-    }
-    lowering_.program().add(builders::zeros(lowering_.graph(), zero, lowering_.debug("zeros").getPathName()));
-  }
+  std::size_t numRows() const { return batch() * plan_.options.num_steps; }
 
   void bringLayer(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
@@ -119,7 +100,11 @@ class BackwardPass {
     } else {
       const lif_network::LayerState<Value>& last = from_.last[l];
       rows(layer, *last.v, own.g_last, batch());
-      if (from_.counts[l]) rows(layer, *from_.counts[l], own.g_counts, batch());
+      if (from_.counts[l]) {
+        rows(layer, *from_.counts[l], own.g_counts, batch());
+      } else {
+        lowering_.graph().setInitialValue(own.g_counts, 0.0F);
+      }
       if (last.w) rows(layer, *last.w, own.g_last_w, batch());
       if (last.spikes && own.g_last_spikes.valid()) {
         bring(lowering_, lowering_.get(*last.spikes)[0], own.g_last_spikes);
@@ -127,7 +112,8 @@ class BackwardPass {
     }
     if (l + 1 < plan_.layers.size()) return;
     const Value& g_output = operands_.has_readout ? from_.output : from_.spikes.back();
-    rows(layer, *g_output, own.g_output, steps() * batch());
+    const Tensor steps = builders::outputInTime(plan_, own.g_output);
+    rows(layer, *g_output, steps.slice(0, numRows() * layer.tiles.columns, 1), numRows());
   }
 
   void rows(const LayerPlan& layer, ValueId from, const Tensor& blocks, std::size_t count) {
@@ -143,7 +129,7 @@ class BackwardPass {
   void giveInputs() {
     if (!plan_.options.inputs_gradient) return;
     const builders::ListPlan& list = plan_.lists.front();
-    if (list.dense) return give(results_.inputs.array, inTime(plan_, list, to_.g_inputs, list.capacity));
+    if (list.dense) return give(results_.inputs.array, builders::inTime(plan_, list, to_.g_inputs, list.capacity));
     const Tensor unsorted =
         builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "events/gradient");
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
@@ -151,10 +137,10 @@ class BackwardPass {
       const auto own = [&](const Tensor& history) { return builders::historyOf(plan_, list.capacity, history, home); };
       builders::addVertex(lowering_.graph(), set, "snnjax::UnsortEvents", home.tile,
                           {{"g", own(to_.g_inputs)}, {"slots", own(network_.event_slots)}, {"out", own(unsorted)}},
-                          {{"rows", plan_.recordsAt(home)}, {"capacity", list.capacity}});
+                          {{"rows", plan_.num_blocks * home.rows}, {"capacity", list.capacity}});
     }
     lowering_.program().add(poplar::program::Execute(set));
-    give(results_.inputs.values, inTime(plan_, list, unsorted, list.capacity));
+    give(results_.inputs.values, builders::inTime(plan_, list, unsorted, list.capacity));
   }
 
   void giveWeights(const Value& result, const LayerPlan& layer, const Tensor& in_place, const Tensor& gradient,

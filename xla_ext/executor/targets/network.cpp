@@ -1,7 +1,6 @@
 #include "executor/targets/network.hpp"
 
 #include <algorithm>
-#include <builders/recurrent_state.hpp>
 #include <builders/vertices.hpp>
 #include <limits>
 #include <popops/Cast.hpp>
@@ -128,7 +127,7 @@ class Bringer {
     } else {
       const ListPlan& list = plan_.lists.front();
       const Tensor& history = network_.tensors.lists.front().values_history;
-      bring(lowering_, array(operands_.inputs), inTime(plan_, list, history, list.capacity));
+      bring(lowering_, array(operands_.inputs), builders::inTime(plan_, list, history, list.capacity));
     }
     bringLengths();
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) bringLayer(l);
@@ -147,10 +146,8 @@ class Bringer {
 
   // What the forward pass adds to what it is given.
   void bringRecord(const lif_network::RecordOnTiles<Value>& record, const Value& output) {
-    std::vector<Tensor> lengths;
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerTensors& tensors = network_.tensors.layers[l];
-      if (!plan_.scans) lengths.push_back(tensors.lengths);
       if (plan_.layers[l].leaky) {
         if (output) states(l, *output, tensors.membranes);
         continue;
@@ -159,13 +156,7 @@ class Bringer {
       states(l, own.v.value(), tensors.membranes);
       if (own.w) states(l, *own.w, tensors.second_states);
       if (plan_.firesLists(l)) bringLists(l + 1, own.lists.value());
-      if (!tensors.all_neurons.valid()) continue;
-      const unsigned neurons = plan_.layers[l].neurons;
-      lowering_.program().add(builders::fillRecords(lowering_.graph(), plan_.layers[l], neurons, tensors.all_neurons));
     }
-    if (plan_.scans) return;
-    const Tensor all = poplar::concat(lengths);  // [tiles of all layers, batch]
-    bring(lowering_, network_.tensors.lengths, all);
   }
 
  private:
@@ -182,12 +173,13 @@ class Bringer {
   void states(std::size_t l, ValueId from, const Tensor& blocks) {
     const std::size_t rows = std::size_t{plan_.options.num_steps} * plan_.options.batch;
     const std::size_t before = std::size_t{plan_.options.batch} * plan_.layers[l].tiles.columns;
-    this->rows(plan_.layers[l], array(from), blocks.slice(before, blocks.dim(1), 1), rows);
+    const Tensor after = blocks.slice(before, before + rows * plan_.layers[l].tiles.columns, 1);
+    this->rows(plan_.layers[l], array(from), after, rows);
   }
 
   void bringLists(std::size_t l, ValueId from) {
     const ListPlan& list = plan_.lists[l];
-    bring(lowering_, array(from), inTime(plan_, list, network_.tensors.lists[l].history, list.stride));
+    bring(lowering_, array(from), builders::inTime(plan_, list, network_.tensors.lists[l].history, list.stride));
   }
 
   void bringLengths() {
@@ -253,9 +245,9 @@ class Bringer {
     const Tensor own_ids = add(ids.elementType(), "events/ids"), own_values = add(poplar::FLOAT, "events/values");
     const Tensor sorted = list.valued ? tensors.values_history : add(poplar::FLOAT, "events/sorted");
     network_.event_slots = add(poplar::UNSIGNED_INT, "events/slots");
-    bring(lowering_, ids, inTime(plan_, list, own_ids, list.capacity));
+    bring(lowering_, ids, builders::inTime(plan_, list, own_ids, list.capacity));
     if (list.valued) {
-      bring(lowering_, array(operands_.inputs), inTime(plan_, list, own_values, list.capacity));
+      bring(lowering_, array(operands_.inputs), builders::inTime(plan_, list, own_values, list.capacity));
     } else {  // a constant 1, which as an array would lie on one tile
       lowering_.graph().setInitialValue(own_values, 1.0F);
     }
@@ -271,7 +263,7 @@ class Bringer {
                            {"lists", own(tensors.history, list.stride)},
                            {"sorted", own(sorted, list.capacity)},
                            {"slots", own(network_.event_slots, list.capacity)}},
-                          {{"rows", plan_.recordsAt(home)},
+                          {{"rows", plan_.num_blocks * home.rows},
                            {"capacity", list.capacity},
                            {"stride", list.stride},
                            {"num_inputs", list.num_neurons}});
@@ -380,19 +372,7 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
   if (operands.has_readout) options.outputs = size(operands.layers.back().weights, 2);
   options.half_weights = plan.types[operands.layers.front().weights].dtype == Dtype::kFloat16;
   options.keeps_record = keeps_record;
-  options.over_all_steps = true;
   return options;
-}
-
-Tensor inTime(const builders::NetworkPlan& plan, const ListPlan& list, const Tensor& history, std::size_t width) {
-  const std::size_t batch = plan.options.batch, steps = plan.options.num_steps;
-  if (plan.scans) return history.flatten().reshape({batch, steps, width}).dimShuffle({1, 0, 2});
-  std::vector<Tensor> samples;
-  for (const builders::Home& home : list.homes) {
-    const Tensor own = builders::historyOf(plan, width, history, home);
-    samples.push_back(own.reshape({plan.options.num_steps, home.samples, width}));
-  }
-  return poplar::concat(samples, 1);
 }
 
 builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperands& operands, bool keeps_record) {
@@ -426,7 +406,7 @@ NetworkOnTiles restoreNetwork(Lowering& lowering, const NetworkOperands& operand
 Tensor afterSteps(const builders::NetworkPlan& plan, std::size_t l, const Tensor& states) {
   const LayerPlan& layer = plan.layers[l];
   const std::size_t steps = plan.options.num_steps, batch = plan.options.batch;
-  const Tensor rows = asRows(states, layer.tiles, (steps + 1) * batch, layer.neurons);
+  const Tensor rows = asRows(states, layer.tiles, states.dim(1) / layer.tiles.columns, layer.neurons);
   return rows.slice(batch, (steps + 1) * batch, 0).reshape({steps, batch, layer.neurons});
 }
 

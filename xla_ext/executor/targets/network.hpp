@@ -84,13 +84,9 @@ struct NetworkOnTiles : Record {
   builders::NetworkPlan plan;
   builders::NetworkTensors tensors;
   std::vector<builders::LayerWeights> in_place;  // weights that are read in place
-  // Of events: the slots that the sorted ones came from, unsigned [batch * num_steps * capacity] at the homes.
+  // Of events: the slots that the sorted ones came from, unsigned, a history at the homes.
   poplar::Tensor event_slots;
 };
-
-// A history [batch * num_steps * width] at the homes of a list, seen as [num_steps, batch, width].
-poplar::Tensor inTime(const builders::NetworkPlan& plan, const builders::ListPlan& list, const poplar::Tensor& history,
-                      std::size_t width);
 
 // Adds variables and what fills them: operands, state and inputs.
 NetworkOnTiles bringNetwork(Lowering& lowering, const NetworkOperands& operands,

@@ -2,7 +2,7 @@
 // element types.
 #pragma once
 
-#include <builders/tiles_of_layers.hpp>
+#include <builders/tile_range.hpp>
 #include <initializer_list>
 
 #include "executor/targets/call.hpp"

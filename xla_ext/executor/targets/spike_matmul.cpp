@@ -1,6 +1,6 @@
 // The targets of `spike_matmul`; arrays have a leading groups axis of length 1.
-#include <builders/loop.hpp>
 #include <builders/spike_matmul.hpp>
+#include <builders/vertices.hpp>
 
 #include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"

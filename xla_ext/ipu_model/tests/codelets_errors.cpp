@@ -91,7 +91,7 @@ void testPlaces(const TemporaryFolder& folder) {
     const Changed codelets("SNNJAX_IPU_CODELETS", folder.path() / "none.gp");
     CHECK_THROWS(CodeletLibrary::builtIn(), "none.gp` must be a library of codelets, got: ");
   }
-  CHECK(CodeletLibrary::builtIn()->find("snnjax::LoadStep<float>") != nullptr);
+  CHECK(CodeletLibrary::builtIn()->find("snnjax::LoadBlock<float>") != nullptr);
   std::ofstream(folder.path() / "other.py") << "raise SystemExit('another popc')";
   const Changed popc("SNNJAX_POPC", folder.path() / "other.py");
   CHECK_THROWS(compileText(folder, "place.cpp", kBegin + "void compute() {} };"), "addCodelets: another popc");

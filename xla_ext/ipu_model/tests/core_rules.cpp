@@ -93,12 +93,12 @@ void edgesFitTheirFields() {
 void codeletsOfTheModelAreKnown() {
   Graph graph(on_model::device(1));
   const ComputeSet set = graph.addComputeSet("set");
-  CHECK_EQUAL(check::messageOf([&] { graph.addVertex(set, "snnjax::LoadStep<float>"); }), "");
+  CHECK_EQUAL(check::messageOf([&] { graph.addVertex(set, "snnjax::LoadBlock<float>"); }), "");
   std::stringstream own(
-      "#include <poplar/Vertex.hpp>\nnamespace snnjax { template <typename T> struct LoadStep : poplar::Vertex {\n"
-      "poplar::Output<T> own; void compute() {} }; template struct LoadStep<float>; }");
+      "#include <poplar/Vertex.hpp>\nnamespace snnjax { template <typename T> struct LoadBlock : poplar::Vertex {\n"
+      "poplar::Output<T> own; void compute() {} }; template struct LoadBlock<float>; }");
   graph.addCodelets(own);
-  CHECK_THROWS(graph.addVertex(set, "snnjax::LoadStep<float>")["none"], "It has: own.");
+  CHECK_THROWS(graph.addVertex(set, "snnjax::LoadBlock<float>")["none"], "It has: own.");
 }
 
 void tilesHaveSoMuchMemory() {

@@ -1,15 +1,12 @@
 // Costs of the snn codelets: figures that a reader can count, and monotone in the work.
-#include "../poplar_kernels/lif_network_backward_cycles.hpp"
-#include "../poplar_kernels/lif_network_cycles.hpp"
 #include "../poplar_kernels/lif_network_state_cycles.hpp"
 #include "../poplar_kernels/lif_step_cycles.hpp"
 #include "../poplar_kernels/list_inputs_cycles.hpp"
-#include "../poplar_kernels/listed_currents_cycles.hpp"
-#include "../poplar_kernels/listed_gradients_cycles.hpp"
+#include "../poplar_kernels/list_rows_cycles.hpp"
+#include "../poplar_kernels/scatter_list_cycles.hpp"
 #include "../poplar_kernels/select_spikes_cycles.hpp"
 #include "../poplar_kernels/spike_matmul_cycles.hpp"
 #include "../poplar_kernels/sum_rows_cycles.hpp"
-#include "../poplar_kernels/time_steps_cycles.hpp"
 #include "kernels_alone.hpp"
 #include "kernels_lists.hpp"
 
@@ -24,15 +21,13 @@ constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSup
 static_assert(sumOfId(1, true, 4, false) == 4);
 static_assert(sumOfId(4, false, 4, false) == 8);   // besides: the row's product, three loads
 static_assert(sumOfId(4, false, 2, false) == 10);  // halves: widening and sums, eight aux instructions, hold it up
-// A sample of a current: pointers, length and loop 12, its header 6, the sum, a store for each pair; an input of 0 is a
+// A row of currents: pointers, record and loop 12, its header 6, the sum, a store for each pair; an input of 0 is a
 // test alone.
-static_assert(currentSample(14, 0, 2, 4, false) == 12 + 6 + (5 + 14 * 4) + 1);
-static_assert(currentSample(14, 100, 2, 4, true) == 12 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
+static_assert(currentRow(14, 0, 2, 4, false) == 12 + 6 + (5 + 14 * 4) + 1);
+static_assert(currentRow(14, 100, 2, 4, true) == 12 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
 // Listing 700 inputs: for each pair ld64, the comparison's way to an integer register, branch, loop; of 16 that are not
 // 0 the stores of id and value, tests and counters.
 static_assert(listedRow(700, 16, 2) == 9 + 4 * 4 + 350 * 5 + 16 * (6 + 4));
-// Own spikes beside a current: its load, the choice of the first step, a sum.
-static_assert(recurrentSample(14, 2, 4, kSubtract) == forwardSample(14, 2, 4, kSubtract) + 3);
 static_assert(lastGradient(snnjax::Boxcar) == 5 + 2 + 1 + 3 + 1 + 7 + 3);
 static_assert(sumListedRows(14, 2, 4, false) == 5 + 14 * 4);
 static_assert(sumListedRows(10, 22, 4, false) == 2 * (5 + 10 * 8) + (5 + 10 * 7));
@@ -44,14 +39,12 @@ static_assert(dotListedRows(14, 10, 4) == 5 + 14 * (9 + 5 * 3));
 static_assert(addToListedRows(14, 2, false) == 6 + 14 * 7);
 static_assert(addToListedRows(14, 2, true) == 6 + 14 * 9);    // besides: the value's load and the product
 static_assert(addToListedRows(14, 4, false) == 7 + 14 * 10);  // the row's product, and a second load and store
-static_assert(rowsGradientSample(14, 2, 2, false) == 8 + 6 + (4 + 4 * 7) + (6 + 2 * 7) + 3);
 static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
 
 // Neurons.
 static_assert(advance(kNone) == 17 && advance(kSubtract) == 19);
 static_assert(surrogate(kSuperSpike) == 4 + 4 + 6);
 static_assert(membraneGradient({kSubtract, kSuperSpike, true}) == 25 + 14 + 8);
-static_assert(forwardSample(14, 2, 4, kSubtract) == 14 + 6 + (5 + 14 * 4) + 19);
 static_assert(lifStep(kSubtract, 4, 2) == 5 + 2 + 3 + 2 + 3 + 6 + 6);
 
 // Lists.
@@ -72,10 +65,6 @@ static_assert(searchLists({40, 6, 0, 0, true}, 24, 2) ==
               (24 * 14 + 40 * (4 + 1 + 4)) + (12 + 40 * 4) + 6 * (12 + 20 * 4) + (24 * 14 + 40 * 4) + 40 * 5);
 static_assert(sumRows(733, 2, true) == 6 + 733 * 2);
 
-// Samples of a layer: sample 14 and header 6 around the lists; a gradient's sample 16.
-static_assert(updateSample(4, kNone) == 14 + 2 * (17 + 1) && updateSample(3, kNone) == 14 + 3 * (17 + 1));
-static_assert(leakySample(14, 2, 4) == 14 + 6 + (5 + 14 * 4) + 9);
-static_assert(writeDots(14, 16, 2, 4) == 6 + (5 + 1 + 14 * 7) + (4 + 2));
 static_assert(lifStepBackward(kNone, true, kSuperSpike, 4, 2) == lifStep(kNone, 4, 2) + 6 + 3 + 5 + 6 + 2 * 14 + 2);
 static_assert(lifStep(kNone, 2, 3) == 5 + 2 * 4 + 3 + 2 + 3 + 6 + 2 + 5);  // halves one by one: merged, converted
 
@@ -116,18 +105,11 @@ void testMonotone() {
 
 void testSamplesMonotone() {
   for (unsigned neurons : {1U, 2U, 8U, 22U}) {
-    checkMonotone("spikes of a sample", [=](unsigned n) { return forwardSample(n, neurons, 4, kSubtract); });
-    checkMonotone("spikes of a readout", [=](unsigned n) { return leakySample(n, neurons, 4); });
-    checkMonotone("dots of a sample", [=](unsigned n) { return writeDots(n, 200, neurons, 4); });
-    checkMonotone("own rows", [=](unsigned n) { return rowsGradientSample(200, n, neurons, false); });
-    checkMonotone("own rows with values", [=](unsigned n) { return rowsGradientSample(200, n, neurons, true); });
-    checkMonotone("spikes of a current", [=](unsigned n) { return currentSample(n, 0, neurons, 4, false); });
-    checkMonotone("inputs that are not 0", [=](unsigned n) { return currentSample(n, 200 - n, neurons, 4, true); });
+    checkMonotone("spikes of a row", [=](unsigned n) { return currentRow(n, 0, neurons, 4, false); });
+    checkMonotone("inputs that are not 0", [=](unsigned n) { return currentRow(n, 200 - n, neurons, 4, true); });
     checkMonotone("listed inputs", [=](unsigned n) { return listedRow(200 * neurons, n, 2); });
-    checkMonotone("own spikes", [=](unsigned n) { return recurrentSample(n, neurons, 4, kSubtract); });
     checkMonotone("used entries", [=](unsigned n) { return matmulRow(n, 200 - n, neurons, 4, 2); });
   }
-  checkMonotone("pairs of neurons", [](unsigned n) { return updateSample(2 * n, kSubtract); });
   checkMonotone("scattered", [](unsigned n) { return scatterGroup(200, n); });
   checkMonotone("filled", [](unsigned n) { return fill(n, 2); });
   checkMonotone("copied", [](unsigned n) { return copy(n, 2); });
@@ -137,29 +119,23 @@ void testSamplesMonotone() {
   }
 }
 
-// The slowest worker of LifForward on 48 samples with `spikes` spikes each, two neurons: 8 samples a worker.
-std::uint64_t lifForward(const ipu_model::CodeletLibrary& library, unsigned spikes) {
-  constexpr unsigned kBatch = 48, kCapacity = 146, kStride = 152, kInputs = 300, kNeurons = 2;
-  std::vector<unsigned short> lists(kBatch * kStride, 1);
-  for (unsigned b = 0; b < kBatch; ++b)
-    lists[b * kStride] = lists[b * kStride + 1] = static_cast<unsigned short>(spikes);
-  Alone vertex(library, "snnjax::LifForward<float,unsigned short,false>");
-  for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(kNeurons));
-  vertex.edge("lists", lists).edge("weights", std::vector<float>((kInputs + 1) * kNeurons));
-  vertex.edge("lengths", std::vector<unsigned>(kBatch, 100)).edge("iteration", std::vector<unsigned>{0});
-  for (const char* name : {"counts", "v", "membranes"}) vertex.edge(name, std::vector<float>(kBatch * kNeurons));
-  vertex.state("num_steps", 100U).state("delay", 0U).state("batch", kBatch).state("neurons", kNeurons);
-  vertex.state("stride", kStride).state("capacity", kCapacity).state("num_inputs", kInputs);
-  vertex.state("reset", kSubtract).state("keep_history", false).run();
-  vertex.get<float>("v");
-  return vertex.cycles();
-}
-
+// The slowest worker of LifScan on 48 samples of two neurons: 8 numbers a worker, of 3 steps each that have not ended.
 void testVertex(const ipu_model::CodeletLibrary& library) {
-  constexpr std::uint64_t kEntry = 6 + 20 + 6, kPerSample = 14 + 6 + 5 + 19;
-  CHECK_EQUAL(lifForward(library, 0), kEntry + 8 * kPerSample);
-  CHECK_EQUAL(lifForward(library, 14), kEntry + 8 * (kPerSample + 14 * 4));
-  CHECK_EQUAL(lifForward(library, 146), kEntry + 8 * (kPerSample + 146 * 4));
+  constexpr unsigned kBatch = 48, kSteps = 3, kNeurons = 2;
+  const auto cyclesOf = [&](unsigned length) {
+    Alone vertex(library, "snnjax::LifScan<false>");
+    for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(kNeurons));
+    vertex.edge("lengths", std::vector<unsigned>(kBatch, length)).edge("block", std::vector<unsigned>{1});
+    for (const char* name : {"counts", "membranes"}) vertex.edge(name, std::vector<float>(kBatch * kNeurons));
+    for (const char* name : {"current", "v"}) vertex.edge(name, std::vector<float>(kBatch * kSteps * kNeurons));
+    vertex.state("num_steps", kSteps).state("batch", kBatch).state("neurons", kNeurons);
+    vertex.state("reset", kSubtract).state("keep_history", false).run().get<float>("v");
+    return vertex.cycles();
+  };
+  constexpr std::uint64_t kEntry = 6 + 16 + 6 + 48 * 4, kInside = 7 + 19, kBehind = 7 + 6;
+  CHECK_EQUAL(cyclesOf(100), kEntry + 8 * (12 + 3 * kInside));
+  CHECK_EQUAL(cyclesOf(kSteps + 1), kEntry + 8 * (12 + kInside + 2 * kBehind));
+  CHECK_EQUAL(cyclesOf(kSteps), kEntry + 8 * (12 + 3 * kBehind));
 }
 
 }  // namespace

@@ -95,14 +95,16 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
     lists.insert(lists.end(), record.begin(), record.end());
   }
   Alone find(library, "snnjax::SlotsOfNeurons");
-  find.edge("lists", lists).edge("slots", std::vector<unsigned short>(p.current.size()));
+  std::vector<unsigned short> before(kBatch * (kSteps + 1) * p.n);
+  for (unsigned i = 0; i < before.size(); ++i) before[i] = static_cast<unsigned short>(i % 5);
+  find.edge("lists", lists).edge("slots", before);
   find.state("num_steps", kSteps).state("batch", kBatch).state("stride", kStride).state("capacity", kCapacity);
   find.state("first_id", kFirst).state("neurons", p.n).run();
   const auto slots = find.get<unsigned short>("slots");
   for (unsigned i = 0; i < slots.size(); ++i) {
-    const unsigned t = i / p.n % kSteps, j = i % p.n;
-    const bool is_listed = t + 1 < kSteps && t + 1 != 2 && j < 2;
-    CHECK_EQUAL(slots[i], is_listed ? 1 - j : kCapacity);
+    const unsigned b = i / p.n / (kSteps + 1), t = i / p.n % (kSteps + 1), j = i % p.n;
+    const unsigned listed = t != 2 && j < 2 ? 1 - j : kCapacity;
+    CHECK_EQUAL(slots[i], t < kSteps ? listed : before[b * (kSteps + 1) * p.n + j]);
   }
   const States states = scanned(library, p);
   std::vector<float> g_spikes = Draw(8).row(p.current.size());
@@ -115,8 +117,8 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
   if (p.kind.second) step.state("raises", p.kind.raises);
   for (unsigned t = 0; t < kSteps; ++t) step.edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
   for (unsigned i = 0; i < g_spikes.size(); ++i) {
-    const unsigned at = i / p.n / kSteps * kCapacity + slots[i];
-    if (slots[i] < kCapacity) g_spikes[i] += sums[at] + sums[kBatch * kCapacity + at];
+    const unsigned b = i / p.n / kSteps, slot = slots[i + (b + 1) * p.n], at = b * kCapacity + slot;
+    if (slot < kCapacity) g_spikes[i] += sums[at] + sums[kBatch * kCapacity + at];
   }
   Alone scan(library, "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>"));
   setGradient(scan, p, states, learns);

@@ -1,16 +1,16 @@
-// Neurons over all steps against the codelets of one step, which kernels_lif_network and its like hold to a reference:
-// the same bits.
+// Neurons over all steps: against their equations, and the same bits in blocks of one step.
 #include "kernels_neurons.hpp"
 
 namespace {
 
 using namespace kernels;
 
+// In blocks of one step.
 States stepped(const ipu_model::CodeletLibrary& library, const Problem& p) {
-  Alone vertex(library, "snnjax::LifUpdate<" + p.instance() + ">");
+  Alone vertex(library, "snnjax::LifScan<" + p.instance() + ">");
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
   vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
-  vertex.edge("v", std::vector<float>(kBatch * p.n)).state("delay", 0U);
+  vertex.edge("v", std::vector<float>(kBatch * p.n)).state("num_steps", 1U);
   if (p.kind.second) {
     vertex.edge("w", p.history()).edge("raise", std::vector<float>(kBatch * p.n)).state("keep_second", true);
     vertex.state("raises", p.kind.raises);
@@ -18,7 +18,7 @@ States stepped(const ipu_model::CodeletLibrary& library, const Problem& p) {
   States all;
   all.selectable.resize(p.current.size());
   for (unsigned t = 0; t < kSteps; ++t) {
-    vertex.edge("current", stepOf(p.current, t, p.n)).edge("iteration", std::vector<unsigned>{t}).run();
+    vertex.edge("current", stepOf(p.current, t, p.n)).edge("block", std::vector<unsigned>{t}).run();
     const auto v = vertex.get<float>("v");
     for (unsigned i = 0; i < v.size(); ++i) all.selectable[(i / p.n * kSteps + t) * p.n + i % p.n] = v[i];
   }
@@ -28,8 +28,22 @@ States stepped(const ipu_model::CodeletLibrary& library, const Problem& p) {
   return all;
 }
 
+// Plain LIF; those with a second state kernels_second_state holds to its equations.
+void checkMembranes(const Problem& p, const States& states) {
+  for (unsigned i = 0; i < p.current.size(); ++i) {
+    const unsigned b = i / p.n / kSteps, t = i / p.n % kSteps, j = i % p.n, at = (t * kBatch + b) * p.n + j;
+    const float before = states.v[at], threshold = p.constants.at("threshold")[j];
+    const bool fires = before > threshold;
+    const float u = p.kind.reset == 0 && fires ? before - threshold : p.kind.reset == 1 && fires ? 0.0f : before;
+    const float after = 0.5f * u + 0.25f * (p.current[i] + p.constants.at("bias")[j]);
+    CHECK_EQUAL(states.v[at + kBatch * p.n], t < kLengths[b] ? after : before);
+    CHECK_EQUAL(states.selectable[i], t < kLengths[b] ? after : -INFINITY);
+  }
+}
+
 void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
   const States scan = scanned(library, p), step = stepped(library, p);
+  if (!p.kind.second) checkMembranes(p, scan);
   CHECK(scan.v == step.v);
   CHECK(scan.w == step.w);
   CHECK(scan.counts == step.counts);
@@ -39,21 +53,21 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
 void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bool learns) {
   const States states = scanned(library, p);
   const std::vector<float> g_spikes = Draw(8).row(p.current.size());
-  Alone scan(library, "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>"));
+  const std::string name = "snnjax::LifGradientScan<" + p.instance() + (learns ? ",true>" : ",false>");
+  Alone scan(library, name), step(library, name);
   const auto results = setGradient(scan, p, states, learns);
-  if (p.kind.second) scan.state("raises", p.kind.raises);
-  scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run(p.n % 4 == 0);
-  Alone step(library,
-             "snnjax::" + std::string(learns ? "LifConstantsGradient<" : "LifMembraneGradient<") + p.instance() + ">");
   setGradient(step, p, states, learns);
-  if (p.kind.second && !learns) step.state("raises", p.kind.raises);
-  step.edge("g_current", std::vector<float>(kBatch * p.n)).state("delay", 0U);
+  for (Alone* vertex : {&scan, &step}) {
+    if (p.kind.second) vertex->state("raises", p.kind.raises);
+  }
+  scan.edge("g_spikes", g_spikes).edge("g_current", std::vector<float>(p.current.size(), 3.0f)).run(p.n % 4 == 0);
+  step.edge("g_current", std::vector<float>(kBatch * p.n)).state("num_steps", 1U);
   const auto g_current = scan.get<float>("g_current");
   for (unsigned t = kSteps; t-- > 0;) {
-    step.edge("g_spikes", stepOf(g_spikes, t, p.n)).edge("iteration", std::vector<unsigned>{kSteps - 1 - t}).run();
+    step.edge("g_spikes", stepOf(g_spikes, t, p.n)).edge("block", std::vector<unsigned>{t}).run();
     CHECK(step.get<float>("g_current") == stepOf(g_current, t, p.n));
   }
-  for (const std::string& name : results) CHECK(scan.get<float>(name) == step.get<float>(name));
+  for (const std::string& result : results) CHECK(scan.get<float>(result) == step.get<float>(result));
 }
 
 void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
@@ -61,7 +75,11 @@ void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
   Alone forward(library, "snnjax::LeakyScan");
   for (const char* name : {"bias", "decay", "gain"}) forward.edge(name, p.constants.at(name));
   forward.edge("lengths", kLengths).edge("current", p.current).edge("membranes", p.history());
-  forward.state("num_steps", kSteps).state("batch", kBatch).state("neurons", n).run();
+  forward.edge("block", std::vector<unsigned>{0})
+      .state("num_steps", kSteps)
+      .state("batch", kBatch)
+      .state("neurons", n)
+      .run();
   const auto v = forward.get<float>("membranes");
   for (unsigned b = 0; b < kBatch; ++b) {
     for (unsigned i = 0; i < kSteps * n; ++i) {
@@ -76,7 +94,11 @@ void testReadout(const ipu_model::CodeletLibrary& library, unsigned n) {
     const auto g_output = Draw(3).row(p.current.size());
     const auto zero = std::vector<float>(kBatch * n);
     for (const char* name : {"decay", "gain"}) backward.edge(name, p.constants.at(name));
-    backward.edge("lengths", kLengths).edge("g_output", g_output).edge("g_v", zero).edge("g_bias", zero);
+    backward.edge("block", std::vector<unsigned>{0})
+        .edge("lengths", kLengths)
+        .edge("g_output", g_output)
+        .edge("g_v", zero)
+        .edge("g_bias", zero);
     backward.edge("g_current", p.current).state("num_steps", kSteps).state("batch", kBatch).state("neurons", n);
     if (learns) backward.edge("membranes", v).edge("g_decay", zero).edge("g_gain", zero);
     backward.run();
@@ -106,6 +128,7 @@ void testCost(const ipu_model::CodeletLibrary& library) {
     Alone vertex(library, "snnjax::LifScan<false>");
     for (const char* name : {"bias", "decay", "gain", "threshold"}) vertex.edge(name, std::vector<float>(n));
     vertex.edge("lengths", std::vector<unsigned>{kSteps})
+        .edge("block", std::vector<unsigned>{0})
         .state("num_steps", kSteps)
         .state("batch", 1U)
         .state("neurons", n);

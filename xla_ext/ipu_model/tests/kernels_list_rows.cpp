@@ -79,7 +79,7 @@ void testGradient(const ipu_model::CodeletLibrary& library, unsigned n, bool val
   Alone vertex(library, "snnjax::RowsGradient<unsigned short," + ofValued(valued));
   problem.set(vertex, valued);
   vertex.edge("g_current", problem.g).edge("g_weights", std::vector<float>((kInputs + 1) * n, 7.0f)).run(n % 4 == 0);
-  std::vector<float> expected((kInputs + 1) * n);
+  std::vector<float> expected((kInputs + 1) * n, 7.0f);
   problem.forEachSpike(valued, [&](unsigned row, unsigned, unsigned id, float value) {
     for (unsigned j = 0; j < n; ++j) expected[id * n + j] += value * problem.g[row * n + j];
   });

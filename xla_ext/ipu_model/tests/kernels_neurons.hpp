@@ -48,7 +48,7 @@ struct Problem {
   void setCommon(Alone& vertex, std::initializer_list<const char*> names) const {
     for (const char* name : names) vertex.edge(name, constants.at(name));
     vertex.edge("lengths", kLengths).state("num_steps", kSteps).state("batch", kBatch).state("neurons", n);
-    vertex.state("reset", kind.reset);
+    vertex.edge("block", std::vector<unsigned>{0}).state("reset", kind.reset);
     if (kind.second) vertex.edge("second", second);
   }
 
@@ -66,9 +66,7 @@ struct States {
 inline States scanned(const ipu_model::CodeletLibrary& library, const Problem& p) {
   Alone vertex(library, "snnjax::LifScan<" + p.instance() + ">");
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
-  vertex.edge("current", p.current)
-      .edge("membranes", p.history())
-      .edge("counts", std::vector<float>(kBatch * p.n, 9.0f));
+  vertex.edge("current", p.current).edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n));
   vertex.edge("v", std::vector<float>(p.current.size())).state("keep_history", true);
   if (p.kind.second) {
     vertex.edge("w", p.history()).edge("raise", std::vector<float>(p.current.size())).state("keep_second", true);

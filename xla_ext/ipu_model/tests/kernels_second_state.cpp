@@ -1,7 +1,5 @@
 // The codelets of lif_network for neurons with a second state, each alone against the equations of
 // snnjax/ops/_lif_network/layer.py. What they share with plain LIF (lists, lengths, time) the tests of that hold.
-#include "../poplar_kernels/lif_constants_gradient_cycles.hpp"
-#include "../poplar_kernels/lif_network_cycles.hpp"
 #include "../poplar_kernels/lif_network_state_cycles.hpp"
 #include "../poplar_kernels/select_spikes_cycles.hpp"
 #include "kernels_alone.hpp"
@@ -11,8 +9,8 @@ namespace {
 
 using namespace kernels;
 
-constexpr unsigned kSteps = 3, kBatch = 8, kInputs = 40, kCapacity = 7, kStride = 12;
-constexpr unsigned kTime = 1, kDelay = 2;
+constexpr unsigned kSteps = 3, kBatch = 8;
+constexpr unsigned kTime = 1;  // of a block of one step
 constexpr double kSlope = 2.0, kNear = 1e-4;
 
 // Of all neurons of a problem: [6, neurons], with one constant absent and, if nothing is raised, the last one too.
@@ -88,10 +86,10 @@ void connectForward(Alone& vertex, const Problem& p, bool keep) {
   };
   vertex.edge("bias", p.bias).edge("decay", p.constants.decay).edge("gain", p.constants.gain);
   vertex.edge("threshold", p.constants.threshold).edge("lengths", p.lengths).edge("second", p.constants.second);
-  vertex.edge("iteration", std::vector<unsigned>{kTime + kDelay}).edge("membranes", p.v).edge("w", history(p.w));
+  vertex.edge("block", std::vector<unsigned>{kTime}).edge("membranes", p.v).edge("w", history(p.w));
   vertex.edge("counts", std::vector<float>(row, 2.0f)).edge("v", std::vector<float>(row));
   vertex.edge("raise", std::vector<float>(p.switches.raises ? row : 0, 9.0f));
-  vertex.state("num_steps", kSteps).state("delay", kDelay).state("batch", kBatch).state("neurons", p.n);
+  vertex.state("num_steps", 1U).state("batch", kBatch).state("neurons", p.n);
   vertex.state("reset", static_cast<unsigned char>(p.switches.reset)).state("keep_history", true);
   vertex.state("keep_second", keep).state("raises", p.switches.raises);
 }
@@ -114,33 +112,13 @@ void checkForward(Alone& vertex, const Problem& p, const std::vector<float>& sum
   }
 }
 
-template <typename W>
-void testForward(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned n, Switches switches) {
+void testForward(const ipu_model::CodeletLibrary& library, unsigned n, Switches switches) {
   Draw draw(n + 11U);
   const Problem p(n, switches, draw);
-  const auto lists = hostileLists<unsigned short>(draw, kBatch, kStride, kCapacity, kInputs);
-  const auto weights = withZeroRow(draw.row<W>(kInputs * n), n);
   const auto current = draw.row(kBatch * n);
-  std::vector<float> listed(kBatch * n);
-  for (unsigned b = 0; b < kBatch; ++b) {
-    for (unsigned id : spikesOf(lists, b, kStride, kCapacity)) {
-      for (unsigned j = 0; id < kInputs && j < n; ++j) listed[b * n + j] += static_cast<float>(weights[id * n + j]);
-    }
-  }
-  std::vector<float> both(current);
-  for (unsigned i = 0; i < both.size(); ++i) both[i] += listed[i];
   for (const bool keep : {false, true}) {
-    Alone update(library, "snnjax::LifUpdate<true>");
-    checkForward(update.edge("current", current), p, current, keep);
-    Alone forward(library, "snnjax::LifForward<" + w + ",unsigned short,true>");
-    Alone recurrent(library, "snnjax::LifRecurrentForward<" + w + ",unsigned short,true>");
-    for (Alone* vertex : {&forward, &recurrent}) {
-      vertex->edge("lists", lists).edge("weights", weights).state("stride", kStride).state("capacity", kCapacity);
-      vertex->state("num_inputs", kInputs);
-    }
-    checkForward(forward, p, listed, keep);
-    recurrent.edge("current", current).edge("first", std::vector<float>(kBatch * n));
-    checkForward(recurrent, p, both, keep);
+    Alone vertex(library, "snnjax::LifScan<true>");
+    checkForward(vertex.edge("current", current), p, current, keep);
   }
 }
 
@@ -203,10 +181,10 @@ void connectBackward(Alone& vertex, const Problem& p, const Gradients& g, bool r
   vertex.edge("g_spikes", g.g_spikes).edge("g_counts", g.g_counts).edge("decay", p.constants.decay);
   vertex.edge("gain", p.constants.gain).edge("threshold", p.constants.threshold).edge("lengths", p.lengths);
   vertex.edge("second_threshold", p.constants.second_threshold).edge("second", p.constants.second);
-  vertex.edge("iteration", std::vector<unsigned>{kSteps - 1 - kTime + kDelay}).edge("membranes", p.v);
+  vertex.edge("block", std::vector<unsigned>{kTime}).edge("membranes", p.v);
   vertex.edge("w", reads_second ? p.w : std::vector<float>()).edge("g_v", g.g_v).edge("g_w", g.g_w);
   vertex.edge("g_last", g.g_last).edge("g_last_w", g.g_last_w).edge("g_current", ones).edge("g_bias", ones);
-  vertex.state("num_steps", kSteps).state("delay", kDelay).state("batch", kBatch).state("neurons", p.n);
+  vertex.state("num_steps", 1U).state("batch", kBatch).state("neurons", p.n);
   vertex.state("reset", static_cast<unsigned char>(p.switches.reset)).state("detach_reset", p.switches.detach_reset);
   vertex.state("surrogate", static_cast<unsigned char>(p.switches.surrogate));
   vertex.state("slope", static_cast<float>(kSlope));
@@ -226,20 +204,13 @@ void checkBackward(Alone& vertex, const Problem& p, const Gradients& g) {
   }
 }
 
-void testBackward(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned n, Switches switches) {
+void testBackward(const ipu_model::CodeletLibrary& library, unsigned n, Switches switches) {
   Draw draw(n + 77U);
   const Problem p(n, switches, draw);
   const Gradients g(p, draw);
-  Alone alone(library, "snnjax::LifMembraneGradient<true>");
-  connectBackward(alone, p, g, switches.raises);
-  checkBackward(alone.state("raises", switches.raises), p, g);
-  Alone vertex(library, "snnjax::LifBackward<" + w + ",unsigned short,true>");
+  Alone vertex(library, "snnjax::LifGradientScan<true,false>");
   connectBackward(vertex, p, g, switches.raises);
-  vertex.edge("lists", std::vector<unsigned short>(kBatch * kStride)).zeros("weights", (kInputs + 1) * n);
-  vertex.edge("dots", std::vector<float>(kBatch * kCapacity, 5.0f)).state("stride", kStride);
-  vertex.state("capacity", kCapacity).state("num_inputs", kInputs);
   checkBackward(vertex.state("raises", switches.raises), p, g);
-  CHECK(vertex.get<float>("dots") == std::vector<float>(kBatch * kCapacity));
 }
 
 void testConstants(const ipu_model::CodeletLibrary& library, unsigned n, Switches switches) {
@@ -253,12 +224,12 @@ void testConstants(const ipu_model::CodeletLibrary& library, unsigned n, Switche
     p.v[(kTime + 1) * row + i] = static_cast<float>(stepped.v);
     p.w[(kTime + 1) * row + i] = static_cast<float>(stepped.w);
   }
-  Alone vertex(library, "snnjax::LifConstantsGradient<true>");
+  Alone vertex(library, "snnjax::LifGradientScan<true,true>");
   connectBackward(vertex, p, g, true);
   const std::vector<float> before(row, 3.0f);
   vertex.edge("g_decay", before).edge("g_threshold", before).edge("g_gain", before);
   vertex.edge("g_second", std::vector<float>(snnjax::kSecondConstants * row, 3.0f));
-  checkBackward(vertex, p, g);
+  checkBackward(vertex.state("raises", true), p, g);  // it reads second states
   const auto g_decay = vertex.get<float>("g_decay"), g_threshold = vertex.get<float>("g_threshold");
   const auto g_gain = vertex.get<float>("g_gain"), g_second = vertex.get<float>("g_second");
   for (unsigned i = 0; i < row; ++i) {
@@ -368,12 +339,10 @@ void testCosts(const ipu_model::CodeletLibrary& library) {
   const auto costs = [&](unsigned n, bool raises) {
     Draw draw(n);
     const Problem p(n, {0, 0, true, raises}, draw);
-    Alone vertex(library, "snnjax::LifUpdate<true>");
+    Alone vertex(library, "snnjax::LifScan<true>");
     connectForward(vertex.edge("current", std::vector<float>(kBatch * n)), p, true);
     return vertex.run().cycles();
   };
-  constexpr std::uint64_t kEntry = 6 + 16 + 5 + 6;  // the second worker of six has two of the eight samples
-  CHECK_EQUAL(costs(4, false), kEntry + 2 * (updateSample(4, snnjax::Subtract) + 2 * advanceSecond(false)));
   for (unsigned n = 2; n < 40; n += 2) {
     CHECK(costs(n, true) > costs(n, false));
     CHECK(costs(n + 2, false) > costs(n, false));
@@ -387,9 +356,8 @@ int main(int argc, char** argv) {
     for (unsigned n : {1U, 2U, 3U, 8U}) {
       for (const bool raises : {false, true}) {
         const Switches switches = {static_cast<int>(n % 3), n % 2 == 0 ? 0 : 2, n < 3, raises};
-        testForward<float>(library, "float", n, switches);
-        testForward<half>(library, "half", n, switches);
-        testBackward(library, n == 3 ? "half" : "float", n, switches);
+        testForward(library, n, switches);
+        testBackward(library, n, switches);
         testConstants(library, n, switches);
         testFirst(library, n, switches);
       }

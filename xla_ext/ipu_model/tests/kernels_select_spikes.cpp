@@ -123,9 +123,9 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned parts, uns
   vertex.edge("lists", byPart(made.lists, parts, made.stride))
       .edge("membranes", byPart(made.membranes, parts, made.slots));
   vertex.edge("list", std::vector<unsigned short>(kRows * stride, 7)).edge("dropped", std::vector<unsigned>(kRows, 1));
-  vertex.edge("iteration", std::vector<unsigned>{1}).state("rows", kRows).state("num_lists", parts);
+  vertex.state("rows", kRows).state("num_lists", parts);
   vertex.state("slots", made.slots).state("stride_in", made.stride).state("stride", stride).state("capacity", capacity);
-  vertex.state("num_neurons", kNeurons).state("num_steps", 2U).state("delay", 0U).run(true);
+  vertex.state("num_neurons", kNeurons).run(true);
   const auto list = vertex.get<unsigned short>("list");
   const auto dropped = vertex.get<unsigned>("dropped");
   for (unsigned b = 0; b < kRows; ++b) {
@@ -143,10 +143,9 @@ void testHostile(const ipu_model::CodeletLibrary& library) {
   Alone vertex(library, "snnjax::CombineCandidates<int>");
   vertex.edge("lists", lists).edge("membranes", std::vector<float>(kLists * kRows * kSlots, NAN));
   vertex.edge("list", std::vector<int>(kRows * kStride)).edge("dropped", std::vector<unsigned>(kRows));
-  vertex.edge("iteration", std::vector<unsigned>{9}).state("rows", kRows).state("num_lists", kLists);
+  vertex.state("rows", kRows).state("num_lists", kLists);
   vertex.state("slots", kSlots).state("stride_in", kStrideIn).state("stride", kStride).state("capacity", kCapacity);
-  vertex.state("num_neurons", kNeurons).state("num_steps", 2U).state("delay", 0U).run();
-  CHECK(vertex.get<unsigned>("dropped") == std::vector<unsigned>(kRows));  // outside of its time
+  vertex.state("num_neurons", kNeurons).run();
   for (unsigned b = 0; b < kRows; ++b) CHECK(vertex.get<int>("list")[b * kStride + 1] <= static_cast<int>(kCapacity));
 }
 
@@ -210,9 +209,9 @@ void testManyCandidates(const ipu_model::CodeletLibrary& library, const std::str
   }
   Alone vertex(library, "snnjax::CombineCandidates<" + id + ">");
   vertex.edge("lists", lists).edge("membranes", of_listed).edge("list", std::vector<Id>(kListStride));
-  vertex.edge("dropped", std::vector<unsigned>{0}).edge("iteration", std::vector<unsigned>{0}).state("rows", 1U);
+  vertex.edge("dropped", std::vector<unsigned>{0}).state("rows", 1U);
   vertex.state("num_lists", kParts).state("slots", kSlots).state("stride_in", kStride).state("stride", kListStride);
-  vertex.state("capacity", kCapacity).state("num_neurons", kAll).state("num_steps", 1U).state("delay", 0U).run(true);
+  vertex.state("capacity", kCapacity).state("num_neurons", kAll).run(true);
   const std::size_t found = spikes.size();
   spikes = cut(v.data(), spikes, kCapacity);
   const Expected expected = {spikes, cut(v.data(), rest, kCapacity - spikes.size()), found};

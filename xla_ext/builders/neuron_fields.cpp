@@ -1,29 +1,30 @@
-// What the vertices of neurons and readouts have in common, over all steps at once or step by step.
-#include "backward_constants.hpp"
-#include "scan.hpp"
+// What the vertices of neurons and readouts have in common, over a block of steps at once or step by step.
+#include "rows.hpp"
 
 namespace snnjax::builders {
 
 using poplar::Tensor;
 
-std::vector<Field> leakyFields(const ScanTile& at, const NetworkTensors& tensors, const Tensor& current) {
+std::vector<Field> leakyFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
+                               const Tensor& current) {
   const LayerTensors& own = tensors.layers[at.l];
   return {{"current", at.ownRows(current)},
           {"bias", own.bias[at.block]},
           {"decay", own.decay[at.block]},
           {"gain", own.gain[at.block]},
           {"lengths", at.ofSamples(tensors.lengths)},
+          {"block", block.at(at.tile())},
           {"membranes", at.ownStates(own.membranes)}};
 }
 
-std::vector<State> leakyStates(const ScanTile& at) {
-  return {{"num_steps", at.plan.options.num_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
+std::vector<State> leakyStates(const LayerTile& at) {
+  return {{"num_steps", at.plan.block_steps}, {"batch", at.samples()}, {"neurons", at.layer().tiles.columns}};
 }
 
-std::vector<Field> neuronFields(const ScanTile& at, const NetworkTensors& tensors, const Tensor& current,
-                                const Selectable& selectable) {
+std::vector<Field> neuronFields(const LayerTile& at, const NetworkTensors& tensors, const Counter& block,
+                                const Tensor& current, const Selectable& selectable) {
   const LayerTensors& own = tensors.layers[at.l];
-  std::vector<Field> fields = leakyFields(at, tensors, current);
+  std::vector<Field> fields = leakyFields(at, tensors, block, current);
   fields.insert(
       fields.end(),
       {{"threshold", own.threshold[at.block]}, {"counts", at.ownStates(own.counts)}, {"v", at.ownRows(selectable.v)}});
@@ -34,7 +35,7 @@ std::vector<Field> neuronFields(const ScanTile& at, const NetworkTensors& tensor
   return fields;
 }
 
-std::vector<State> neuronStates(const ScanTile& at) {
+std::vector<State> neuronStates(const LayerTile& at) {
   const NeuronOptions& neuron = at.layer().neuron;
   std::vector<State> states = leakyStates(at);
   states.insert(states.end(),
@@ -44,25 +45,27 @@ std::vector<State> neuronStates(const ScanTile& at) {
   return states;
 }
 
-std::vector<Field> leakyGradientFields(const ScanTile& at, const NetworkTensors& network,
-                                       const NetworkCotangents& cotangents, const Tensor& g_current) {
+std::vector<Field> leakyGradientFields(const LayerTile& at, const NetworkTensors& network,
+                                       const NetworkCotangents& cotangents, const Counter& block,
+                                       const Tensor& g_current) {
   const LayerTensors& tensors = network.layers[at.l];
   const LayerCotangents& own = cotangents.layers[at.l];
-  std::vector<Field> fields = {{"decay", tensors.decay[at.block]},         {"gain", tensors.gain[at.block]},
-                               {"lengths", at.ofSamples(network.lengths)}, {"g_v", at.ownStates(own.g_v)},
-                               {"g_current", at.ownRows(g_current)},       {"g_bias", at.ownStates(own.g_bias)}};
+  std::vector<Field> fields = {{"decay", tensors.decay[at.block]},  {"gain", tensors.gain[at.block]},
+                               {"block", block.at(at.tile())},      {"lengths", at.ofSamples(network.lengths)},
+                               {"g_v", at.ownStates(own.g_v)},      {"g_current", at.ownRows(g_current)},
+                               {"g_bias", at.ownStates(own.g_bias)}};
   if (!at.layer().learns_constants) return fields;
   fields.insert(fields.end(), {{"g_decay", at.ownStates(own.g_decay)}, {"g_gain", at.ownStates(own.g_gain)}});
   return fields;
 }
 
-std::vector<Field> gradientFields(const ScanTile& at, const NetworkTensors& network,
-                                  const NetworkCotangents& cotangents, const Tensor& g_current) {
+std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& network,
+                                  const NetworkCotangents& cotangents, const Counter& block, const Tensor& g_current) {
   const NeuronOptions& neuron = at.layer().neuron;
   const LayerTensors& tensors = network.layers[at.l];
   const LayerCotangents& own = cotangents.layers[at.l];
   const bool learns = at.layer().learns_constants, reads_second = learns || neuron.raises_threshold;
-  std::vector<Field> fields = leakyGradientFields(at, network, cotangents, g_current);
+  std::vector<Field> fields = leakyGradientFields(at, network, cotangents, block, g_current);
   fields.insert(fields.end(), {{"g_counts", at.ownStates(own.g_counts)},
                                {"threshold", tensors.threshold[at.block]},
                                {"second_threshold", tensors.second_threshold[at.block]},
@@ -79,7 +82,14 @@ std::vector<Field> gradientFields(const ScanTile& at, const NetworkTensors& netw
   return fields;
 }
 
-std::vector<State> gradientStates(const ScanTile& at) {
+std::vector<State> surrogateStates(const NeuronOptions& neuron) {
+  return {{"reset", static_cast<unsigned char>(neuron.reset)},
+          {"detach_reset", neuron.detach_reset},
+          {"surrogate", static_cast<unsigned char>(neuron.surrogate)},
+          {"slope", neuron.slope}};
+}
+
+std::vector<State> gradientStates(const LayerTile& at) {
   const NeuronOptions& neuron = at.layer().neuron;
   std::vector<State> states = leakyStates(at);
   const std::vector<State> switches = surrogateStates(neuron);

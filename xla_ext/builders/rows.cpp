@@ -1,4 +1,4 @@
-#include "scan.hpp"
+#include "rows.hpp"
 
 #include <algorithm>
 #include <poputil/VertexTemplates.hpp>
@@ -7,12 +7,12 @@ namespace snnjax::builders {
 
 using poplar::Tensor;
 
-Tensor addScanRows(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t width,
-                   const std::string& name) {
+Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t width,
+                 const std::string& name) {
   const LayerPlan& layer = plan.layers[l];
   std::vector<Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    const std::size_t rows = std::size_t{layer.sample_groups[g].count} * plan.options.num_steps;
+    const std::size_t rows = std::size_t{layer.sample_groups[g].count} * plan.block_steps;
     groups.push_back(addGroup(graph, poplar::FLOAT, layer, g, rows * width, name));
   }
   return poplar::concat(groups, 1);
@@ -35,39 +35,35 @@ Tensor addSpread(poplar::Graph& graph, const poplar::Type& type, const LayerPlan
   return blocks;
 }
 
-Tensor ScanTile::ownRows(const Tensor& rows) const {
+Tensor LayerTile::ownRows(const Tensor& rows) const {
   const SampleGroup& own = layer().sample_groups[group];
   const std::size_t each = rows.dim(1) / plan.options.batch;
   return rows[block].slice(own.first * each, (own.first + own.count) * each);
 }
 
-Tensor ScanTile::ownStates(const Tensor& states) const {
+Tensor LayerTile::ownStates(const Tensor& states) const {
   const SampleGroup& own = layer().sample_groups[group];
   const std::size_t columns = layer().tiles.columns, rows = states.dim(1) / (plan.options.batch * columns);
   const Tensor all = states[block].reshape({rows, plan.options.batch, columns});
   return all.slice(own.first, own.first + own.count, 1).flatten();
 }
 
-Tensor ScanTile::fromHomes(const Tensor& rows) const {
+Tensor LayerTile::fromHomes(const Tensor& rows) const {
   const SampleGroup& own = layer().sample_groups[group];
   const std::size_t each = rows.numElements() / plan.options.batch;
   return rows.flatten().slice(own.first * each, (own.first + own.count) * each);
 }
 
-Tensor ScanTile::ofSamples(const Tensor& tensor) const {
+Tensor LayerTile::ofSamples(const Tensor& tensor) const {
   const SampleGroup& own = layer().sample_groups[group];
   return tensor.slice(own.first, own.first + own.count);
 }
 
-const Tensor& recordsOf(const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l) {
-  return plan.lists[l].dense ? tensors.lists[l].lists : tensors.lists[l].history;
+Tensor LayerTile::weights(const LayerTensors& tensors) const {
+  return tensors.weight_copies.empty() ? tensors.weights[block] : tensors.weight_copies[group][block];
 }
 
-const Tensor& valuesOf(const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l) {
-  return plan.lists[l].dense ? tensors.lists[l].values : tensors.lists[l].values_history;
-}
-
-std::vector<State> rowStates(const ScanTile& at, const ListPlan& list) {
+std::vector<State> rowStates(const LayerTile& at, const ListPlan& list) {
   return {{"rows", at.rows()},
           {"stride", list.stride},
           {"capacity", list.capacity},
@@ -75,31 +71,14 @@ std::vector<State> rowStates(const ScanTile& at, const ListPlan& list) {
           {"neurons", at.layer().tiles.columns}};
 }
 
-NoClock::NoClock(poplar::Graph& graph, const NetworkPlan& plan)
-    : zeros_(graph.addConstant(poplar::UNSIGNED_INT, {plan.num_tiles}, 0U, "no_clock")) {
-  for (unsigned tile = 0; tile < plan.num_tiles; ++tile) graph.setTileMapping(zeros_[tile], tile);
-}
-
-poplar::program::Sequence listDenseInputs(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
-                                          const NoClock& no_clock) {
-  const ListPlan& list = plan.lists.front();
-  if (!list.dense) return poplar::program::Sequence();
-  const ListTensors& at_homes = tensors.lists.front();
-  const poplar::ComputeSet set = graph.addComputeSet("list_inputs");
-  for (const Home& home : list.homes) {
-    addVertex(graph, set, poputil::templateVertex("snnjax::ListInputs", poplar::UNSIGNED_SHORT), home.tile,
-              {{"history", historyOf(plan, list.capacity, at_homes.values_history, home)},
-               {"lists", rowsOf(at_homes.lists, home)},
-               {"values", rowsOf(at_homes.values, home)},
-               {"iteration", no_clock.at(home.tile)}},
-              {{"num_steps", 1U},
-               {"delay", 0U},
-               {"rows", home.samples},
-               {"stride", list.stride},
-               {"num_inputs", list.num_neurons},
-               {"reverse", false}});
+poplar::program::Sequence copyWeights(const NetworkTensors& tensors) {
+  poplar::program::Sequence program;
+  for (const LayerTensors& layer : tensors.layers) {
+    for (const Tensor& copy : layer.weight_copies) program.add(poplar::program::Copy(layer.weights, copy));
+    if (layer.recurrent_copies.size() < 2) continue;
+    for (const Tensor& copy : layer.recurrent_copies) program.add(poplar::program::Copy(layer.recurrent, copy));
   }
-  return poplar::program::Sequence({poplar::program::Execute(set)});
+  return program;
 }
 
 }  // namespace snnjax::builders

@@ -1,0 +1,204 @@
+#include "layer_costs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "../../poplar_kernels/conventions.hpp"
+#include "placement.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+constexpr double kExchangeBytes = 4;  // that a tile receives in a cycle
+// Code of exchanges, on the fullest tile, for each block of neurons that it hears: fitted to what the model counts.
+constexpr double kExchangeCode = 120;
+// Of a block of steps and layer, forward and backward: supersteps, and what each costs before any work is done.
+constexpr double kSupersteps = 14, kSuperstep = 400;
+
+// Samples and steps of a group, of all blocks.
+double rowsOf(const Work& work, Choice choice) { return double{1} * samplesOf(work, choice.groups) * work.steps(); }
+double rowsOfWorker(const Work& work, Choice choice) {
+  return work.blocks * std::ceil(double{1} * samplesOf(work, choice.groups) * work.block_steps / kWorkers);
+}
+
+// Slots of the busiest worker, and bytes that a tile receives.
+struct Load {
+  double slots = 0, bytes = 0;
+
+  Load& operator+=(const Load& other) {
+    slots += other.slots;
+    bytes += other.bytes;
+    return *this;
+  }
+  double cycles() const { return slots * kWorkers + bytes / kExchangeBytes; }
+};
+
+// Of all steps: the gradients of a matrix.
+Load gradientOf(const Work& work, const Product& product, Choice choice) {
+  const double pairs = choice.columns / 2.0, matrix = (product.inputs + 1) * choice.columns;
+  const double rows = rowsOf(work, choice);
+  const double parts = workersOnPairs(choice.columns / 2), shares = kWorkers / parts, own = std::ceil(pairs / parts);
+  const double found = product.listed / shares, blocks_of_two = std::ceil(own / 2);
+  const double search = shares > 1 ? 7 + 7 * std::log2(product.listed + 1) : 0;
+  Load load;
+  load.slots += rows * (16 + search + blocks_of_two * (7 + found * 10) - (own == 1 ? 2 * found : 0));
+  load.slots += product.inputs / shares * (own + 1);
+  if (choice.groups == 1) return load;
+  load.slots += matrix / choice.groups / 2 / kWorkers * (6 + 2 * choice.groups);
+  load.bytes += matrix * kWord;
+  return load;
+}
+
+// Of all steps: the currents of a matrix and its gradients.
+Load productOf(const Work& work, const Product& product, Choice choice) {
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
+  const double rows_of_worker = rowsOfWorker(work, choice);
+  const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
+  const double bytes = (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
+  Load load = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
+  if (!work.learns) return load;
+  load += gradientOf(work, product, choice);
+  if (product.sends_gradient) load += {rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes};
+  return load;
+}
+
+// Of a step: the loop of a recurrent layer, with its exchanges.
+double stepOf(const Work& work, const Product& product, Choice choice) {
+  constexpr double kExchange = 300, kSet = 40, kMessage = 3, kFields = 40;
+  const double samples = samplesOf(work, choice.groups), pairs = choice.columns / 2.0;
+  const double blocks = ceilDivide(work.neurons, choice.columns);
+  const double numbers = std::ceil(samples * pairs / kWorkers), each = samples * product.listed / kWorkers;
+  Load load = {2 * kFields + numbers * (60 + 5 * product.listed) + std::ceil(pairs / 16) * (10 + 4 * pairs), 0};
+  const double sent = std::ceil(choice.columns / 32.0) + (work.sends_membranes ? choice.columns : 0);
+  double cycles = 2 * kExchange + 4 * kSet + blocks * (sent + kMessage);
+  load.slots += 2 * kFields + blocks / kWorkers * 6 + product.listed * (work.sends_membranes ? 12 : 3);
+  load.bytes += samples * static_cast<double>(product.record) * 2;
+  if (work.learns) {
+    const auto entries = static_cast<unsigned>(samples) * static_cast<unsigned>(product.capacity);
+    cycles += 2 * kExchange + 3 * kSet + planSums(static_cast<unsigned>(blocks), entries).cycles;
+    load.slots += 3 * kFields + numbers * 70 + std::ceil(each) * (8 + 2 * pairs);
+  }
+  return load.cycles() + cycles;
+}
+
+// Of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are those of a user's arrays, or
+// copies of these spread over the groups; each group has the gradient of its own samples.
+Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
+  const double rows = rowsOf(work, choice) / work.blocks, matrix = (product.inputs + 1) * choice.columns;
+  const bool in_place = work.neurons % choice.columns == 0;
+  const double share = in_place ? 1 : 1.0 / choice.groups;
+  const double entries = static_cast<double>(product.capacity) * kWord;
+  const auto weight_bytes = static_cast<double>(work.weight_bytes);
+  Bytes bytes = {matrix * (weight_bytes + (work.learns ? kWord : 0)) * share,
+                 rows * static_cast<double>(product.record) * 2};
+  if (!in_place) bytes.kept += product.inputs * work.neurons * (weight_bytes + (work.learns ? kWord : 0)) / work.tiles;
+  if (product.valued) bytes.buffer += rows * entries;
+  if (choice.groups > 1 && work.learns) {
+    bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
+    bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
+  }
+  if (!product.sends_gradient) return bytes;
+  bytes.kept += rows * entries;
+  // At homes the dot products of all blocks arrive to be summed.
+  const double sums = static_cast<double>(work.home_rows) * entries * ceilDivide(work.neurons, choice.columns);
+  bytes.buffer = std::max(bytes.buffer, sums);
+  return bytes;
+}
+
+Product productOf(const ListPlan& list, bool sends_gradient) {
+  return {.inputs = static_cast<double>(list.num_neurons),
+          .listed = static_cast<double>(list.capacity),
+          .capacity = list.capacity,
+          .record = list.stride,
+          .dense = list.dense,  // events may turn out to be of value 1: they count as such, to have the same place
+          .valued = list.valued,
+          .sends_gradient = sends_gradient};
+}
+
+// Currents and membranes to select from; backward the gradients of currents and spikes. Thresholds that second states
+// raise.
+std::size_t statesOfBlock(const NetworkPlan& plan, std::size_t l) {
+  const bool raises = l < plan.options.layers.size() && plan.options.layers[l].neuron.raises_threshold;
+  return (plan.options.keeps_record ? 4U : 2U) + (raises ? 1U : 0U);
+}
+
+}  // namespace
+
+std::size_t rowsAtHome(const NetworkPlan& plan) { return ceilDivide(plan.blockRows(), plan.num_tiles); }
+
+unsigned samplesOf(const Work& work, unsigned groups) { return ceilDivide(work.batch, groups); }
+
+Work workOf(const NetworkPlan& plan, std::size_t l) {
+  const NetworkOptions& options = plan.options;
+  const bool is_readout = l == options.layers.size(),
+             is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size();
+  const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
+  Work work = {.input = productOf(plan.lists[l], l > 0),
+               .recurrent = {},
+               .neurons = is_readout ? options.outputs : options.layers[l].neurons,
+               .batch = options.batch,
+               .block_steps = plan.block_steps,
+               .blocks = plan.num_blocks,
+               .learns = options.keeps_record,
+               .sends_membranes = false,
+               .weight_bytes = options.half_weights ? 2U : 4U,
+               .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
+               .states = statesOfBlock(plan, l),
+               .home_rows = rowsAtHome(plan),
+               .tiles = static_cast<double>(plan.num_tiles)};
+  if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
+  work.input.valued = l == 0;  // events have room for values, to have the same place
+  if (is_readout || !options.layers[l].recurrent) return work;
+  work.recurrent = productOf(plan.lists[l + 1], false);
+  work.sends_membranes = canOverflow(plan.lists[l + 1]);
+  work.states += 2;  // gradients of spikes beside the tile, and the slots of neurons in lists
+  return work;
+}
+
+// The cycles of a tile in all.
+double cyclesOf(const Work& work, Choice choice) {
+  const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
+  const double supersteps = work.blocks * kSupersteps * kSuperstep;
+  Load load = productOf(work, work.input, choice);
+  if (!work.recurrent) {
+    load.slots += (work.learns ? 77 : 27) * numbers;
+    return load.cycles() + supersteps;
+  }
+  if (work.learns) load += gradientOf(work, *work.recurrent, choice);
+  load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
+  return load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
+}
+
+Bytes bytesOf(const Work& work, Choice choice) {
+  const double numbers = rowsOf(work, choice) * choice.columns;
+  const double states = static_cast<double>(work.kept) + static_cast<double>(work.states) / work.blocks;
+  const auto weights = [&](const Product& product) {
+    return choice.groups > 1 ? (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes) : 0;
+  };
+  Bytes bytes = bytesOf(work, work.input, choice);
+  bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
+  // Weights travel to the tiles of all groups, once if there are several blocks.
+  (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);
+  if (!work.recurrent) return bytes;
+  const Bytes own = bytesOf(work, *work.recurrent, choice);  // weights and lists of a loop stay
+  bytes.kept += own.kept + own.buffer + weights(*work.recurrent);
+  return bytes;
+}
+
+SumsPlan planSums(unsigned blocks, unsigned entries) {
+  constexpr unsigned kMessage = 3, kSlots = 2;  // cycles of a further message; slots of a pair in a row
+  SumsPlan best;
+  best.cycles = std::numeric_limits<double>::infinity();
+  for (unsigned parts = 1; parts <= blocks; ++parts) {
+    const unsigned most = std::min(ceilDivide(entries, 2), std::max(1U, blocks / parts));
+    const unsigned of_run = ceilDivide(ceilDivide(entries, most), 2) * 2, runs = ceilDivide(entries, of_run);
+    const double rows = ceilDivide(blocks, parts);
+    const double summed = rows * (of_run + kMessage + kWorkers * kSlots * std::ceil(of_run / 2.0 / kWorkers));
+    const double cycles = summed + parts * (double{1} * entries + kMessage * runs);
+    if (cycles < best.cycles) best = {parts, runs, of_run, cycles};
+  }
+  return best;
+}
+
+}  // namespace snnjax::builders

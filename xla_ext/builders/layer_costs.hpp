@@ -1,0 +1,62 @@
+// What a layer of a network costs in a placement, in cycles and bytes, from its sizes alone.
+#pragma once
+
+#include <optional>
+
+#include "network_plan.hpp"
+
+namespace snnjax::builders {
+
+constexpr unsigned kWorkers = 6;  // of a tile
+constexpr std::size_t kWord = 4;  // bytes
+
+// The lists that multiply a matrix of a layer.
+struct Product {
+  double inputs, listed;
+  std::size_t capacity, record;  // slots and entries of a list
+  bool dense, valued, sends_gradient;
+};
+
+// A layer's sizes, and what is done with them.
+struct Work {
+  Product input;
+  std::optional<Product> recurrent;
+  unsigned neurons, batch, block_steps, blocks;
+  bool learns, sends_membranes;
+  // Numbers for each neuron, sample and step: of all steps, and of a block. Rows of a list at a home.
+  std::size_t weight_bytes, kept, states, home_rows;
+  double tiles;  // of the device
+
+  unsigned steps() const { return block_steps * blocks; }
+  double weights() const { return (input.inputs + (recurrent ? recurrent->inputs : 0)) * neurons; }
+};
+
+// The columns of a block of neurons, and the groups of samples.
+struct Choice {
+  unsigned columns = 0, groups = 0;
+};
+
+// The layer `l` of a plan whose lists and blocks of steps are known.
+Work workOf(const NetworkPlan& plan, std::size_t l);
+// Rows of a list at each home.
+std::size_t rowsAtHome(const NetworkPlan& plan);
+unsigned samplesOf(const Work& work, unsigned groups);
+
+// Of all steps, forward and, if it learns, backward: those of a tile.
+double cyclesOf(const Work& work, Choice choice);
+
+// On the fullest tile: variables, and what arrives for the largest compute set.
+struct Bytes {
+  double kept = 0, buffer = 0;
+};
+Bytes bytesOf(const Work& work, Choice choice);
+
+// How the dot products of all blocks with listed entries are summed: rows in `parts`, whose sums their readers add,
+// each part in `runs` of an even number of entries, the last of which may be shorter.
+struct SumsPlan {
+  unsigned parts = 1, runs = 1, of_run = 0;
+  double cycles = 0;
+};
+SumsPlan planSums(unsigned blocks, unsigned entries);
+
+}  // namespace snnjax::builders

@@ -1,0 +1,232 @@
+#include "placement.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "../error.hpp"
+#include "layer_costs.hpp"
+
+namespace snnjax::builders {
+namespace {
+
+constexpr double kFilled = 0.84;  // share of a tile's memory that data may take; the rest is code and a user's arrays
+constexpr double kSmall = 0.1;    // of all weights, and
+constexpr unsigned kSmallTiles = 8;    // of all tiles, what a layer may have for tiles of its own
+constexpr unsigned kMostColumns = 96;  // of a layer that fits so
+
+// What a choice costs, and takes on its tiles.
+struct Option {
+  Choice choice;
+  double cycles = 0;
+  Bytes bytes;
+};
+
+unsigned widestOf(const Work& work, unsigned num_tiles) {
+  const unsigned least = ceilDivide(work.neurons, std::max(1U, num_tiles)), most = std::max(kMostColumns, least);
+  return (std::min(most, work.neurons) + 1) / 2 * 2;
+}
+
+std::vector<Option> optionsOf(const Work& work, unsigned num_tiles) {
+  std::vector<Option> options;
+  for (unsigned columns = 2; columns <= widestOf(work, num_tiles); columns += 2) {
+    const unsigned most = std::min(work.batch, num_tiles / ceilDivide(work.neurons, columns));
+    for (unsigned groups = 1; groups <= most; ++groups) {
+      const Choice choice = {columns, ceilDivide(work.batch, samplesOf(work, groups))};
+      if (choice.groups != groups) continue;
+      options.push_back({choice, cyclesOf(work, choice), bytesOf(work, choice)});
+    }
+  }
+  return options;
+}
+
+// The cheapest where a byte costs so many cycles.
+const Option& cheapest(const std::vector<Option>& options, double price) {
+  return *std::ranges::min_element(
+      options, {}, [&](const Option& each) { return each.cycles + price * (each.bytes.kept + each.bytes.buffer); });
+}
+
+LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choice choice) {
+  LayerPlan layer;
+  layer.leaky = l == plan.options.layers.size();
+  layer.learns_constants = plan.options.learns_constants;
+  if (!layer.leaky) layer.neuron = plan.options.layers[l].neuron;
+  layer.inputs = plan.lists[l].num_neurons;
+  layer.neurons = work.neurons;
+  layer.recurrent = work.recurrent.has_value();
+  layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
+  const unsigned each = samplesOf(work, choice.groups);
+  for (unsigned first = 0; first < work.batch; first += each) {
+    layer.sample_groups.push_back({first, std::min(each, work.batch - first)});
+  }
+  return layer;
+}
+
+// The rows of a block of steps in even shares over all tiles.
+void placeHomes(NetworkPlan& plan) {
+  const unsigned rows = plan.blockRows(), each = ceilDivide(rows, plan.num_tiles), count = ceilDivide(rows, each);
+  for (ListPlan& list : plan.lists) {
+    for (unsigned first = 0, home = 0; first < rows; first += each, ++home) {
+      const auto tile = static_cast<unsigned>(std::size_t{home} * plan.num_tiles / count);
+      list.homes.push_back({tile, first, std::min(each, rows - first)});
+    }
+  }
+}
+
+// The samples of a recurrent layer have homes of their own for the lists of its loop: on tiles that it leaves free if
+// there are enough, else spread over all.
+void placeSamples(NetworkPlan& plan) {
+  const unsigned batch = plan.options.batch;
+  for (std::size_t l = 0; l < plan.layers.size(); ++l) {
+    const LayerPlan& layer = plan.layers[l];
+    if (!layer.recurrent) continue;
+    const unsigned used = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
+    const unsigned spare = plan.num_tiles - used, first = layer.tiles.first + used;
+    for (unsigned b = 0; b < batch; ++b) {
+      const std::size_t at = spare >= batch ? std::size_t{first} + std::size_t{b} * spare / batch
+                                            : std::size_t{b} * plan.num_tiles / batch;
+      plan.lists[l + 1].sample_homes.push_back({static_cast<unsigned>(at % plan.num_tiles), b, 1});
+    }
+  }
+}
+
+// What a user's inputs and outputs take beside, with their gradients, spread over all tiles.
+double bytesOfArrays(const NetworkPlan& plan) {
+  const NetworkOptions& options = plan.options;
+  const unsigned output = options.outputs > 0 ? options.outputs : options.layers.back().neurons;
+  const double numbers = double{2} * options.num_steps * options.batch * (plan.lists.front().capacity + output);
+  return numbers * kWord / plan.num_tiles;
+}
+
+// What homes hold: records of all blocks, and values and slots of events; of a block gradients of entries. While lists
+// are made, rows of membranes, two of thresholds and the rows of gradients; the records of all steps, among which that
+// of a sequence's last one is searched for.
+Bytes bytesOfHomes(const NetworkPlan& plan) {
+  const std::size_t rows = rowsAtHome(plan), blocks = plan.num_blocks;
+  std::size_t kept = 0, most = 0;
+  for (std::size_t l = 0; l < plan.lists.size(); ++l) {
+    const ListPlan& list = plan.lists[l];
+    const std::size_t record = list.stride * 2, entries = list.capacity * kWord, row = list.num_neurons * kWord;
+    kept += rows * (blocks * (record + (l == 0 ? 2 * entries : 0)) + entries + (blocks > 1 ? record : 0));
+    if (l == 0) continue;
+    if (plan.options.keeps_record) kept += rows * row;
+    most = std::max<std::size_t>(most, row * (2 + 2 * rows));
+    if (plan.options.layers[l - 1].recurrent) most = std::max(most, plan.paddedSteps() * record);
+  }
+  return {static_cast<double>(kept) + bytesOfArrays(plan), static_cast<double>(most)};
+}
+
+// A layout, and what it is expected to cost.
+struct Layout {
+  std::vector<LayerPlan> layers;
+  double cycles = 0;
+  std::size_t bytes = 0;  // on the fullest tile
+};
+
+// A plan with blocks of so many steps.
+class Placement {
+ public:
+  Placement(const NetworkPlan& plan, std::size_t bytes) : plan_(plan), bytes_(bytes), tiles_(plan.num_tiles) {
+    const std::size_t count = plan.options.layers.size() + (plan.options.outputs > 0 ? 1 : 0);
+    for (std::size_t l = 0; l < count; ++l) works_.push_back(workOf(plan, l));
+    first_.resize(count, 0);
+    options_.resize(count);
+    placeSmall();
+    for (std::size_t l = 0; l < count; ++l) {
+      if (options_[l].empty()) options_[l] = optionsOf(works_[l], tiles_);
+    }
+  }
+
+  // The fastest layout that fits; else one that takes little. Memory has the lowest price at which it suffices.
+  Layout best() const {
+    constexpr double kLowest = 1e-2, kHighest = 1e6;
+    Layout layout = at(0);
+    for (double price = kLowest; layout.bytes > bytes_ && price < kHighest; price *= 1.5) layout = at(price);
+    return layout;
+  }
+
+ private:
+  // Layers with few weights, such as readouts, have tiles of their own, the last ones.
+  void placeSmall() {
+    double weights = 0;
+    for (const Work& work : works_) weights += work.weights();
+    for (std::size_t l = 0; l < works_.size(); ++l) {
+      if (works_[l].weights() > kSmall * weights) continue;
+      std::vector<Option> options = optionsOf(works_[l], tiles_ / kSmallTiles);
+      std::erase_if(options, [&](const Option& each) {
+        return each.bytes.kept + each.bytes.buffer > static_cast<double>(bytes_) / 2;
+      });
+      if (options.empty()) continue;
+      options_[l] = {cheapest(options, 0)};
+      const Choice choice = options_[l].front().choice;
+      tiles_ -= ceilDivide(works_[l].neurons, choice.columns) * choice.groups;
+      first_[l] = tiles_;
+      weights -= works_[l].weights();
+    }
+  }
+
+  // The other layers share the rest of the tiles, and their memory.
+  Layout at(double price) const {
+    Layout layout;
+    const Bytes homes = bytesOfHomes(plan_);
+    double shared = 0, most = 0, buffer = homes.buffer;
+    for (std::size_t l = 0; l < works_.size(); ++l) {
+      const Option& option = cheapest(options_[l], price);
+      layout.layers.push_back(layerOf(plan_, l, works_[l], option.choice));
+      layout.layers.back().tiles.first = first_[l];
+      layout.cycles += option.cycles;
+      buffer = std::max(buffer, option.bytes.buffer);
+      if (first_[l] == 0) shared += option.bytes.kept;
+      most = std::max({most, shared, option.bytes.kept});
+    }
+    layout.bytes = static_cast<std::size_t>(homes.kept + most + buffer);
+    return layout;
+  }
+
+  const NetworkPlan& plan_;
+  std::size_t bytes_;
+  std::vector<Work> works_;
+  std::vector<std::vector<Option>> options_;  // of each layer
+  std::vector<unsigned> first_;               // tiles
+  unsigned tiles_;                            // that layers share
+};
+
+// Numbers of blocks to try, a quarter apart.
+unsigned moreBlocks(unsigned blocks) { return blocks + std::max(1U, blocks / 4); }
+
+void divideSteps(NetworkPlan& plan, unsigned block_steps) {
+  plan.block_steps = block_steps;
+  plan.num_blocks = ceilDivide(plan.options.num_steps, block_steps);
+}
+
+}  // namespace
+
+void place(NetworkPlan& plan, std::size_t bytes_per_tile) {
+  const auto at_hand = static_cast<std::size_t>(static_cast<double>(bytes_per_tile) * kFilled);
+  const unsigned steps = plan.options.num_steps;
+  std::optional<Layout> best;
+  unsigned block_steps = 0;
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (unsigned blocks = 1; blocks <= steps; blocks = moreBlocks(blocks)) {
+    divideSteps(plan, ceilDivide(steps, blocks));
+    const Layout layout = Placement(plan, at_hand).best();
+    least = std::min(least, layout.bytes);
+    if (layout.bytes > at_hand) continue;
+    if (best && layout.cycles >= best->cycles) break;
+    best = layout;
+    block_steps = plan.block_steps;
+  }
+  if (!best) {
+    throw Error(ErrorCode::kResourceExhausted,
+                "lif_network: `layers` must fit into " + std::to_string(at_hand) + " of the " +
+                    std::to_string(bytes_per_tile) + " bytes of each tile, got " + std::to_string(least) +
+                    " on the fullest. Use more tiles or IPUs, a smaller batch, or fewer steps.");
+  }
+  divideSteps(plan, block_steps);
+  plan.layers = best->layers;
+  plan.bytes = best->bytes;
+  placeHomes(plan);
+  placeSamples(plan);
+}
+
+}  // namespace snnjax::builders

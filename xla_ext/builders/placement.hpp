@@ -1,0 +1,15 @@
+// Where layers and lists of a network lie, and how many steps run at once.
+#pragma once
+
+#include "network_plan.hpp"
+
+namespace snnjax::builders {
+
+// Places layers and homes of lists, of which the plan has sizes: the fastest layout that fits into the tiles. Throws
+// Error (resource exhausted) if none does.
+void place(NetworkPlan& plan, std::size_t bytes_per_tile);
+
+// Whether more neurons may fire than a list takes.
+inline bool canOverflow(const ListPlan& list) { return list.capacity < list.num_neurons; }
+
+}  // namespace snnjax::builders
