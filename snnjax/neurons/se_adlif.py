@@ -77,7 +77,7 @@ def se_adlif(
     learn_adaptation: bool = True,
     learn_threshold: bool = False,
 ) -> Neuron:
-    r"""Make SE-adLIF neurons, whose symplectic coupling keeps oscillations stable at any step size.
+    r"""Make SE-adLIF neurons, whose symplectic coupling keeps more oscillations stable than `adlif`.
 
     With the membrane ``v'``, the adaptation ``w'`` and the spikes ``s' = [v' > threshold]`` of the previous step, the
     inputs :math:`x`, `decay` :math:`\alpha`, `adaptation_decay` :math:`\rho`, `membrane_coupling` :math:`a`,
@@ -89,6 +89,10 @@ def se_adlif(
         w &= \rho w' + (1 - \rho) (a u + b s') \\
         v &= \alpha u + g (x - w), \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
         s &= [v > \theta]
+
+    Between spikes this is stable if and only if :math:`-(1 - \alpha) < g a < (1 + \alpha)(1 + \rho) / (1 - \rho)`. Nothing
+    keeps learned constants within these bounds: a neuron that leaves them diverges (`metrics.diverged` finds it); with
+    `learn_adaptation` False, the adaptation decay and the couplings stay as they were drawn.
 
     In this form, ``w`` is the paper's adaptation of the previous step. The paper resets to zero; these neurons reset by
     subtraction, which keeps the equation linear between spikes and across them.
