@@ -90,9 +90,9 @@ def se_adlif(
         v &= \alpha u + g (x - w), \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
         s &= [v > \theta]
 
-    Between spikes this is stable if and only if :math:`-(1 - \alpha) < g a < (1 + \alpha)(1 + \rho) / (1 - \rho)`. Nothing
-    keeps learned constants within these bounds: a neuron that leaves them diverges (`metrics.diverged` finds it); with
-    `learn_adaptation` False, the adaptation decay and the couplings stay as they were drawn.
+    Between spikes this is stable if and only if :math:`-(1 - \alpha) < g a < (1 + \alpha)(1 + \rho) / (1 - \rho)`.
+    Nothing keeps learned constants within these bounds: a neuron that leaves them diverges, which `metrics.diverged`
+    finds. With `learn_adaptation` False, the adaptation decay and the couplings stay as they were drawn.
 
     In this form, ``w`` is the paper's adaptation of the previous step. The paper resets to zero; these neurons reset by
     subtraction, which keeps the equation linear between spikes and across them.
