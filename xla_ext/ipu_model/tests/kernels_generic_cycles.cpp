@@ -2,7 +2,7 @@
 #include "../poplar_kernels/cast_cycles.hpp"
 #include "../poplar_kernels/copy_cycles.hpp"
 #include "../poplar_kernels/elementwise_cycles.hpp"
-#include "../poplar_kernels/lif_constants_gradient_cycles.hpp"
+#include "../poplar_kernels/lif_gradient_scan_cycles.hpp"
 #include "../poplar_kernels/random_cycles.hpp"
 #include "../poplar_kernels/reduce_cycles.hpp"
 #include "../poplar_kernels/scatter_rows_cycles.hpp"
