@@ -396,9 +396,7 @@ def ms_by_hand(p: Any, x: jax.Array) -> jax.Array:
     [(sew(), sew_by_hand), (sew(48), sew_by_hand), (ms(), ms_by_hand)],
     ids=["SEW", "SEW on lists of all", "MS"],
 )
-def test_residual_blocks_with_norms_learn_as_in_plain_jax(
-    net: Network, by_hand: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_residual_blocks_with_norms_learn_as_in_plain_jax(net: Network, by_hand: Callable[..., Any]) -> None:
     inputs = inputs_of(IMAGE)
     params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(KEY)
     second: Any = -jnp.inf if any(node.block.lists_spikes for node in net.nodes) else None
@@ -418,7 +416,8 @@ def test_residual_blocks_with_norms_learn_as_in_plain_jax(
     for name, own in expected[1].items():
         learns = [leaf for leaf in jax.tree.leaves(own) if name != "readout/neuron"]
         assert all(np.any(leaf) for leaf in learns), name
-    assert_close(found, expected, of_largest=ROUNDING)
+    # Each is up to 6e-6 from the same in float64, on either side.
+    assert_close(found, expected, of_largest=2 * ROUNDING)
 
 
 NET = network(4, [layer(3, norm=blocks.batch_norm())])
