@@ -101,15 +101,16 @@ def test_equals_the_definition(
 
 
 @each_implementation
-def test_lists_are_their_dense_form(implementation: str) -> None:
-    """Of ids that repeat or name nothing; a listed entry of value 0 receives its gradient."""
+@pytest.mark.parametrize("share", [0.7, 1.0])
+def test_lists_are_their_dense_form(implementation: str, share: float) -> None:
+    """Of ids that repeat or name nothing, some or all pairs; a listed entry of value 0 receives its gradient."""
     ids = jnp.asarray(np.random.default_rng(0).integers(0, NEURONS + 2, (STEPS, BATCH, 3)), jnp.uint16)
     values, counts = (
         jnp.asarray(np.arange(STEPS * BATCH * 3).reshape(ids.shape) % 3, jnp.float32),
         ids[..., 0] * 0,
     )
-    synapses = Synapses.from_mask(np.random.default_rng(1).random((NEURONS, TARGETS)) < 0.7)
-    weights, delays = WEIGHTS[: synapses.num_synapses], DELAYS[: synapses.num_synapses]
+    synapses = Synapses.from_mask(np.random.default_rng(1).random((NEURONS, TARGETS)) < share)
+    weights, delays = (jnp.resize(each, synapses.num_synapses) for each in (WEIGHTS, DELAYS))
     lists = SparseSpikes(ids, values, *(counts.astype(jnp.int32),) * 3, NEURONS)
 
     @functools.partial(jit, static_argnums=0)

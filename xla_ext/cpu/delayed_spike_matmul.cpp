@@ -1,6 +1,7 @@
 // The targets of `delayed_spike_matmul`: all steps of spikes, in lists or in rows, through synapses with a delay each,
 // and the backward passes to spikes, and to weights and delays.
 #include "call.hpp"
+#include "delayed_pairs.hpp"
 #include "delayed_synapses.hpp"
 
 namespace snnjax::delayed_spike_matmul {
@@ -32,23 +33,20 @@ ListSource listsOf(const Operand& ids, const Operand& values, Index group, Index
   return {ids.at(group), ids.type() == ffi::U16, values.numbers(group), ids.length(2), neurons};
 }
 
-// The places of the spikes of each neuron.
+// The spikes of each place.
 template <typename From>
-ListedRows byNeuron(const From& from, const DelayedSynapses& synapses, Index group, const Threads& threads) {
+ListedRows sentFrom(const From& from, const DelayedSynapses& synapses, Index group, const Threads& threads) {
   const Index neurons = synapses.all.neurons;
-  if (from.ids) {
-    return ListedRows(listsOf(from.ids, from.values, group, neurons), synapses.sent(), neurons, threads).transposed();
-  }
-  const DenseSource rows(from.spikes.at(group), DenseSource::Type::kFloat32, neurons);
-  return ListedRows(rows, synapses.sent(), neurons, threads).transposed();
+  if (from.ids) return {listsOf(from.ids, from.values, group, neurons), synapses.sent(), neurons, threads};
+  return {DenseSource(from.spikes.at(group), DenseSource::Type::kFloat32, neurons), synapses.sent(), neurons, threads};
 }
 
 void forward(Call<Operands<Operand>, Results<Result>>& call) {
   const schema::Lengths lengths = call.check();
   for (Index group = 0; group < call.groups(); ++group) {
     const DelayedSynapses synapses = synapsesOf(call.from, lengths, group);
-    sendDelayed(byNeuron(call.from, synapses, group, call.threads), synapses, arriving<float>(call.to, group),
-                call.threads);
+    const auto send = arePairsOfShortDelays(synapses) ? sendPairs : sendDelayed;
+    send(sentFrom(call.from, synapses, group, call.threads), synapses, arriving<float>(call.to, group), call.threads);
   }
 }
 
@@ -66,7 +64,8 @@ void spikesBackward(Call<SpikesBackwardOperands<Operand>, SpikesBackwardResults<
       continue;
     }
     const ListedRows sent(listsOf(from.ids, {}, group, synapses.all.neurons), synapses.sent(), call.threads);
-    collectDelayedToSlots(sent, lengths[Axis::kCapacity], synapses, g, call.to.g_values.at<float>(group), call.threads);
+    const auto collect = arePairsOfShortDelays(synapses) ? collectPairsToSlots : collectDelayedToSlots;
+    collect(sent, lengths[Axis::kCapacity], synapses, g, call.to.g_values.at<float>(group), call.threads);
   }
 }
 
@@ -77,8 +76,9 @@ void weightsBackward(Call<WeightsBackwardOperands<Operand>, WeightsBackwardResul
     DelayedSynapses synapses = synapsesOf(from, lengths, group);
     float* const g_delays =
         call.to.g_delays.length(0) == synapses.all.count ? call.to.g_delays.at<float>(group) : nullptr;
-    correlateDelayed(byNeuron(from, synapses, group, call.threads), synapses, arriving<const float>(from.g, group),
-                     call.to.g_weights.at<float>(group), g_delays, call.threads);
+    const auto correlate = arePairsOfShortDelays(synapses) ? correlatePairs : correlateDelayed;
+    correlate(sentFrom(from, synapses, group, call.threads), synapses, arriving<const float>(from.g, group),
+              call.to.g_weights.at<float>(group), g_delays, call.threads);
   }
 }
 

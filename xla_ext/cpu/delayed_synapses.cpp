@@ -7,7 +7,12 @@ namespace {
 
 constexpr Index kColumnsPerTask = 16;  // whole cache lines of rows
 constexpr Index kNeuronsPerTask = 64;
-constexpr Index kPlacesAtOnce = 256;  // of all columns, which then stay in the second-level cache
+// Neurons collect together what lies in a first-level cache: some places of a few targets, and where they reach.
+constexpr Index kNeuronsAtOnce = 32;
+constexpr Index kPlacesAtOnce = 256;
+constexpr Index kCollectedStride = kPlacesAtOnce + 16;  // equal places of all neurons in as many sets as possible
+constexpr Index kWindowFloats = 8 << 10;
+constexpr Index kLeastTargets = 4;
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
@@ -93,19 +98,12 @@ void addProducts(const SpikeRow& spikes, Pair pair, const Pair* column, Pair* su
   for (std::uint32_t k = 0; k < spikes.count; ++k) sums[k] += pair * column[spikes.ids[k]];
 }
 
-// Rows of what arrives in a step: of `currents`, and behind them of `left`.
-template <typename T>
-T* rowOf(const Arriving<T>& of, const DelayedSynapses& synapses, Index place) {
-  const Index behind = place - synapses.sent();
-  return behind < 0 ? of.currents + place * synapses.all.outputs : of.left + behind * synapses.all.outputs;
-}
-
 // Some targets of what arrives, as columns; where nothing arrives any more it is 0.
 template <typename Write>
 void readColumns(const Arriving<const float>& g, const DelayedSynapses& synapses, Index first, Index count,
                  Write write) {
   for (Index place = 0; place < synapses.arriving(); ++place) {
-    const float* const row = rowOf(g, synapses, place) + first;
+    const float* const row = g.row(synapses, place) + first;
     for (Index k = 0; k < count; ++k) write(k, place, row[k]);
   }
   for (Index place = synapses.arriving(); place < synapses.places(); ++place) {
@@ -139,40 +137,36 @@ class Cotangents {
   Borrowed<Pair> pairs_;
 };
 
-// The shares of the synapses of a neuron, as entries of rows: step `whole` of a target is row target * steps + whole.
+// The shares of the synapses of a neuron, by target, as entries of rows: step `whole` of a target is row target * steps
+// + whole. Targets come in blocks.
 class SharesOfNeuron {
  public:
-  SharesOfNeuron(const DelayedSynapses& synapses, Index neuron, Index steps) {
-    for (Index s = synapses.all.first(neuron); s < synapses.all.end(neuron); ++s) {
-      const Index target = synapses.all.target(s);
-      if (target >= synapses.all.outputs) continue;
-      const Share share = synapses.share(s);
-      const auto id = static_cast<std::uint32_t>(target * steps + share.whole);
-      ids_.insert(ids_.end(), {id, id + 1});
-      const Pair both = shares(share, synapses.weights[s]);
-      values_.insert(values_.end(), {both[0], both[1]});
-    }
+  void add(const DelayedSynapses& synapses, Index synapse, Index first_row) {
+    const Share share = synapses.share(synapse);
+    const auto id = static_cast<std::uint32_t>(first_row + share.whole);
+    ids_.insert(ids_.end(), {id, id + 1});
+    const Pair both = shares(share, synapses.weights[synapse]);
+    values_.insert(values_.end(), {both[0], both[1]});
   }
+  void endBlock() { ends_.push_back(ids_.size()); }
 
-  SpikeRow row() const { return {ids_.data(), values_.data(), static_cast<std::uint32_t>(ids_.size()), false}; }
+  SpikeRow block(std::size_t number) const {
+    const std::size_t start = number == 0 ? 0 : ends_[number - 1];
+    return {ids_.data() + start, values_.data() + start, static_cast<std::uint32_t>(ends_[number] - start), false};
+  }
 
  private:
   std::vector<std::uint32_t> ids_;
   std::vector<float> values_;
+  std::vector<std::size_t> ends_;
 };
 
 }  // namespace
 
-Share DelayedSynapses::share(Index synapse) const {
-  const float delay = delays[synapse] > 0.0F ? std::min(delays[synapse], static_cast<float>(longest)) : 0.0F;
-  const Index whole = std::min(static_cast<Index>(delay), std::max<Index>(longest - 1, 0));
-  const float next = delay - static_cast<float>(whole);
-  return {whole, 1.0F - next, next};
-}
-
-void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<float>& out,
+void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<float>& out,
                  const Threads& threads) {
   const ByTarget by_target(synapses.all);
+  const ListedRows by_neuron = sent.transposed();
   const Index batch = synapses.batch, places = synapses.places(), outputs = synapses.all.outputs;
   threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
     const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
@@ -186,7 +180,7 @@ void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, c
       }
     }
     for (Index place = 0; place < synapses.arriving(); ++place) {
-      float* const row = rowOf(out, synapses, place) + first;
+      float* const row = out.row(synapses, place) + first;
       for (Index k = 0; k < count; ++k) {
         const Pair* const pair = columns.data() + k * places + place;
         row[k] = pair[0][0] + (place < batch ? 0.0F : pair[-batch][1]);
@@ -195,9 +189,10 @@ void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, c
   });
 }
 
-void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<const float>& g,
+void correlateDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,
                       float* g_weights, float* g_delays, const Threads& threads) {
   const ByTarget by_target(synapses.all);
+  const ListedRows by_neuron = sent.transposed();
   std::fill_n(g_weights, synapses.all.count, 0.0F);
   if (g_delays != nullptr) std::fill_n(g_delays, synapses.all.count, 0.0F);
   threads.run(tasksFor(synapses.all.outputs, kColumnsPerTask), [&](Index task, Index) {
@@ -208,8 +203,7 @@ void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synaps
       for (const auto* entry = by_target.begin(first + k); entry != by_target.end(first + k); ++entry) {
         const Share share = synapses.share(entry->synapse);
         const Pair sum = gathered(by_neuron.row(entry->neuron), received.column(k, share));
-        g_weights[entry->synapse] = share.next == 0.0F ? sum[0] : share.now * sum[0] + share.next * sum[1];
-        if (g_delays != nullptr) g_delays[entry->synapse] = synapses.weights[entry->synapse] * (sum[1] - sum[0]);
+        synapses.write(entry->synapse, share, sum[0], sum[1], g_weights, g_delays);
       }
     }
   });
@@ -262,20 +256,36 @@ void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>
   // Where a share arrives is a row of the columns, which overlap: `batch` numbers from one to the next.
   const Index steps = places / batch;
   require32Bits(outputs * steps);
-  threads.run(tasksFor(neurons, kColumnsPerTask), [&](Index task, Index) {
-    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, neurons - first);
-    std::vector<SharesOfNeuron> all;
-    for (Index i = first; i < first + count; ++i) all.emplace_back(synapses, i, steps);
-    Borrowed<float> collected(count * sent);
-    for (Index place = 0; place < sent; place += kPlacesAtOnce) {
-      for (Index i = 0; i < count; ++i) {
-        const SpikeRow shares = all[size(i)].row();
-        kernels().sumRows(&shares, 1, {columns.data() + place, batch}, std::min(kPlacesAtOnce, sent - place),
-                          {nullptr, 0}, {collected.data() + i * sent + place, sent});
+  const Index targets = std::max(kLeastTargets, kWindowFloats / (kPlacesAtOnce + synapses.longest * batch));
+  const Index blocks = tasksFor(outputs, targets);
+  const ByTarget by_target(synapses.all);
+  threads.run(tasksFor(neurons, kNeuronsAtOnce), [&](Index task, Index) {
+    const Index first = task * kNeuronsAtOnce, count = std::min(kNeuronsAtOnce, neurons - first);
+    std::vector<SharesOfNeuron> all(size(count));
+    for (Index target = 0; target < outputs; ++target) {
+      const auto* const end = by_target.from(target, first + count);
+      for (const auto* entry = by_target.from(target, first); entry != end; ++entry) {
+        all[size(entry->neuron - first)].add(synapses, entry->synapse, target * steps);
+      }
+      if ((target + 1) % targets == 0 || target + 1 == outputs) {
+        for (SharesOfNeuron& own : all) own.endBlock();
       }
     }
-    for (Index place = 0; place < sent; ++place) {
-      for (Index i = 0; i < count; ++i) out[place * neurons + first + i] = collected[i * sent + place];
+    Borrowed<float> collected(count * kCollectedStride);
+    for (Index place = 0; place < sent; place += kPlacesAtOnce) {
+      const Index some = std::min(kPlacesAtOnce, sent - place);
+      std::fill_n(collected.data(), count * kCollectedStride, 0.0F);
+      for (Index block = 0; block < blocks; ++block) {
+        for (Index i = 0; i < count; ++i) {
+          const SpikeRow shares = all[size(i)].block(size(block));
+          float* const own = collected.data() + i * kCollectedStride;
+          kernels().sumRows(&shares, 1, {columns.data() + place, batch}, some, {own, 0}, {own, 0});
+        }
+      }
+      for (Index k = 0; k < some; ++k) {
+        float* const row = out + (place + k) * neurons + first;
+        for (Index i = 0; i < count; ++i) row[i] = collected[i * kCollectedStride + k];
+      }
     }
   });
 }

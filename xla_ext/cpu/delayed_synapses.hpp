@@ -6,6 +6,7 @@
 // collected from it, one by one.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "listed_rows.hpp"
@@ -29,21 +30,36 @@ struct DelayedSynapses {
   Index sent() const { return steps * batch; }  // places of a column of spikes
   Index arriving() const { return (steps + longest) * batch; }
   Index places() const { return arriving() + batch; }  // of any share, one of 0 included
-  Share share(Index synapse) const;
+  Share share(Index synapse) const {
+    const float delay = delays[synapse] > 0.0F ? std::min(delays[synapse], static_cast<float>(longest)) : 0.0F;
+    const Index whole = std::min(static_cast<Index>(delay), std::max<Index>(longest - 1, 0));
+    const float next = delay - static_cast<float>(whole);
+    return {whole, 1.0F - next, next};
+  }
+  // Writes the cotangents of a synapse from what its spikes meet at both steps; `g_delays` may be nullptr.
+  void write(Index synapse, const Share& share, float now, float next, float* g_weights, float* g_delays) const {
+    g_weights[synapse] = share.next == 0.0F ? now : share.now * now + share.next * next;
+    if (g_delays != nullptr) g_delays[synapse] = weights[synapse] * (next - now);
+  }
 };
 
 // What arrives, as rows: [steps, batch, outputs], and in the steps behind them [longest, batch, outputs].
 template <typename T>
 struct Arriving {
   T *currents, *left;
+
+  T* row(const DelayedSynapses& synapses, Index place) const {
+    const Index behind = place - synapses.sent();
+    return behind < 0 ? currents + place * synapses.all.outputs : left + behind * synapses.all.outputs;
+  }
 };
 
-// Adds up the weights of spikes where they arrive; `by_neuron` are the places of the spikes of each neuron, ascending.
-void sendDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<float>& out,
+// Adds up the weights of spikes where they arrive; `sent` are those of each place.
+void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<float>& out,
                  const Threads& threads);
 
 // Writes the cotangents of weights and delays from those of what arrives; `g_delays` may be nullptr.
-void correlateDelayed(const ListedRows& by_neuron, const DelayedSynapses& synapses, const Arriving<const float>& g,
+void correlateDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,
                       float* g_weights, float* g_delays, const Threads& threads);
 
 // out[place, slot] = what the synapses of the neuron in each listed slot collect from g, and 0 for all other slots of

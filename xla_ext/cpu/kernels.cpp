@@ -10,6 +10,7 @@
 #include "kernels/split_products.hpp"
 #include "kernels/stream.hpp"
 #include "kernels/synaptic_neurons.hpp"
+#include "kernels/taps.hpp"
 #include "kernels/tile_products.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
@@ -54,6 +55,12 @@ constexpr Kernels kKernels{
     .addPatches = addPatches,
     .addPatchGradients = addPatchGradients,
     .dotPatches = dotPatches,
+    .splitRow = splitRow,
+    .joinRow = joinRow,
+    .spreadShares = spreadShares,
+    .addTaps = addTaps,
+    .sumTaps = sumTaps,
+    .dotTaps = dotTaps,
     .stepForward = stepForward,
     .stepSecondState = stepSecondState,
     .stepBackward = stepBackward,

@@ -324,6 +324,21 @@ struct Kernels {
   void (*dotPatches)(const std::uint32_t* ids, Index count, const PixelPatches& patches, const float* weights,
                      const float* g, float* out);
 
+  // Delays of all synapses of a neuron to some targets, in vectors: taps, of which tap k is the share of each weight
+  // that arrives after k steps, and rows, of what arrives in each step. There are two taps at least and `lanes` at
+  // most; the last is that of the longest delay. Vectors of fewer targets hold zeros behind them. From a row of all
+  // targets to that of each vector, and back.
+  void (*splitRow)(const float* row, Index columns, Rows<float> vectors);
+  void (*joinRow)(Rows<const float> vectors, Index columns, float* row);
+  void (*spreadShares)(const float* weights, const float* delays, Index targets, Index count, float* taps);
+  // rows[ids[k] + tap] += values[k] * taps[tap].
+  void (*addTaps)(const SpikeRow& spikes, const float* taps, Index count, float* rows);
+  // sums[tap] += sum_k values[k] * rows[ids[k] + tap].
+  void (*sumTaps)(const SpikeRow& spikes, const float* rows, Index count, float* sums);
+  // out[k] += sum_tap <taps[tap], rows[ids[k] + tap]>.
+  void (*dotTaps)(const std::uint32_t* ids, Index spikes, const float* taps, Index count, const float* rows,
+                  float* out);
+
   void (*stepForward)(const StepForward& step);
   void (*stepSecondState)(const StepSecondState& step);
   void (*stepBackward)(const StepBackward& step);

@@ -1,0 +1,260 @@
+#include "delayed_pairs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace snnjax {
+namespace {
+
+constexpr Index kRowBytes = 32 << 10;  // of a group, which stay in a first-level cache
+constexpr Index kNeuronsPerTask = 64;
+
+Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
+
+// A vector of targets, of which there may be fewer.
+struct Lanes {
+  Index first, count;
+
+  Lanes(const DelayedSynapses& synapses, Index vector)
+      : first(vector * kernels().lanes), count(std::min(kernels().lanes, synapses.all.outputs - first)) {}
+
+  static Index vectors(const DelayedSynapses& synapses) { return tasksFor(synapses.all.outputs, kernels().lanes); }
+};
+
+// Samples in groups, and their spikes by neuron.
+class Groups {
+ public:
+  Groups(const ListedRows& sent, const DelayedSynapses& synapses, const Threads& threads)
+      : synapses_(synapses),
+        length_(synapses.steps + synapses.longest),
+        samples_(std::clamp<Index>(kRowBytes / (length_ * kernels().lanes * Index{sizeof(float)}), 1,
+                                   std::max<Index>(synapses.batch, 1))),
+        starts_((synapses.all.neurons + 1) * count()),
+        ids_(sent.entries()),
+        places_(sent.rows() == 0 ? 0 : sent.start(sent.rows() - 1) + sent.count(sent.rows() - 1)) {
+    require32Bits(sent.entries());
+    require32Bits(samples_ * length_);
+    if (sent.hasValues()) values_ = Borrowed<float>(sent.entries());
+    std::vector<Index> entries(static_cast<std::size_t>(count() + 1));
+    for (Index group = 0; group < count(); ++group) {
+      Index& behind = entries[static_cast<std::size_t>(group + 1)];
+      behind = entries[static_cast<std::size_t>(group)];
+      eachRow(group, [&](Index place, Index) { behind += sent.count(place); });
+    }
+    threads.run(count(), [&](Index group, Index) { sort(sent, group, entries[static_cast<std::size_t>(group)]); });
+  }
+
+  Index count() const { return tasksFor(synapses_.batch, samples_); }
+  Index rows() const { return samples_ * length_; }
+  // The rows of a group, as ids, in which a neuron spikes.
+  SpikeRow row(Index group, Index neuron) const {
+    const Index first = start(group, neuron);
+    return {ids_.data() + first, values_ ? values_.data() + first : nullptr,
+            static_cast<std::uint32_t>(start(group, neuron + 1) - first), false};
+  }
+  // How many spikes are before these.
+  Index start(Index group, Index neuron) const { return starts_[group * (synapses_.all.neurons + 1) + neuron]; }
+  // The same of an entry of the spikes given.
+  Index before(Index entry) const { return places_[entry]; }
+
+  // Calls visit(place, row) for all rows of a group; those of what arrives later have places from sent() on.
+  template <typename Visit>
+  void eachArriving(Index group, Visit visit) const {
+    each(group, length_, visit);
+  }
+
+ private:
+  template <typename Visit>
+  void eachRow(Index group, Visit visit) const {
+    each(group, synapses_.steps, visit);
+  }
+
+  template <typename Visit>
+  void each(Index group, Index steps, Visit visit) const {
+    const Index first = group * samples_, end = std::min(first + samples_, synapses_.batch);
+    for (Index step = 0; step < steps; ++step) {
+      for (Index sample = first; sample < end; ++sample) {
+        visit(step * synapses_.batch + sample, (sample - first) * length_ + step);
+      }
+    }
+  }
+
+  void sort(const ListedRows& sent, Index group, Index entry) {
+    const Index neurons = synapses_.all.neurons;
+    std::uint32_t* const starts = starts_.data() + group * (neurons + 1);
+    std::vector<std::uint32_t> next(static_cast<std::size_t>(neurons));
+    eachRow(group, [&](Index place, Index) {
+      for (Index k = 0; k < sent.count(place); ++k) ++next[sent.ids(place)[k]];
+    });
+    for (Index neuron = 0; neuron < neurons; ++neuron) {
+      starts[neuron] = static_cast<std::uint32_t>(entry);
+      entry += std::exchange(next[static_cast<std::size_t>(neuron)], starts[neuron]);
+    }
+    starts[neurons] = static_cast<std::uint32_t>(entry);
+    eachRow(group, [&](Index place, Index row) {
+      const SpikeRow spikes = sent.row(place);
+      for (std::uint32_t k = 0; k < spikes.count; ++k) {
+        const std::uint32_t to = next[spikes.ids[k]]++;
+        ids_[to] = static_cast<std::uint32_t>(row);
+        places_[sent.start(place) + k] = to;
+        if (values_) values_[to] = spikes.values[k];
+      }
+    });
+  }
+
+  const DelayedSynapses& synapses_;
+  Index length_, samples_;  // rows of a sample, and samples of a group
+  Borrowed<std::uint32_t> starts_, ids_, places_;
+  Borrowed<float> values_;
+};
+
+// The taps of some neurons to a vector of targets.
+class Taps {
+ public:
+  explicit Taps(const DelayedSynapses& synapses)
+      : synapses_(synapses), numbers_(synapses.all.neurons * count() * kernels().lanes) {}
+
+  Index count() const { return synapses_.longest + 1; }
+  const float* of(Index neuron) const { return numbers_.data() + neuron * count() * kernels().lanes; }
+  void spread(const Lanes& to, Index first, Index end) {
+    for (Index neuron = first; neuron < end; ++neuron) {
+      const Index synapse = neuron * synapses_.all.outputs + to.first;
+      kernels().spreadShares(synapses_.weights + synapse, synapses_.delays + synapse, to.count, count(),
+                             numbers_.data() + neuron * count() * kernels().lanes);
+    }
+  }
+
+ private:
+  const DelayedSynapses& synapses_;
+  Borrowed<float> numbers_;
+};
+
+// What all targets receive, in the rows of each vector and group. They are copied from and to whole rows in memory:
+// parts of a vector each would be in as many pages as there are steps.
+class ArrivingRows {
+ public:
+  ArrivingRows(const DelayedSynapses& synapses, const Groups& groups)
+      : synapses_(synapses), groups_(groups), numbers_(Lanes::vectors(synapses) * groups.count() * size()) {}
+
+  float* of(Index vector, Index group) {
+    return numbers_.data() + (group * Lanes::vectors(synapses_) + vector) * size();
+  }
+  Index size() const { return groups_.rows() * kernels().lanes; }
+
+  void read(const Arriving<const float>& from, const Threads& threads) {
+    each(threads, [&](Index place, Rows<float> vectors) {
+      kernels().splitRow(from.row(synapses_, place), synapses_.all.outputs, vectors);
+    });
+  }
+  void write(const Arriving<float>& to, const Threads& threads) {
+    each(threads, [&](Index place, Rows<float> vectors) {
+      kernels().joinRow({vectors.data, vectors.stride}, synapses_.all.outputs, to.row(synapses_, place));
+    });
+  }
+
+ private:
+  template <typename Copy>
+  void each(const Threads& threads, Copy copy) {
+    threads.run(groups_.count(), [&](Index group, Index) {
+      groups_.eachArriving(group, [&](Index place, Index row) {
+        copy(place, Rows<float>{of(0, group) + row * kernels().lanes, size()});
+      });
+    });
+  }
+
+  const DelayedSynapses& synapses_;
+  const Groups& groups_;
+  Borrowed<float> numbers_;
+};
+
+}  // namespace
+
+bool arePairsOfShortDelays(const DelayedSynapses& synapses) {
+  const Synapses& all = synapses.all;
+  if (synapses.longest == 0 || synapses.longest >= kernels().lanes || all.count != all.neurons * all.outputs)
+    return false;
+  for (Index neuron = 0; neuron < all.neurons; ++neuron) {
+    if (all.end(neuron) != (neuron + 1) * all.outputs) return false;
+    for (Index target = 0; target < all.outputs; ++target) {
+      if (all.target(neuron * all.outputs + target) != target) return false;
+    }
+  }
+  return true;
+}
+
+void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<float>& out,
+               const Threads& threads) {
+  const Groups groups(sent, synapses, threads);
+  ArrivingRows rows(synapses, groups);
+  const Index neurons = synapses.all.neurons;
+  threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
+    const Lanes to(synapses, vector);
+    Taps taps(synapses);
+    taps.spread(to, 0, neurons);
+    for (Index group = 0; group < groups.count(); ++group) {
+      float* const own = std::fill_n(rows.of(vector, group), rows.size(), 0.0F) - rows.size();
+      for (Index neuron = 0; neuron < neurons; ++neuron) {
+        kernels().addTaps(groups.row(group, neuron), taps.of(neuron), taps.count(), own);
+      }
+    }
+  });
+  rows.write(out, threads);
+}
+
+void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,
+                    float* g_weights, float* g_delays, const Threads& threads) {
+  const Groups groups(sent, synapses, threads);
+  const Index neurons = synapses.all.neurons, lanes = kernels().lanes, taps = synapses.longest + 1;
+  ArrivingRows rows(synapses, groups);
+  rows.read(g, threads);
+  threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
+    const Lanes to(synapses, vector);
+    Borrowed<float> sums(neurons * taps * lanes);
+    std::fill_n(sums.data(), neurons * taps * lanes, 0.0F);
+    for (Index group = 0; group < groups.count(); ++group) {
+      for (Index neuron = 0; neuron < neurons; ++neuron) {
+        kernels().sumTaps(groups.row(group, neuron), rows.of(vector, group), taps, sums.data() + neuron * taps * lanes);
+      }
+    }
+    for (Index neuron = 0; neuron < neurons; ++neuron) {
+      for (Index lane = 0; lane < to.count; ++lane) {
+        const Index synapse = neuron * synapses.all.outputs + to.first + lane;
+        const Share share = synapses.share(synapse);
+        const float* const sum = sums.data() + (neuron * taps + share.whole) * lanes + lane;
+        synapses.write(synapse, share, sum[0], sum[lanes], g_weights, g_delays);
+      }
+    }
+  });
+}
+
+void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
+                         const Arriving<const float>& g, float* out, const Threads& threads) {
+  const Groups groups(sent, synapses, threads);
+  const Index neurons = synapses.all.neurons;
+  ArrivingRows rows(synapses, groups);
+  rows.read(g, threads);
+  Taps taps(synapses);
+  Borrowed<float> sums(sent.entries());
+  std::fill_n(sums.data(), sent.entries(), 0.0F);
+  for (Index vector = 0; vector < Lanes::vectors(synapses); ++vector) {
+    const Lanes from(synapses, vector);
+    threads.run(tasksFor(neurons, kNeuronsPerTask), [&](Index task, Index) {
+      taps.spread(from, task * kNeuronsPerTask, std::min((task + 1) * kNeuronsPerTask, neurons));
+    });
+    threads.run(groups.count(), [&](Index group, Index) {
+      for (Index neuron = 0; neuron < neurons; ++neuron) {
+        const SpikeRow spikes = groups.row(group, neuron);
+        kernels().dotTaps(spikes.ids, spikes.count, taps.of(neuron), taps.count(), rows.of(vector, group),
+                          sums.data() + groups.start(group, neuron));
+      }
+    });
+  }
+  std::fill_n(out, sent.rows() * capacity, 0.0F);
+  for (Index row = 0; row < sent.rows(); ++row) {
+    for (Index k = 0; k < sent.count(row); ++k) {
+      out[row * capacity + sent.slots(row)[k]] = sums[groups.before(sent.start(row) + k)];
+    }
+  }
+}
+
+}  // namespace snnjax

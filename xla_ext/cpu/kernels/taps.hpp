@@ -1,0 +1,119 @@
+// Delays of all synapses between some neurons and a vector of targets: a row holds what the targets receive in a step,
+// and tap k of a neuron what its spikes bring them k steps later. Two taps of each lane are not 0, but to add all of
+// them takes less time than to find these two.
+#pragma once
+
+#include "../kernels.hpp"
+#include "neuron.hpp"
+
+namespace snnjax::SNNJAX_ISA {
+
+// Calls work.operator()<count>() with a count that the compiler knows, so that as many vectors stay in registers.
+template <int kMost, typename Work>
+[[gnu::always_inline]] inline void withCount(Index count, Work work) {
+  if constexpr (kMost > 2) {
+    if (count < kMost) return withCount<kMost - 1>(count, work);
+  }
+  work.template operator()<kMost>();
+}
+
+inline void splitRow(const float* row, Index columns, Rows<float> vectors) {
+  for (Index i = 0; i * kLanes < columns; ++i) store(vectors.row(i), part(row, i * kLanes, columns - i * kLanes));
+}
+
+inline void joinRow(Rows<const float> vectors, Index columns, float* row) {
+  for (Index i = 0; i * kLanes < columns; ++i) putPart(row, i * kLanes, columns - i * kLanes, load(vectors.row(i)));
+}
+
+inline void spreadShares(const float* weights, const float* delays, Index targets, Index count, float* taps) {
+  const auto longest = static_cast<float>(count - 1);
+  const Floats weight = loadPart(weights, targets), given = loadPart(delays, targets);
+  Floats delay = select(greater(given, Floats{}), given, Floats{});  // NaN counts as 0
+  delay = select(greater(delay, splat(longest)), splat(longest), delay);
+  Floats whole = __builtin_convertvector(__builtin_convertvector(delay, Ints), Floats);
+  whole = select(greater(whole, splat(longest - 1.0F)), splat(longest - 1.0F), whole);
+  const Floats next = delay - whole, now = 1.0F - next;
+  // A share of 0 is nothing whatever the weight.
+  const Floats shares[] = {select(notEqual(now, Floats{}), now * weight, Floats{}),
+                           select(notEqual(next, Floats{}), next * weight, Floats{})};
+  for (Index tap = 0; tap < count; ++tap) {
+    const Floats later = static_cast<float>(tap) - whole;
+    const Floats own = select(notEqual(later, splat(1.0F)), Floats{}, shares[1]);
+    store(taps + tap * kLanes, select(notEqual(later, Floats{}), own, shares[0]));
+  }
+}
+
+inline void addTaps(const SpikeRow& spikes, const float* taps, Index count, float* rows) {
+  withCount<kLanes>(count, [&]<int kTaps>() {
+    Floats own[kTaps];
+    SNNJAX_UNROLL
+    for (int i = 0; i < kTaps; ++i) own[i] = load(taps + i * kLanes);
+    for (std::uint32_t k = 0; k < spikes.count; ++k) {
+      float* const row = rows + static_cast<Index>(spikes.ids[k]) * kLanes;
+      if (spikes.values == nullptr) {
+        SNNJAX_UNROLL
+        for (int i = 0; i < kTaps; ++i) store(row + i * kLanes, load(row + i * kLanes) + own[i]);
+      } else {
+        SNNJAX_UNROLL
+        for (int i = 0; i < kTaps; ++i) store(row + i * kLanes, load(row + i * kLanes) + spikes.values[k] * own[i]);
+      }
+    }
+  });
+}
+
+inline void sumTaps(const SpikeRow& spikes, const float* rows, Index count, float* sums) {
+  withCount<kLanes>(count, [&]<int kTaps>() {
+    Floats own[kTaps];
+    SNNJAX_UNROLL
+    for (int i = 0; i < kTaps; ++i) own[i] = load(sums + i * kLanes);
+    for (std::uint32_t k = 0; k < spikes.count; ++k) {
+      const float* const row = rows + static_cast<Index>(spikes.ids[k]) * kLanes;
+      if (spikes.values == nullptr) {
+        SNNJAX_UNROLL
+        for (int i = 0; i < kTaps; ++i) own[i] += load(row + i * kLanes);
+      } else {
+        SNNJAX_UNROLL
+        for (int i = 0; i < kTaps; ++i) own[i] += spikes.values[k] * load(row + i * kLanes);
+      }
+    }
+    SNNJAX_UNROLL
+    for (int i = 0; i < kTaps; ++i) store(sums + i * kLanes, own[i]);
+  });
+}
+
+// The products with `kSpikes` windows of rows, in two sums each: about eight additions are in flight.
+template <int kSpikes>
+inline void dotsOfTaps(const std::uint32_t* ids, const float* taps, Index count, const float* rows, float* out) {
+  const float* row[kSpikes];
+  Floats even[kSpikes], odd[kSpikes];
+  SNNJAX_UNROLL
+  for (int k = 0; k < kSpikes; ++k) {
+    row[k] = rows + static_cast<Index>(ids[k]) * kLanes;
+    even[k] = odd[k] = Floats{};
+  }
+  Index tap = 0;
+  for (; tap + 2 <= count; tap += 2) {
+    const Floats first = load(taps + tap * kLanes), second = load(taps + (tap + 1) * kLanes);
+    SNNJAX_UNROLL
+    for (int k = 0; k < kSpikes; ++k) {
+      even[k] += first * load(row[k] + tap * kLanes);
+      odd[k] += second * load(row[k] + (tap + 1) * kLanes);
+    }
+  }
+  if (tap < count) {
+    const Floats last = load(taps + tap * kLanes);
+    SNNJAX_UNROLL
+    for (int k = 0; k < kSpikes; ++k) even[k] += last * load(row[k] + tap * kLanes);
+  }
+  SNNJAX_UNROLL
+  for (int k = 0; k < kSpikes; ++k) out[k] += sumOf(even[k] + odd[k]);
+}
+
+inline void dotTaps(const std::uint32_t* ids, Index spikes, const float* taps, Index count, const float* rows,
+                    float* out) {
+  Index k = 0;
+  for (; k + 4 <= spikes; k += 4) dotsOfTaps<4>(ids + k, taps, count, rows, out + k);
+  for (; k < spikes; ++k) dotsOfTaps<1>(ids + k, taps, count, rows, out + k);
+}
+
+}  // namespace snnjax::SNNJAX_ISA

@@ -1,0 +1,81 @@
+// Taps of every instruction set of this machine compared with plain loops, of every number of taps.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernel_checks.hpp"
+
+namespace {
+
+using namespace kernel_checks;
+
+constexpr Index kRows = 60;
+
+void sharesAreSpread(const Case& of, Random& random) {
+  const Index lanes = of.kernels.lanes, taps = of.size % (lanes - 1) + 2, targets = of.size % lanes + 1;
+  const auto longest = static_cast<float>(taps - 1);
+  Floats weights = random.eighths(targets), delays, got = random.eighths(taps * lanes);
+  for (Index i = 0; i < targets; ++i) delays.push_back(static_cast<float>(random.below(8 * taps)) / 8.0F);
+  delays[0] = std::array{-1.0F, std::nanf(""), 2 * longest, longest}[sizeOf(of.size % 4)];
+  Floats want(got.size());
+  for (Index i = 0; i < targets; ++i) {
+    const float delay = delays[sizeOf(i)] > 0.0F ? std::min(delays[sizeOf(i)], longest) : 0.0F;
+    const Index whole = std::min(static_cast<Index>(delay), taps - 2);
+    const float next = delay - static_cast<float>(whole);
+    want[sizeOf(whole * lanes + i)] = (1.0F - next) * weights[sizeOf(i)];
+    want[sizeOf((whole + 1) * lanes + i)] = next * weights[sizeOf(i)];
+  }
+  of.kernels.spreadShares(weights.data(), delays.data(), targets, taps, got.data());
+  expectSame(of, got, want);
+}
+
+void tapsAreAddedSummedAndDotted(const Case& of, Random& random) {
+  const Index lanes = of.kernels.lanes, taps = of.size % (lanes - 1) + 2;
+  const std::vector<std::uint32_t> ids = random.ids(kRows - taps, 0.3);
+  const Floats values = random.eighths(static_cast<Index>(ids.size())), own = random.eighths(taps * lanes);
+  for (const bool weighted : {false, true}) {
+    const SpikeRow spikes{ids.data(), weighted ? values.data() : nullptr, static_cast<std::uint32_t>(ids.size()),
+                          false};
+    const Floats rows = random.eighths(kRows * lanes);
+    Floats want_rows = rows, want_sums = random.eighths(taps * lanes), want_dots = values;
+    Floats got_rows = want_rows, got_sums = want_sums, got_dots = want_dots;
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        const std::size_t at = ids[k] * sizeOf(lanes) + i;
+        want_rows[at] += (weighted ? values[k] : 1.0F) * own[i];
+        want_sums[i] += (weighted ? values[k] : 1.0F) * rows[at];
+        want_dots[k] += own[i] * rows[at];
+      }
+    }
+    of.kernels.addTaps(spikes, own.data(), taps, got_rows.data());
+    of.kernels.sumTaps(spikes, rows.data(), taps, got_sums.data());
+    of.kernels.dotTaps(ids.data(), static_cast<Index>(ids.size()), own.data(), taps, rows.data(), got_dots.data());
+    expectSame(of, got_rows, want_rows);
+    expectSame(of, got_sums, want_sums);
+    expectSame(of, got_dots, want_dots);
+  }
+}
+
+void rowsAreSplitAndJoined(const Case& of, Random& random) {
+  const Index lanes = of.kernels.lanes, vectors = (of.size + lanes - 1) / lanes;
+  const Floats row = random.eighths(of.size);
+  Floats split = random.eighths(vectors * (lanes + 3)), want = split, joined = random.eighths(of.size + 3);
+  for (Index i = 0; i < vectors * lanes; ++i) {
+    want[sizeOf(i / lanes * (lanes + 3) + i % lanes)] = i < of.size ? row[sizeOf(i)] : 0.0F;
+  }
+  of.kernels.splitRow(row.data(), of.size, {split.data(), lanes + 3});
+  expectSame(of, split, want);
+  Floats behind = joined;
+  std::copy(row.begin(), row.end(), behind.begin());
+  of.kernels.joinRow({split.data(), lanes + 3}, of.size, joined.data());
+  expectSame(of, joined, behind);
+}
+
+}  // namespace
+
+int main() {
+  forEachSet(sharesAreSpread);
+  forEachSet(tapsAreAddedSummedAndDotted);
+  forEachSet(rowsAreSplitAndJoined);
+  return check::failures;
+}
