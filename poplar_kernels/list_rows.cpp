@@ -74,7 +74,7 @@ class RowsGradient : public poplar::MultiVertex {
   };
 
   Share shareOfWorker(unsigned worker) const {
-    const unsigned pairs = neurons / 2, parts = workersOnPairs(pairs), groups = numWorkers() / parts;
+    const unsigned pairs = neurons / 2, parts = workersOnPairs(pairs, capacity), groups = numWorkers() / parts;
     unsigned part = worker, group = 0;
     for (; part >= parts; part -= parts) ++group;
     return {shareAmong(parts, pairs, part), shareAmong(groups, num_inputs, group), groups == 1};

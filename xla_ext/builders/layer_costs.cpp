@@ -36,13 +36,13 @@ struct Load {
 
 // Of all steps: the gradients of a matrix.
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
-  const double pairs = choice.columns / 2.0, matrix = (product.inputs + 1) * choice.columns;
-  const double rows = rowsOf(work, choice);
-  const double parts = workersOnPairs(choice.columns / 2), shares = kWorkers / parts, own = std::ceil(pairs / parts);
-  const double found = product.listed / shares, blocks_of_two = std::ceil(own / 2);
-  const double search = shares > 1 ? 7 + 7 * std::log2(product.listed + 1) : 0;
+  const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
+  const auto pairs = choice.columns / 2, parts = workersOnPairs(pairs, static_cast<unsigned>(product.capacity));
+  const double shares = double{1} * kWorkers / parts;
+  const unsigned own = ceilDivide(pairs, parts);
+  const double search = shares > 1 ? 14 + 7 * std::log2(product.listed + 1) : 0;
   Load load;
-  load.slots += rows * (16 + search + blocks_of_two * (7 + found * 10) - (own == 1 ? 2 * found : 0));
+  load.slots += rows * (24 + search + product.listed / shares * slotsOfEntry(own));
   load.slots += product.inputs / shares * (own + 1);
   if (choice.groups == 1) return load;
   load.slots += matrix / choice.groups / 2 / kWorkers * (6 + 2 * choice.groups);
