@@ -41,11 +41,9 @@ inline unsigned hashOf(unsigned id) {
 
 constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
 
-// Issue slots of a listed entry that adds to so many pairs of columns: an id, and a load and a store for each pair, by up
-// to four pairs at once.
-inline unsigned slotsOfEntry(unsigned pairs) {
-  return pairs / 4 * 14 + pairs % 4 / 2 * 10 + pairs % 2 * 8;
-}
+// Issue slots of a listed entry that adds to so many pairs of columns: an id, and a load and a store for each pair, by
+// up to four pairs at once.
+inline unsigned slotsOfEntry(unsigned pairs) { return pairs / 4 * 14 + pairs % 4 / 2 * 10 + pairs % 2 * 8; }
 
 // How the six workers share the gradient of a matrix, for codelets and the builders that choose how many columns a tile
 // has: this many on different pairs of columns, each with six / as many on the same pairs and different rows. Those

@@ -6,6 +6,7 @@
 
 #include "../../poplar_kernels/conventions.hpp"
 #include "placement.hpp"
+#include "planner/product_plan.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -50,17 +51,42 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   return load;
 }
 
-// Of all steps: the currents of a matrix and its gradients.
-Load productOf(const Work& work, const Product& product, Choice choice) {
+// Of all steps: the currents of the inputs and their gradients.
+double inputOf(const Work& work, Choice choice) {
+  const Product& product = work.input;
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
   const double rows_of_worker = rowsOfWorker(work, choice);
   const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
   const double bytes = (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
-  Load load = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
-  if (!work.learns) return load;
-  load += gradientOf(work, product, choice);
-  if (product.sends_gradient) load += {rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes};
-  return load;
+  const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
+  double cycles = choice.currents_on_unit ? work.unit->currents : currents.cycles();
+  if (!work.learns) return cycles;
+  cycles += choice.gradient_on_unit ? work.unit->gradient : gradientOf(work, product, choice).cycles();
+  if (!product.sends_gradient) return cycles;
+  return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
+}
+
+// What the matrix unit takes for the products of a layer's inputs, as poplin is expected to divide them.
+std::optional<Unit> unitOf(const NetworkPlan& plan, const Work& work) {
+  using planner::ProductPlan;
+  if (plan.num_blocks > 1 || plan.options.half_weights) return {};
+  constexpr double kMessage = 3, kTransposed = 2, kStaged = 9, kPhase = 300;  // cycles: of an element, of a superstep
+  const auto inputs = static_cast<std::size_t>(work.input.inputs);
+  const std::size_t rows = plan.blockRows(), neurons = work.neurons;
+  const auto bytes = static_cast<std::size_t>(kUnitShare * static_cast<double>(plan.bytes_per_tile));
+  const ProductPlan forward = planner::planProduct({rows, inputs, neurons}, {plan.num_tiles, bytes});
+  const ProductPlan backward = planner::planProduct({inputs, rows, neurons}, {plan.num_tiles, bytes});
+  const auto number = [](std::size_t count) { return static_cast<double>(count); };
+  const auto onTiles = [&](std::size_t a, std::size_t b) { return number(a) * number(b) / work.tiles; };
+  const double dense = kPhase + number(work.home_rows * inputs);
+  // The operand that comes from the neurons' tiles comes in their columns.
+  const double operand = number(forward.k_block * forward.n_block) * (1 + kMessage / 4 + kTransposed);
+  const double staged = 2 * kPhase + kStaged * (onTiles(rows, inputs) + onTiles(rows, neurons));
+  const double row_bytes =
+      number(work.home_rows * inputs * kWord) + kWord * (onTiles(rows, inputs) + onTiles(rows, neurons));
+  return Unit{.currents = forward.cycles + dense + operand + onTiles(rows, neurons),
+              .gradient = backward.cycles + dense + staged + onTiles(inputs, neurons) * 2,
+              .bytes = row_bytes + number(std::max(forward.bytes + forward.code, backward.bytes + backward.code))};
 }
 
 // Of a step: the loop of a recurrent layer, with its exchanges.
@@ -94,7 +120,7 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
                  rows * static_cast<double>(product.record) * 2};
   if (!in_place) bytes.kept += product.inputs * work.neurons * (weight_bytes + (work.learns ? kWord : 0)) / work.tiles;
   if (product.valued) bytes.buffer += rows * entries;
-  if (choice.groups > 1 && work.learns) {
+  if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
     bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
   }
@@ -135,6 +161,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
              is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size();
   const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
   Work work = {.input = productOf(plan.lists[l], l > 0),
+               .unit = {},
                .recurrent = {},
                .neurons = is_readout ? options.outputs : options.layers[l].neurons,
                .batch = options.batch,
@@ -147,6 +174,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .states = statesOfBlock(plan, l),
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
+  work.unit = unitOf(plan, work);
   if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
   work.input.valued = l == 0;  // events have room for values, to have the same place
   if (is_readout || !options.layers[l].recurrent) return work;
@@ -160,14 +188,11 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
 double cyclesOf(const Work& work, Choice choice) {
   const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
   const double supersteps = work.blocks * kSupersteps * kSuperstep;
-  Load load = productOf(work, work.input, choice);
-  if (!work.recurrent) {
-    load.slots += (work.learns ? 77 : 27) * numbers;
-    return load.cycles() + supersteps;
-  }
-  if (work.learns) load += gradientOf(work, *work.recurrent, choice);
+  const double input = inputOf(work, choice);
+  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 77 : 27) * numbers;
+  Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
   load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
-  return load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
+  return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
 }
 
 Bytes bytesOf(const Work& work, Choice choice) {
@@ -177,9 +202,13 @@ Bytes bytesOf(const Work& work, Choice choice) {
     return choice.groups > 1 ? (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes) : 0;
   };
   Bytes bytes = bytesOf(work, work.input, choice);
+  const bool reads_lists =
+      !choice.currents_on_unit || (work.learns && !choice.gradient_on_unit) || work.input.sends_gradient;
+  if (!reads_lists) bytes.buffer = 0;
+  if (choice.currents_on_unit || choice.gradient_on_unit) bytes.buffer = std::max(bytes.buffer, work.unit->bytes);
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
   // Weights travel to the tiles of all groups, once if there are several blocks.
-  (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);
+  if (reads_lists) (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);
   if (!work.recurrent) return bytes;
   const Bytes own = bytesOf(work, *work.recurrent, choice);  // weights and lists of a loop stay
   bytes.kept += own.kept + own.buffer + weights(*work.recurrent);

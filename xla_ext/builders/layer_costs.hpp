@@ -17,9 +17,16 @@ struct Product {
   bool dense, valued, sends_gradient;
 };
 
+// Of all steps, where they run at once: what the products of the inputs take on the matrix unit, with the rows that it
+// reads and what goes to it and from it, and a tile's bytes for it.
+struct Unit {
+  double currents, gradient, bytes;
+};
+
 // A layer's sizes, and what is done with them.
 struct Work {
   Product input;
+  std::optional<Unit> unit;
   std::optional<Product> recurrent;
   unsigned neurons, batch, block_steps, blocks;
   bool learns, sends_membranes;
@@ -31,9 +38,13 @@ struct Work {
   double weights() const { return (input.inputs + (recurrent ? recurrent->inputs : 0)) * neurons; }
 };
 
-// The columns of a block of neurons, and the groups of samples.
+// The share of a tile's memory that a product on the matrix unit may take.
+constexpr double kUnitShare = 0.3;
+
+// The columns of a block of neurons, the groups of samples, and which products the matrix unit takes.
 struct Choice {
   unsigned columns = 0, groups = 0;
+  bool currents_on_unit = false, gradient_on_unit = false;
 };
 
 // The layer `l` of a plan whose lists and blocks of steps are known.

@@ -67,6 +67,10 @@ class Forward {
   Tensor addCurrents(std::size_t l) {
     const bool valued = plan_.lists[l].valued;
     const Tensor current = addRowsOf(graph_, plan_, l, plan_.layers[l].tiles.columns, name("current", l));
+    if (plan_.layers[l].currents_on_unit) {
+      pass_.body.add(addUnitCurrents(graph_, plan_, tensors_, l, current));
+      return current;
+    }
     const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, valued);
     const poplar::ComputeSet set = addSet("currents", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "../error.hpp"
 #include "layer_costs.hpp"
@@ -27,14 +28,23 @@ unsigned widestOf(const Work& work, unsigned num_tiles) {
   return (std::min(most, work.neurons) + 1) / 2 * 2;
 }
 
+// Whether currents, and whether gradients of weights, may come from the matrix unit.
+std::vector<std::pair<bool, bool>> productsOf(const Work& work) {
+  if (!work.unit) return {{false, false}};
+  if (!work.learns) return {{false, false}, {true, false}};
+  return {{false, false}, {true, false}, {false, true}, {true, true}};
+}
+
 std::vector<Option> optionsOf(const Work& work, unsigned num_tiles) {
   std::vector<Option> options;
   for (unsigned columns = 2; columns <= widestOf(work, num_tiles); columns += 2) {
     const unsigned most = std::min(work.batch, num_tiles / ceilDivide(work.neurons, columns));
     for (unsigned groups = 1; groups <= most; ++groups) {
-      const Choice choice = {columns, ceilDivide(work.batch, samplesOf(work, groups))};
-      if (choice.groups != groups) continue;
-      options.push_back({choice, cyclesOf(work, choice), bytesOf(work, choice)});
+      if (ceilDivide(work.batch, samplesOf(work, groups)) != groups) continue;
+      for (const auto& [currents, gradient] : productsOf(work)) {
+        const Choice choice = {columns, groups, currents, gradient};
+        options.push_back({choice, cyclesOf(work, choice), bytesOf(work, choice)});
+      }
     }
   }
   return options;
@@ -54,6 +64,8 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   layer.inputs = plan.lists[l].num_neurons;
   layer.neurons = work.neurons;
   layer.recurrent = work.recurrent.has_value();
+  layer.currents_on_unit = choice.currents_on_unit;
+  layer.gradient_on_unit = choice.gradient_on_unit;
   layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
   const unsigned each = samplesOf(work, choice.groups);
   for (unsigned first = 0; first < work.batch; first += each) {
@@ -201,8 +213,8 @@ void divideSteps(NetworkPlan& plan, unsigned block_steps) {
 
 }  // namespace
 
-void place(NetworkPlan& plan, std::size_t bytes_per_tile) {
-  const auto at_hand = static_cast<std::size_t>(static_cast<double>(bytes_per_tile) * kFilled);
+void place(NetworkPlan& plan) {
+  const auto at_hand = static_cast<std::size_t>(static_cast<double>(plan.bytes_per_tile) * kFilled);
   const unsigned steps = plan.options.num_steps;
   std::optional<Layout> best;
   unsigned block_steps = 0;
@@ -219,7 +231,7 @@ void place(NetworkPlan& plan, std::size_t bytes_per_tile) {
   if (!best) {
     throw Error(ErrorCode::kResourceExhausted,
                 "lif_network: `layers` must fit into " + std::to_string(at_hand) + " of the " +
-                    std::to_string(bytes_per_tile) + " bytes of each tile, got " + std::to_string(least) +
+                    std::to_string(plan.bytes_per_tile) + " bytes of each tile, got " + std::to_string(least) +
                     " on the fullest. Use more tiles or IPUs, a smaller batch, or fewer steps.");
   }
   divideSteps(plan, block_steps);
