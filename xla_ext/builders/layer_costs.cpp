@@ -59,34 +59,44 @@ double inputOf(const Work& work, Choice choice) {
   const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
   const double bytes = (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
-  double cycles = choice.currents_on_unit ? work.unit->currents : currents.cycles();
+  double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles : currents.cycles();
   if (!work.learns) return cycles;
-  cycles += choice.gradient_on_unit ? work.unit->gradient : gradientOf(work, product, choice).cycles();
+  cycles +=
+      choice.gradient_on_unit ? work.units[choice.share].gradient.cycles : gradientOf(work, product, choice).cycles();
   if (!product.sends_gradient) return cycles;
   return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
 }
 
-// What the matrix unit takes for the products of a layer's inputs, as poplin is expected to divide them.
-std::optional<Unit> unitOf(const NetworkPlan& plan, const Work& work) {
-  using planner::ProductPlan;
-  if (plan.num_blocks > 1 || plan.options.half_weights) return {};
-  constexpr double kMessage = 3, kTransposed = 2, kStaged = 9, kPhase = 300;  // cycles: of an element, of a superstep
+// [m, k] times [k, n] on the matrix unit, as poplin is expected to divide it: partial sums are variables.
+UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std::size_t k, std::size_t n) {
+  const auto bytes = static_cast<std::size_t>(share * static_cast<double>(plan.bytes_per_tile));
+  const planner::ProductPlan division = planner::planProduct({m, k, n}, {plan.num_tiles, bytes});
+  const double block = kWord * static_cast<double>(division.m_block * division.n_block);
+  const double sums = division.k_parts > 1 ? block * (1 + 1.0 / static_cast<double>(division.k_parts)) : block;
+  // Of exchanges: rows of both operands come one by one.
+  const auto code = static_cast<double>(division.code + planner::kMessageCode * division.steps() *
+                                                            (division.m_block + division.n_block));
+  // The operand of the neurons comes in pieces of their columns, about four; each element is transposed.
+  constexpr double kPiece = 3.0 / 4, kTransposed = 2;
+  const double operand = static_cast<double>(division.k_block * division.n_block) * (1 + kPiece + kTransposed);
+  return {.cycles = division.cycles + operand, .bytes = {sums + code, static_cast<double>(division.bytes) - block}};
+}
+
+// The products of a layer's inputs there: rows are made dense at their homes, and for the gradient both operands are
+// transposed over all tiles.
+Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
+  constexpr double kTransposed = 9, kPhase = 300;  // cycles of an element, its message included, and of a superstep
   const auto inputs = static_cast<std::size_t>(work.input.inputs);
-  const std::size_t rows = plan.blockRows(), neurons = work.neurons;
-  const auto bytes = static_cast<std::size_t>(kUnitShare * static_cast<double>(plan.bytes_per_tile));
-  const ProductPlan forward = planner::planProduct({rows, inputs, neurons}, {plan.num_tiles, bytes});
-  const ProductPlan backward = planner::planProduct({inputs, rows, neurons}, {plan.num_tiles, bytes});
-  const auto number = [](std::size_t count) { return static_cast<double>(count); };
-  const auto onTiles = [&](std::size_t a, std::size_t b) { return number(a) * number(b) / work.tiles; };
-  const double dense = kPhase + number(work.home_rows * inputs);
-  // The operand that comes from the neurons' tiles comes in their columns.
-  const double operand = number(forward.k_block * forward.n_block) * (1 + kMessage / 4 + kTransposed);
-  const double staged = 2 * kPhase + kStaged * (onTiles(rows, inputs) + onTiles(rows, neurons));
-  const double row_bytes =
-      number(work.home_rows * inputs * kWord) + kWord * (onTiles(rows, inputs) + onTiles(rows, neurons));
-  return Unit{.currents = forward.cycles + dense + operand + onTiles(rows, neurons),
-              .gradient = backward.cycles + dense + staged + onTiles(inputs, neurons) * 2,
-              .bytes = row_bytes + number(std::max(forward.bytes + forward.code, backward.bytes + backward.code))};
+  const double rows = plan.blockRows(), neurons = work.neurons,
+               row = static_cast<double>(work.home_rows) * work.input.inputs;
+  const double operands = (work.input.inputs + neurons) * rows / work.tiles;
+  Unit unit = {productOf(plan, share, plan.blockRows(), inputs, work.neurons),
+               productOf(plan, share, inputs, plan.blockRows(), work.neurons)};
+  unit.currents.cycles += kPhase + row + neurons * rows / work.tiles;
+  unit.gradient.cycles += 3 * kPhase + row + kTransposed * operands + 2 * neurons * work.input.inputs / work.tiles;
+  unit.currents.bytes.kept += row * kWord;
+  unit.gradient.bytes.kept += (row + operands) * kWord;
+  return unit;
 }
 
 // Of a step: the loop of a recurrent layer, with its exchanges.
@@ -161,7 +171,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
              is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size();
   const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
   Work work = {.input = productOf(plan.lists[l], l > 0),
-               .unit = {},
+               .units = {},
                .recurrent = {},
                .neurons = is_readout ? options.outputs : options.layers[l].neurons,
                .batch = options.batch,
@@ -174,7 +184,9 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .states = statesOfBlock(plan, l),
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
-  work.unit = unitOf(plan, work);
+  if (plan.num_blocks == 1 && !options.half_weights) {
+    for (const double share : kUnitShares) work.units.push_back(unitOf(plan, work, share));
+  }
   if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
   work.input.valued = l == 0;  // events have room for values, to have the same place
   if (is_readout || !options.layers[l].recurrent) return work;
@@ -195,6 +207,17 @@ double cyclesOf(const Work& work, Choice choice) {
   return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
 }
 
+Bytes unitBytesOf(const Work& work, Choice choice) {
+  Bytes bytes;
+  const auto add = [&](const UnitProduct& product) {
+    bytes.kept += product.bytes.kept;
+    bytes.buffer = std::max(bytes.buffer, product.bytes.buffer);
+  };
+  if (choice.currents_on_unit) add(work.units[choice.share].currents);
+  if (choice.gradient_on_unit) add(work.units[choice.share].gradient);
+  return bytes;
+}
+
 Bytes bytesOf(const Work& work, Choice choice) {
   const double numbers = rowsOf(work, choice) * choice.columns;
   const double states = static_cast<double>(work.kept) + static_cast<double>(work.states) / work.blocks;
@@ -205,7 +228,9 @@ Bytes bytesOf(const Work& work, Choice choice) {
   const bool reads_lists =
       !choice.currents_on_unit || (work.learns && !choice.gradient_on_unit) || work.input.sends_gradient;
   if (!reads_lists) bytes.buffer = 0;
-  if (choice.currents_on_unit || choice.gradient_on_unit) bytes.buffer = std::max(bytes.buffer, work.unit->bytes);
+  const Bytes unit = unitBytesOf(work, choice);
+  bytes.kept += unit.kept;
+  bytes.buffer = std::max(bytes.buffer, unit.buffer);
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
   // Weights travel to the tiles of all groups, once if there are several blocks.
   if (reads_lists) (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);

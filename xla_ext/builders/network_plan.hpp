@@ -86,7 +86,8 @@ struct LayerPlan {
   unsigned neurons = 0;
   // Products with dense rows of the inputs, not with their lists.
   bool currents_on_unit = false, gradient_on_unit = false;
-  TileRange tiles;  // of the first group, if there were no others
+  double unit_share = 0;  // of a tile's memory, for such a product
+  TileRange tiles;        // of the first group, if there were no others
   // Block p of the weights works for group g on tile p * groups + g of the layer.
   std::vector<SampleGroup> sample_groups;
 

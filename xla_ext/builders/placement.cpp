@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <utility>
+#include <vector>
 
 #include "../error.hpp"
 #include "layer_costs.hpp"
@@ -28,11 +28,16 @@ unsigned widestOf(const Work& work, unsigned num_tiles) {
   return (std::min(most, work.neurons) + 1) / 2 * 2;
 }
 
-// Whether currents, and whether gradients of weights, may come from the matrix unit.
-std::vector<std::pair<bool, bool>> productsOf(const Work& work) {
-  if (!work.unit) return {{false, false}};
-  if (!work.learns) return {{false, false}, {true, false}};
-  return {{false, false}, {true, false}, {false, true}, {true, true}};
+// Products by lists, and each or both of them on the matrix unit.
+std::vector<Choice> choicesOf(const Work& work, unsigned columns, unsigned groups) {
+  std::vector<Choice> choices = {{columns, groups}};
+  for (unsigned share = 0; share < work.units.size(); ++share) {
+    choices.push_back({columns, groups, true, false, share});
+    if (!work.learns) continue;
+    choices.push_back({columns, groups, false, true, share});
+    choices.push_back({columns, groups, true, true, share});
+  }
+  return choices;
 }
 
 std::vector<Option> optionsOf(const Work& work, unsigned num_tiles) {
@@ -41,8 +46,7 @@ std::vector<Option> optionsOf(const Work& work, unsigned num_tiles) {
     const unsigned most = std::min(work.batch, num_tiles / ceilDivide(work.neurons, columns));
     for (unsigned groups = 1; groups <= most; ++groups) {
       if (ceilDivide(work.batch, samplesOf(work, groups)) != groups) continue;
-      for (const auto& [currents, gradient] : productsOf(work)) {
-        const Choice choice = {columns, groups, currents, gradient};
+      for (const Choice& choice : choicesOf(work, columns, groups)) {
         options.push_back({choice, cyclesOf(work, choice), bytesOf(work, choice)});
       }
     }
@@ -66,6 +70,7 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   layer.recurrent = work.recurrent.has_value();
   layer.currents_on_unit = choice.currents_on_unit;
   layer.gradient_on_unit = choice.gradient_on_unit;
+  layer.unit_share = kUnitShares[choice.share];
   layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
   const unsigned each = samplesOf(work, choice.groups);
   for (unsigned first = 0; first < work.batch; first += each) {
@@ -169,8 +174,11 @@ class Placement {
         return each.bytes.kept + each.bytes.buffer > static_cast<double>(bytes_) / 2;
       });
       if (options.empty()) continue;
-      options_[l] = {cheapest(options, 0)};
-      const Choice choice = options_[l].front().choice;
+      const Choice choice = cheapest(options, 0).choice;  // which products the matrix unit takes is left open
+      std::erase_if(options, [&](const Option& each) {
+        return each.choice.columns != choice.columns || each.choice.groups != choice.groups;
+      });
+      options_[l] = options;
       tiles_ -= ceilDivide(works_[l].neurons, choice.columns) * choice.groups;
       first_[l] = tiles_;
       weights -= works_[l].weights();
@@ -188,7 +196,7 @@ class Placement {
       layout.layers.back().tiles.first = first_[l];
       layout.cycles += option.cycles;
       buffer = std::max(buffer, option.bytes.buffer);
-      if (first_[l] == 0) shared += option.bytes.kept;
+      shared += first_[l] == 0 ? option.bytes.kept : unitBytesOf(works_[l], option.choice).kept;
       most = std::max({most, shared, option.bytes.kept});
     }
     layout.bytes = static_cast<std::size_t>(homes.kept + most + buffer);

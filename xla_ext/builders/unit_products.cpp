@@ -4,7 +4,6 @@
 #include <poplin/MatMul.hpp>
 #include <poputil/VertexTemplates.hpp>
 
-#include "layer_costs.hpp"
 #include "rows.hpp"
 
 namespace snnjax::builders {
@@ -16,8 +15,9 @@ using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 
-Tensor multiply(poplar::Graph& graph, const Tensor& a, const Tensor& b, Sequence& program, const std::string& name) {
-  const poplar::OptionFlags options = {{"availableMemoryProportion", std::to_string(kUnitShare)}};
+Tensor multiply(poplar::Graph& graph, const LayerPlan& layer, const Tensor& a, const Tensor& b, Sequence& program,
+                const std::string& name) {
+  const poplar::OptionFlags options = {{"availableMemoryProportion", std::to_string(layer.unit_share)}};
   return poplin::matMul(graph, a, b, program, FLOAT, name, options);
 }
 
@@ -99,7 +99,7 @@ Sequence addUnitCurrents(poplar::Graph& graph, const NetworkPlan& plan, const Ne
   Sequence program;
   const Tensor rows = addDenseRows(graph, plan, tensors, l, program, "forward/dense_rows" + std::to_string(l));
   const Tensor weights = asMatrix(layer, tensors.layers[l].weights, layer.inputs);
-  program.add(Copy(multiply(graph, rows, weights, program, name), asMatrix(layer, current, rows.dim(0))));
+  program.add(Copy(multiply(graph, layer, rows, weights, program, name), asMatrix(layer, current, rows.dim(0))));
   return program;
 }
 
@@ -113,7 +113,7 @@ Sequence addUnitGradient(poplar::Graph& graph, const NetworkPlan& plan, const Ne
   const Tensor by_input = addTransposedRows(graph, plan, rows, set, name + "/rows");
   const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");
   program.add(Execute(set));
-  const Tensor product = multiply(graph, by_input, by_neuron.transpose(), program, name);
+  const Tensor product = multiply(graph, layer, by_input, by_neuron.transpose(), program, name);
   program.add(Copy(product, asMatrix(layer, g_weights, layer.inputs)));
   return program;
 }
