@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
 from snnjax._types import accumulation_dtype, upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, shaped
+from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, given, shaped
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
 
@@ -120,8 +120,9 @@ class Axonal(Block):
 
         `held` are its params, or its stats; None if the delay is a number that is not learned.
         """
-        if held is None:
+        if not self.learn and not self.is_drawn:
             return jnp.full(math.prod(shape), round(self.initial[0]), jnp.float32)
+        held = given(self.kind, "params" if self.learn else "stats", held)
         delays = delays_of(held.raw_delay, self.max_delay, self.learn)
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 
