@@ -122,8 +122,8 @@ class Axonal(Block):
         """
         if not self.learn and not self.is_drawn:
             return jnp.full(math.prod(shape), round(self.initial[0]), jnp.float32)
-        held = given(self.kind, "params" if self.learn else "stats", held)
-        delays = delays_of(held.raw_delay, self.max_delay, self.learn)
+        raw = given(self.kind, "params" if self.learn else "stats", None if held is None else held.raw_delay)
+        delays = delays_of(raw, self.max_delay, self.learn)
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> DelayState:

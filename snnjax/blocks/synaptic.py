@@ -87,8 +87,9 @@ class Synaptic(Block):
         """The delay of each synapse in steps, in the accumulation dtype; integers if they are not learned."""
         if not self.learn and not self.is_drawn:
             return jnp.full(params.weights.shape, round(self.initial[0]), jnp.float32)
-        held = params if self.learn else given(self.kind, "stats", stats)
-        return delays_of(held.raw_delay, self.max_delay, self.learn)
+        what, held = ("params", params) if self.learn else ("stats", stats)
+        raw = given(self.kind, what, None if held is None else held.raw_delay)
+        return delays_of(raw, self.max_delay, self.learn)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SynapticState:
         """Nothing under way."""
