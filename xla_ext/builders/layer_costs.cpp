@@ -76,7 +76,8 @@ UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std:
   // Of exchanges: rows of both operands come one by one.
   const auto code = static_cast<double>(division.code + planner::kMessageCode * division.steps() *
                                                             (division.m_block + division.n_block));
-  // The operand of the neurons comes in pieces of their columns, about four; each element is transposed.
+  // The operand of the neurons comes in pieces of their columns, about four; each element is transposed,
+  // there or before.
   constexpr double kPiece = 3.0 / 4, kTransposed = 2;
   const double operand = static_cast<double>(division.k_block * division.n_block) * (1 + kPiece + kTransposed);
   return {.cycles = division.cycles + operand, .bytes = {sums + code, static_cast<double>(division.bytes) - block}};
@@ -235,7 +236,8 @@ Bytes bytesOf(const Work& work, Choice choice) {
   // Weights travel to the tiles of all groups, once if there are several blocks.
   if (reads_lists) (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);
   if (!work.recurrent) return bytes;
-  const Bytes own = bytesOf(work, *work.recurrent, choice);  // weights and lists of a loop stay
+  // Weights and lists of a loop stay; its products are by lists.
+  const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups});
   bytes.kept += own.kept + own.buffer + weights(*work.recurrent);
   return bytes;
 }
