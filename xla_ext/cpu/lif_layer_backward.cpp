@@ -347,7 +347,7 @@ class PatchBackward {
   PatchScratch& scratch_;
   Sums& sums_;
   SumsOfWeights& sums_of_weights_;
-  float* sum_patches_;  // the gradient of a convolution, packed
+  float* sum_patches_;         // the gradient of a convolution, packed
   const Index width_, block_;  // columns of whole vectors, samples of a block, of the last one fewer
   const Index chunk_steps_;
   bool has_sums_ = false;                                   // of a chunk of rows at least
