@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import fail
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.sparse_spikes import SparseSpikes, values_of
 
@@ -172,6 +173,16 @@ def times(params: Any, factor: Array) -> Any:
     return jax.tree.map(
         lambda own: (upcast(own) * factor.astype(accumulation_dtype(own.dtype))).astype(own.dtype), params
     )
+
+
+def given(kind: str, what: str, held: Any) -> Any:
+    """The `held` params or stats of a block of this kind; a block that is run alone may lack them."""
+    if held is None:
+        maker = {"params": "init", "stats": "initial_stats"}[what]
+        fail(
+            f"{kind}: `{what}` must hold those of the block, got None. Make them with block.{maker}(key, shape)."
+        )
+    return held
 
 
 def flat(signal: Signal) -> Signal:

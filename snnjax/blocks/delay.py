@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
 from snnjax._types import accumulation_dtype, upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, shaped
+from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, given, shaped
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
 
@@ -120,9 +120,10 @@ class Axonal(Block):
 
         `held` are its params, or its stats; None if the delay is a number that is not learned.
         """
-        if held is None:
+        if not self.learn and not self.is_drawn:
             return jnp.full(math.prod(shape), round(self.initial[0]), jnp.float32)
-        delays = delays_of(held.raw_delay, self.max_delay, self.learn)
+        raw = given(self.kind, "params" if self.learn else "stats", None if held is None else held.raw_delay)
+        delays = delays_of(raw, self.max_delay, self.learn)
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> DelayState:

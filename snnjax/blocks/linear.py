@@ -15,7 +15,17 @@ from jaxtyping import Array, Float
 from snnjax._check import check_shape, fail, short_repr
 from snnjax._quantised import Quantised, dequantise, scaled
 from snnjax._types import upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, one_per_neuron, times
+from snnjax.blocks.block import (
+    Block,
+    BlockResult,
+    Context,
+    Op,
+    Shape,
+    Signal,
+    given,
+    one_per_neuron,
+    times,
+)
 from snnjax.neurons._drive import EXPECTED_RATE
 from snnjax.ops._connection import Connection
 
@@ -149,6 +159,7 @@ class Linear(Block):
         """The currents of all steps at once."""
         del state, stats
         (x,), (shape,) = signals, shapes
+        params = given(self.kind, "params", params)
         return BlockResult(self.currents(params, x, shape, implementation=context.implementation))
 
     def scaled(self, params: LinearParams, factor: Array) -> LinearParams:

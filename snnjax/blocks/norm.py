@@ -20,6 +20,7 @@ from snnjax.blocks.block import (
     Signal,
     aligned_mask,
     dense_signal,
+    given,
     times,
 )
 
@@ -94,6 +95,7 @@ class BatchNorm(Block):
     ) -> BlockResult:
         """Normalise by the statistics of this call in training, else by the running ones."""
         del state
+        params, stats = given(self.kind, "params", params), given(self.kind, "stats", stats)
         x = upcast(dense_signal(signals[0], shapes[0]))
         factor, term, after = self.normaliser(params, stats, x, context)
         return BlockResult(_times(x, factor, term), stats=after)
@@ -174,6 +176,7 @@ class LayerNorm(Block):
     ) -> BlockResult:
         """Normalise each step of each sample over its neurons."""
         del state, stats, context
+        params = given(self.kind, "params", params)
         x = upcast(dense_signal(signals[0], shapes[0]))
         axes = tuple(range(2, x.ndim))
         centred = x - jnp.mean(x, axes, keepdims=True)

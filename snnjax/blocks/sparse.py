@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_integer, check_switches, fail
 from snnjax._types import upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, times
+from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, given, times
 from snnjax.blocks.linear import normal
 from snnjax.neurons._drive import EXPECTED_RATE
 from snnjax.ops import spike_sparse_matmul
@@ -94,8 +94,10 @@ class Sparse(Block):
     ) -> BlockResult:
         """The currents of all steps at once."""
         del state, shapes
-        (x,) = signals
-        return BlockResult(self.currents(params, stats, x, implementation=context.implementation))
+        (x,), params = signals, given(self.kind, "params", params)
+        return BlockResult(
+            self.currents(params, given(self.kind, "stats", stats), x, implementation=context.implementation)
+        )
 
     def scaled(self, params: SparseParams, factor: Array) -> SparseParams:
         """The params with all weights, and biases, times `factor`."""

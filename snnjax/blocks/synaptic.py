@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype, upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, times
+from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, given, times
 from snnjax.blocks.delay import checked_delays, delays_of, drawn_delays
 from snnjax.blocks.dense import Dense
 from snnjax.blocks.sparse import Sparse
@@ -50,6 +50,11 @@ class Synaptic(Block):
     initial: tuple[float, float]
     learn: bool
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the delays are neither learned nor one number."""
+        return not self.learn and self.initial[0] < self.initial[1]
+
     def fitted(self, *shapes: Shape) -> "Synaptic":
         """The block, if the connection fits its inputs."""
         self.connection.fitted(*shapes)
@@ -70,8 +75,7 @@ class Synaptic(Block):
         """Draw which synapses exist, and delays that are not learned."""
         synapses_key, delays_key = jax.random.split(key)
         synapses = self.connection.initial_stats(synapses_key, *shapes)
-        is_drawn = not self.learn and self.initial[0] < self.initial[1]
-        raw = self._raw(delays_key, shapes[0]) if is_drawn else None
+        raw = self._raw(delays_key, shapes[0]) if self.is_drawn else None
         return None if synapses is None and raw is None else SynapticStats(synapses, raw)
 
     def _raw(self, key: Array, shape: Shape) -> Array:
@@ -81,9 +85,10 @@ class Synaptic(Block):
 
     def delays(self, params: SynapticParams, stats: SynapticStats | None) -> Float[Array, "..."]:
         """The delay of each synapse in steps, in the accumulation dtype; integers if they are not learned."""
-        raw = params.raw_delay if self.learn else None if stats is None else stats.raw_delay
-        if raw is None:
+        if not self.learn and not self.is_drawn:
             return jnp.full(params.weights.shape, round(self.initial[0]), jnp.float32)
+        what, held = ("params", params) if self.learn else ("stats", stats)
+        raw = given(self.kind, what, None if held is None else held.raw_delay)
         return delays_of(raw, self.max_delay, self.learn)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SynapticState:
@@ -104,7 +109,7 @@ class Synaptic(Block):
         context: Context,
     ) -> BlockResult:
         """The currents that arrive in each step."""
-        (x,), own = signals, self.connection
+        (x,), own, params = signals, self.connection, given(self.kind, "params", params)
         weights = own.used(params.weights) if isinstance(own, Dense) else params.weights
         currents, pending = delayed_spike_matmul(
             flat(x),

@@ -195,7 +195,11 @@ def for_each(neuron: Neuron, params: Any, stats: Any, shape: tuple[int, ...]) ->
 
     `params` may be None if nothing is learned.
     """
-    own = neuron.merged(_few(neuron) if params is None else params, stats)
+    if params is None:
+        params = _few(neuron)
+        if jax.tree.leaves(params):
+            fail(f"{neuron.name}: `params` must hold what it learns, got None. Make them with init.")
+    own = neuron.merged(params, stats)
     repeats = math.prod(shape) // max(num_owners(neuron, shape), 1)
     if repeats <= 1:
         return own

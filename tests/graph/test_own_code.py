@@ -14,7 +14,9 @@ import pytest
 from snnjax import (
     LIFLayer,
     Surrogate,
+    axonal,
     blocks,
+    conv1d,
     dense,
     layer,
     leaky_readout,
@@ -26,7 +28,9 @@ from snnjax import (
     parallel,
     residual,
     select_spikes,
+    sparse,
     spike,
+    synaptic,
 )
 from snnjax.blocks.dense import Dense
 from snnjax.neurobench import to_neurobench
@@ -320,3 +324,35 @@ def test_what_cannot_look_into_own_blocks_refuses_them_by_name(
     with pytest.raises(ValueError) as error:
         call()
     assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        dense(6),
+        conv1d(6, 3),
+        sparse(6, fan_in=2),
+        axonal(5),
+        axonal(5, initial=(1, 4), learn=False),
+        synaptic(dense(6), 5),
+        synaptic(dense(6), 5, initial=(1, 4), learn=False),
+        blocks.spiking(neurons.lif(learn_decay=True)),
+        blocks.spiking(neurons.lif(decay=(0.8, 0.9))),
+        blocks.batch_norm(),
+        blocks.layer_norm(),
+    ],
+    ids=repr,
+)
+def test_a_block_alone_refuses_to_run_without_what_it_learns_or_draws(block: Any) -> None:
+    shape = (4, 2)
+    held = {
+        "params": block.init(jax.random.key(0), shape, dtype=jnp.float32),
+        "stats": block.initial_stats(jax.random.key(1), shape),
+    }
+    state, x = block.initial_state(*held.values(), 3, shape), jnp.ones((5, 3, *shape))
+    run = functools.partial(block.apply, shapes=(shape,), context=blocks.Context())
+    assert run(held["params"], state, held["stats"], x).signal.shape[:2] == (5, 3)
+    for what in (name for name, own in held.items() if jax.tree.leaves(own)):
+        lacking = held | {what: None}
+        with pytest.raises(ValueError, match=r"must hold .*, got None\. (Make|Use)"):
+            run(lacking["params"], state, lacking["stats"], x)
