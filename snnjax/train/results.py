@@ -85,7 +85,8 @@ _NOTES = {
     "The settings were chosen with seed 0 on these 200 words and 400 of training voices, 20 of them, which were not "
     "trained on for that. Online rules (`--rule`) follow the loss of each step, without penalties on activity, "
     "otherwise with these settings; OTTT for 240 epochs has a learning rate of 0.01, chosen on the validation data of "
-    "seed 0. The width of 384 was chosen for OTTT with seed 0 on the same 600 words.",
+    "seed 0. The width of 384 was chosen for OTTT with seed 0 on the same 600 words. Measured before learned couplings "
+    "of adlif were kept within the range that they are drawn from.",
 }
 
 
