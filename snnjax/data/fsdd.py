@@ -221,7 +221,7 @@ def _hear(words: SpokenWords, on_words: Callable[[int, int], Any]) -> list[tuple
 
     rate, key = _rate_heard(words), jax.random.key(0)
     # One length for all words, of which the Fourier transform of half as many samples is fast.
-    half = fft.next_fast_len(math.ceil((_DURATION + _TAIL) * rate / 2))
+    half: Any = fft.next_fast_len(math.ceil((_DURATION + _TAIL) * rate / 2))
     hear, spikes = make_inner_ear(rate, 2 * (half - 1), _CHANNELS), []
     for number, samples in enumerate(words.waves):
         steps, channels = hear(_prepared(samples, words.sample_rate, rate), jax.random.fold_in(key, number))

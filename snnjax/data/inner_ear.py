@@ -69,7 +69,8 @@ def _hear(
         fail(f"make_inner_ear: `wave` must have at most {num_samples} samples, got {len(wave)}. Cut it.")
     heard = np.fft.fft(wave, num_samples)[: transfer.shape[1]].astype(np.complex64)
     # Of positive frequencies only: at half the sample rate, and its modulus is the amplitude.
-    amplitude = np.abs(fft.ifft(transfer * heard))[:, : -(-len(wave) // 2)]
+    motion = np.asarray(fft.ifft(transfer * heard))
+    amplitude = np.abs(motion[:, : -(-len(wave) // 2)])
     begin = np.asarray(jax.random.uniform(key, (len(transfer), 1)))
     membrane = np.cumsum(amplitude**_COMPRESSION * (_RATE * 2 / sample_rate), axis=1) + begin
     spikes = np.diff(np.floor(membrane), axis=1, prepend=0) > 0
