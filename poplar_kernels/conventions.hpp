@@ -41,13 +41,18 @@ inline unsigned hashOf(unsigned id) {
 
 constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
 
+// Issue slots of a listed entry that adds to so many pairs of columns: an id, and a load and a store for each pair, by
+// up to four pairs at once.
+inline unsigned slotsOfEntry(unsigned pairs) { return pairs / 4 * 14 + pairs % 4 / 2 * 10 + pairs % 2 * 8; }
+
 // How the six workers share the gradient of a matrix, for codelets and the builders that choose how many columns a tile
 // has: this many on different pairs of columns, each with six / as many on the same pairs and different rows. Those
-// that share rows search their first entry in each list: counted as a quarter more work.
-inline unsigned workersOnPairs(unsigned pairs) {
-  unsigned best = 6, least = (pairs + 5) / 6 * 6 * 4;
+// that share rows search their first entry in each list, seven slots for each halving of it.
+inline unsigned workersOnPairs(unsigned pairs, unsigned listed) {
+  unsigned search = 7, best = 6, least = slotsOfEntry((pairs + 5) / 6) * listed;
+  for (unsigned left = listed; left > 0; left /= 2) search += 7;
   for (unsigned parts = 3; parts > 0; --parts) {
-    const unsigned work = (pairs + parts - 1) / parts * parts * 5;
+    const unsigned work = slotsOfEntry((pairs + parts - 1) / parts) * listed * parts / 6 + search;
     if (work < least) {
       best = parts;
       least = work;

@@ -1,5 +1,5 @@
-// lif_network without recurrent layers: products with the lists of all samples and steps of a block at once, a row
-// for each.
+// lif_network: products with the lists of all samples and steps of a block at once, a row for each; and those lists as
+// dense rows, for the matrix unit.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 
@@ -56,6 +56,33 @@ class RowsDots : public poplar::MultiVertex {
   }
 };
 
+// dense[row, id] = sum of the values of the spikes of a list that name `id`, 0 of others. Workers share the inputs of
+// each row; lists ascend.
+template <class Id, bool valued>
+class RowsDense : public poplar::MultiVertex {
+ public:
+  In<Id> lists;                  // [rows, stride], records of the layer below
+  If<valued, In<float>> values;  // [rows, capacity]
+  Out<float> dense;              // [rows, num_inputs]
+  unsigned rows, stride, capacity, num_inputs;
+
+  bool compute(unsigned worker) {
+    const Range own = shareOf(num_inputs, worker, 2);
+    for (unsigned row = 0; row < rows; ++row) {
+      float* const to = &dense[row * num_inputs];
+      for (unsigned i = own.first; i < own.last; ++i) to[i] = 0.0f;
+      const List<Id> list = {&lists[row * stride], capacity};
+      const auto values_of_row = valuesOf<valued>(*this, row);
+      for (unsigned k = numBelow(list.ids(), list.spikes(), own.first); k < list.spikes(); ++k) {
+        const auto id = static_cast<unsigned>(list.ids()[k]);
+        if (id - own.first >= own.last - own.first) break;  // of the next worker, or in disorder
+        to[id] += values_of_row[k];
+      }
+    }
+    return true;
+  }
+};
+
 // g_weights[id] += sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share
 // the pairs of columns and, where these are few, the rows of the gradient.
 template <class Id, bool valued>
@@ -74,7 +101,7 @@ class RowsGradient : public poplar::MultiVertex {
   };
 
   Share shareOfWorker(unsigned worker) const {
-    const unsigned pairs = neurons / 2, parts = workersOnPairs(pairs), groups = numWorkers() / parts;
+    const unsigned pairs = neurons / 2, parts = workersOnPairs(pairs, capacity), groups = numWorkers() / parts;
     unsigned part = worker, group = 0;
     for (; part >= parts; part -= parts) ++group;
     return {shareAmong(parts, pairs, part), shareAmong(groups, num_inputs, group), groups == 1};
@@ -116,6 +143,8 @@ template class RowsCurrent<half, unsigned short, false>;
 template class RowsCurrent<half, unsigned short, true>;
 template class RowsDots<float, unsigned short>;
 template class RowsDots<half, unsigned short>;
+template class RowsDense<unsigned short, false>;
+template class RowsDense<unsigned short, true>;
 template class RowsGradient<unsigned short, false>;
 template class RowsGradient<unsigned short, true>;
 

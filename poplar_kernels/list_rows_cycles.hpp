@@ -12,6 +12,8 @@ class RowsCurrent;
 template <class W, class Id>
 class RowsDots;
 template <class Id, bool valued>
+class RowsDense;
+template <class Id, bool valued>
 class RowsGradient;
 
 namespace cycles {
@@ -38,6 +40,9 @@ Slots usedEntries([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned ro
     return spikes;
   }
 }
+
+// RowsDense: an entry, its id, two for the test, a load, a sum, a store and the branch; its value.
+constexpr Slots denseEntry(bool valued) { return 7 + (valued ? 1 : 0); }
 
 // RowsGradient: blocks of four pairs, of two and of one; each goes through the entries.
 constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valued) {
@@ -67,6 +72,21 @@ std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned listed = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.listed();
     slots += 8 + kRecordHeader + dotListedRows(listed, vertex.neurons, sizeof(W)) + fill(vertex.capacity - listed, 4);
+  }
+  return slots;
+}
+
+template <class Id, bool valued>
+std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker) {
+  using namespace cycles;
+  const Range own = shareOf(vertex.num_inputs, worker, 2);
+  const unsigned bytes = vertex.num_inputs % 2 == 0 ? 4 : 8;  // odd rows are not aligned to pairs
+  Slots slots = entry(valued ? 7 : 6, true);
+  for (unsigned row = 0; row < vertex.rows; ++row) {
+    const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
+    const Range found = entriesWithin(list.ids(), list.spikes(), own);
+    slots += 8 + kRecordHeader + fill(own.last - own.first, bytes) + numBelow(list.spikes()) +
+             (found.last - found.first) * denseEntry(valued) + kEndOfRows;
   }
   return slots;
 }

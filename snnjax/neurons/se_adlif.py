@@ -6,10 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import upcast
-from snnjax.neurons._constants import Constant
+from snnjax.neurons._constants import Constant, within
 from snnjax.neurons._model import Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.neurons.adlif import PARAMETERS, AdLIFParams, AdLIFState
+from snnjax.neurons.adlif import LEAST, PARAMETERS, AdLIFParams, AdLIFState, stable_bounds
 from snnjax.ops._glif_step import GLIFConstants
 from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
@@ -41,7 +41,10 @@ def _constants(
     It couples to the membrane after the reset, ``v' - threshold s'``, whose second term is added to the jump of a
     spike.
     """
-    gain, a, b = gain_of(decay, normalize), upcast(a), upcast(b)
+    gain, b = gain_of(decay, normalize), upcast(b)
+    share = jnp.maximum(1 - w_decay, LEAST)
+    low, high = stable_bounds(decay, w_decay, gain)
+    a = within(upcast(a), low / share, high / share)
     removed = a * upcast(threshold) if reset == "subtract" else jnp.zeros_like(a)
     second = SecondState(
         w_decay, w_membrane=(1 - w_decay) * a, w_jump=(1 - w_decay) * (b - removed), v_coupling=-gain
@@ -91,8 +94,8 @@ def se_adlif(
         s &= [v > \theta]
 
     Between spikes this is stable if and only if :math:`-(1 - \alpha) < g a < (1 + \alpha)(1 + \rho) / (1 - \rho)`.
-    Nothing keeps learned constants within these bounds: a neuron that leaves them diverges, which `metrics.diverged`
-    finds. With `learn_adaptation` False, the adaptation decay and the couplings stay as they were drawn.
+    A membrane coupling beyond 99 % of these bounds, drawn or learned, acts as if it were there: no step of training
+    makes a neuron diverge.
 
     In this form, ``w`` is the paper's adaptation of the previous step. The paper resets to zero; these neurons reset by
     subtraction, which keeps the equation linear between spikes and across them.

@@ -28,6 +28,7 @@ PHASES = {
             "splitLength",
             "PanelProduct::*",
             "sendThroughWeights",
+            "sendBackInPlace",
             "SendThroughConvolution::*",
             "TransposedConvolution::*",
             "sendBack",

@@ -6,6 +6,7 @@
 
 #include "../../poplar_kernels/conventions.hpp"
 #include "placement.hpp"
+#include "planner/product_plan.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -36,13 +37,13 @@ struct Load {
 
 // Of all steps: the gradients of a matrix.
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
-  const double pairs = choice.columns / 2.0, matrix = (product.inputs + 1) * choice.columns;
-  const double rows = rowsOf(work, choice);
-  const double parts = workersOnPairs(choice.columns / 2), shares = kWorkers / parts, own = std::ceil(pairs / parts);
-  const double found = product.listed / shares, blocks_of_two = std::ceil(own / 2);
-  const double search = shares > 1 ? 7 + 7 * std::log2(product.listed + 1) : 0;
+  const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
+  const auto pairs = choice.columns / 2, parts = workersOnPairs(pairs, static_cast<unsigned>(product.capacity));
+  const double shares = double{1} * kWorkers / parts;
+  const unsigned own = ceilDivide(pairs, parts);
+  const double search = shares > 1 ? 14 + 7 * std::log2(product.listed + 1) : 0;
   Load load;
-  load.slots += rows * (16 + search + blocks_of_two * (7 + found * 10) - (own == 1 ? 2 * found : 0));
+  load.slots += rows * (24 + search + product.listed / shares * slotsOfEntry(own));
   load.slots += product.inputs / shares * (own + 1);
   if (choice.groups == 1) return load;
   load.slots += matrix / choice.groups / 2 / kWorkers * (6 + 2 * choice.groups);
@@ -50,17 +51,53 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   return load;
 }
 
-// Of all steps: the currents of a matrix and its gradients.
-Load productOf(const Work& work, const Product& product, Choice choice) {
+// Of all steps: the currents of the inputs and their gradients.
+double inputOf(const Work& work, Choice choice) {
+  const Product& product = work.input;
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
   const double rows_of_worker = rowsOfWorker(work, choice);
   const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
   const double bytes = (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
-  Load load = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
-  if (!work.learns) return load;
-  load += gradientOf(work, product, choice);
-  if (product.sends_gradient) load += {rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes};
-  return load;
+  const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
+  double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles : currents.cycles();
+  if (!work.learns) return cycles;
+  cycles +=
+      choice.gradient_on_unit ? work.units[choice.share].gradient.cycles : gradientOf(work, product, choice).cycles();
+  if (!product.sends_gradient) return cycles;
+  return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
+}
+
+// [m, k] times [k, n] on the matrix unit, as poplin is expected to divide it: partial sums are variables.
+UnitProduct productOf(const NetworkPlan& plan, double share, std::size_t m, std::size_t k, std::size_t n) {
+  const auto bytes = static_cast<std::size_t>(share * static_cast<double>(plan.bytes_per_tile));
+  const planner::ProductPlan division = planner::planProduct({m, k, n}, {plan.num_tiles, bytes});
+  const double block = kWord * static_cast<double>(division.m_block * division.n_block);
+  const double sums = division.k_parts > 1 ? block * (1 + 1.0 / static_cast<double>(division.k_parts)) : block;
+  // Of exchanges: rows of both operands come one by one.
+  const auto code = static_cast<double>(division.code + planner::kMessageCode * division.steps() *
+                                                            (division.m_block + division.n_block));
+  // The operand of the neurons comes in pieces of their columns, about four; each element is transposed,
+  // there or before.
+  constexpr double kPiece = 3.0 / 4, kTransposed = 2;
+  const double operand = static_cast<double>(division.k_block * division.n_block) * (1 + kPiece + kTransposed);
+  return {.cycles = division.cycles + operand, .bytes = {sums + code, static_cast<double>(division.bytes) - block}};
+}
+
+// The products of a layer's inputs there: rows are made dense at their homes, and for the gradient both operands are
+// transposed over all tiles.
+Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
+  constexpr double kTransposed = 9, kPhase = 300;  // cycles of an element, its message included, and of a superstep
+  const auto inputs = static_cast<std::size_t>(work.input.inputs);
+  const double rows = plan.blockRows(), neurons = work.neurons,
+               row = static_cast<double>(work.home_rows) * work.input.inputs;
+  const double operands = (work.input.inputs + neurons) * rows / work.tiles;
+  Unit unit = {productOf(plan, share, plan.blockRows(), inputs, work.neurons),
+               productOf(plan, share, inputs, plan.blockRows(), work.neurons)};
+  unit.currents.cycles += kPhase + row + neurons * rows / work.tiles;
+  unit.gradient.cycles += 3 * kPhase + row + kTransposed * operands + 2 * neurons * work.input.inputs / work.tiles;
+  unit.currents.bytes.kept += row * kWord;
+  unit.gradient.bytes.kept += (row + operands) * kWord;
+  return unit;
 }
 
 // Of a step: the loop of a recurrent layer, with its exchanges.
@@ -94,7 +131,7 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
                  rows * static_cast<double>(product.record) * 2};
   if (!in_place) bytes.kept += product.inputs * work.neurons * (weight_bytes + (work.learns ? kWord : 0)) / work.tiles;
   if (product.valued) bytes.buffer += rows * entries;
-  if (choice.groups > 1 && work.learns) {
+  if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
     bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
   }
@@ -135,6 +172,7 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
              is_last = l + (options.outputs > 0 ? 0 : 1) == options.layers.size();
   const bool keeps_second = !is_readout && options.layers[l].neuron.second_state && plan.keepsSecond(l);
   Work work = {.input = productOf(plan.lists[l], l > 0),
+               .units = {},
                .recurrent = {},
                .neurons = is_readout ? options.outputs : options.layers[l].neurons,
                .batch = options.batch,
@@ -147,6 +185,9 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .states = statesOfBlock(plan, l),
                .home_rows = rowsAtHome(plan),
                .tiles = static_cast<double>(plan.num_tiles)};
+  if (plan.num_blocks == 1 && !options.half_weights) {
+    for (const double share : kUnitShares) work.units.push_back(unitOf(plan, work, share));
+  }
   if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
   work.input.valued = l == 0;  // events have room for values, to have the same place
   if (is_readout || !options.layers[l].recurrent) return work;
@@ -160,14 +201,22 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
 double cyclesOf(const Work& work, Choice choice) {
   const double numbers = std::ceil(samplesOf(work, choice.groups) * (choice.columns / 2.0) / kWorkers) * work.steps();
   const double supersteps = work.blocks * kSupersteps * kSuperstep;
-  Load load = productOf(work, work.input, choice);
-  if (!work.recurrent) {
-    load.slots += (work.learns ? 77 : 27) * numbers;
-    return load.cycles() + supersteps;
-  }
-  if (work.learns) load += gradientOf(work, *work.recurrent, choice);
+  const double input = inputOf(work, choice);
+  if (!work.recurrent) return input + supersteps + kWorkers * (work.learns ? 77 : 27) * numbers;
+  Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
   load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
-  return load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
+  return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
+}
+
+Bytes unitBytesOf(const Work& work, Choice choice) {
+  Bytes bytes;
+  const auto add = [&](const UnitProduct& product) {
+    bytes.kept += product.bytes.kept;
+    bytes.buffer = std::max(bytes.buffer, product.bytes.buffer);
+  };
+  if (choice.currents_on_unit) add(work.units[choice.share].currents);
+  if (choice.gradient_on_unit) add(work.units[choice.share].gradient);
+  return bytes;
 }
 
 Bytes bytesOf(const Work& work, Choice choice) {
@@ -177,11 +226,18 @@ Bytes bytesOf(const Work& work, Choice choice) {
     return choice.groups > 1 ? (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes) : 0;
   };
   Bytes bytes = bytesOf(work, work.input, choice);
+  const bool reads_lists =
+      !choice.currents_on_unit || (work.learns && !choice.gradient_on_unit) || work.input.sends_gradient;
+  if (!reads_lists) bytes.buffer = 0;
+  const Bytes unit = unitBytesOf(work, choice);
+  bytes.kept += unit.kept;
+  bytes.buffer = std::max(bytes.buffer, unit.buffer);
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
   // Weights travel to the tiles of all groups, once if there are several blocks.
-  (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);
+  if (reads_lists) (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);
   if (!work.recurrent) return bytes;
-  const Bytes own = bytesOf(work, *work.recurrent, choice);  // weights and lists of a loop stay
+  // Weights and lists of a loop stay; its products are by lists.
+  const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups});
   bytes.kept += own.kept + own.buffer + weights(*work.recurrent);
   return bytes;
 }

@@ -1,7 +1,9 @@
 // What a layer of a network costs in a placement, in cycles and bytes, from its sizes alone.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <vector>
 
 #include "network_plan.hpp"
 
@@ -17,9 +19,25 @@ struct Product {
   bool dense, valued, sends_gradient;
 };
 
+// On the fullest tile: variables, and what arrives for the largest compute set.
+struct Bytes {
+  double kept = 0, buffer = 0;
+};
+
+// What a product of all steps, where they run at once, takes on the matrix unit: with the rows that it reads, and what
+// goes to it and from it.
+struct UnitProduct {
+  double cycles = 0;
+  Bytes bytes;
+};
+struct Unit {
+  UnitProduct currents, gradient;
+};
+
 // A layer's sizes, and what is done with them.
 struct Work {
   Product input;
+  std::vector<Unit> units;  // for each share, where the unit may take them
   std::optional<Product> recurrent;
   unsigned neurons, batch, block_steps, blocks;
   bool learns, sends_membranes;
@@ -31,9 +49,14 @@ struct Work {
   double weights() const { return (input.inputs + (recurrent ? recurrent->inputs : 0)) * neurons; }
 };
 
-// The columns of a block of neurons, and the groups of samples.
+// Shares of a tile's memory that a product on the matrix unit may take.
+inline constexpr std::array kUnitShares = {0.3, 0.2, 0.12};
+
+// The columns of a block of neurons, the groups of samples, and which products the matrix unit takes, with which share.
 struct Choice {
   unsigned columns = 0, groups = 0;
+  bool currents_on_unit = false, gradient_on_unit = false;
+  unsigned share = 0;  // of kUnitShares
 };
 
 // The layer `l` of a plan whose lists and blocks of steps are known.
@@ -45,11 +68,9 @@ unsigned samplesOf(const Work& work, unsigned groups);
 // Of all steps, forward and, if it learns, backward: those of a tile.
 double cyclesOf(const Work& work, Choice choice);
 
-// On the fullest tile: variables, and what arrives for the largest compute set.
-struct Bytes {
-  double kept = 0, buffer = 0;
-};
 Bytes bytesOf(const Work& work, Choice choice);
+// Of these, what products on the matrix unit take, of all tiles.
+Bytes unitBytesOf(const Work& work, Choice choice);
 
 // How the dot products of all blocks with listed entries are summed: rows in `parts`, whose sums their readers add,
 // each part in `runs` of an even number of entries, the last of which may be shorter.

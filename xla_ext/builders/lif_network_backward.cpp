@@ -137,6 +137,10 @@ class Backward {
 
   void addWeights(std::size_t l, const Tensor& g_current) {
     const ListPlan& list = plan_.lists[l];
+    if (plan_.layers[l].gradient_on_unit) {
+      pass_.body.add(addUnitGradient(graph_, plan_, tensors_, l, g_current, cotangents_.layers[l].g_weights));
+      return;
+    }
     const RowsRead read = {.valued = list.valued,
                            .fields =
                                [&](const LayerTile& at) {

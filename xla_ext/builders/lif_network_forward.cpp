@@ -17,7 +17,7 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-constexpr unsigned kCandidates = 64;
+constexpr unsigned kCandidates = 128, kTimes = 3;  // slots of a part at least, also so many times the capacity
 
 class Forward {
  public:
@@ -67,6 +67,10 @@ class Forward {
   Tensor addCurrents(std::size_t l) {
     const bool valued = plan_.lists[l].valued;
     const Tensor current = addRowsOf(graph_, plan_, l, plan_.layers[l].tiles.columns, name("current", l));
+    if (plan_.layers[l].currents_on_unit) {
+      pass_.body.add(addUnitCurrents(graph_, plan_, tensors_, l, current));
+      return current;
+    }
     const std::string type = templateVertex("snnjax::RowsCurrent", weightsType(plan_), UNSIGNED_SHORT, valued);
     const poplar::ComputeSet set = addSet("currents", l);
     forEachTile(plan_, l, [&](const LayerTile& at) {
@@ -130,7 +134,7 @@ class Forward {
     const unsigned rows = home.rows, parts = std::max(1U, kWorkers / rows);
     // Parts offer more than a list takes: a search among the few candidates of a row is far cheaper than among neurons.
     const unsigned of_part = (layer.neurons + parts - 1) / parts + 1;
-    const unsigned slots = (std::min(std::max(list.capacity, kCandidates), of_part) + 1) / 2 * 2;
+    const unsigned slots = (std::min(std::max(kTimes * list.capacity, kCandidates), of_part) + 1) / 2 * 2;
     const unsigned stride = listStride(slots);
     const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
       const Tensor tensor = graph_.addVariable(type, {rows, parts, width}, name(part, l));

@@ -63,8 +63,9 @@ NetworkPlan planNetwork(const NetworkOptions& options, unsigned num_tiles, std::
   NetworkPlan plan;
   plan.options = options;
   plan.num_tiles = num_tiles;
+  plan.bytes_per_tile = bytes_per_tile;
   plan.lists = planLists(options);
-  place(plan, bytes_per_tile);
+  place(plan);
   return plan;
 }
 

@@ -84,7 +84,10 @@ struct LayerPlan {
   NeuronOptions neuron;  // not of the readout
   unsigned inputs = 0;
   unsigned neurons = 0;
-  TileRange tiles;  // of the first group, if there were no others
+  // Products with dense rows of the inputs, not with their lists.
+  bool currents_on_unit = false, gradient_on_unit = false;
+  double unit_share = 0;  // of a tile's memory, for such a product
+  TileRange tiles;        // of the first group, if there were no others
   // Block p of the weights works for group g on tile p * groups + g of the layer.
   std::vector<SampleGroup> sample_groups;
 
@@ -97,6 +100,7 @@ struct LayerPlan {
 struct NetworkPlan {
   NetworkOptions options;
   unsigned num_tiles = 0;
+  std::size_t bytes_per_tile = 0;
   std::vector<LayerPlan> layers;  // the readout, if there is one, is the last
   // lists[l] is what layers[l] reads, lists[l + 1] what it fires. Spikes of the last layer are read off its membranes;
   // it fires lists only if it is recurrent.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "../error.hpp"
 #include "layer_costs.hpp"
@@ -27,14 +28,27 @@ unsigned widestOf(const Work& work, unsigned num_tiles) {
   return (std::min(most, work.neurons) + 1) / 2 * 2;
 }
 
+// Products by lists, and each or both of them on the matrix unit.
+std::vector<Choice> choicesOf(const Work& work, unsigned columns, unsigned groups) {
+  std::vector<Choice> choices = {{columns, groups}};
+  for (unsigned share = 0; share < work.units.size(); ++share) {
+    choices.push_back({columns, groups, true, false, share});
+    if (!work.learns) continue;
+    choices.push_back({columns, groups, false, true, share});
+    choices.push_back({columns, groups, true, true, share});
+  }
+  return choices;
+}
+
 std::vector<Option> optionsOf(const Work& work, unsigned num_tiles) {
   std::vector<Option> options;
   for (unsigned columns = 2; columns <= widestOf(work, num_tiles); columns += 2) {
     const unsigned most = std::min(work.batch, num_tiles / ceilDivide(work.neurons, columns));
     for (unsigned groups = 1; groups <= most; ++groups) {
-      const Choice choice = {columns, ceilDivide(work.batch, samplesOf(work, groups))};
-      if (choice.groups != groups) continue;
-      options.push_back({choice, cyclesOf(work, choice), bytesOf(work, choice)});
+      if (ceilDivide(work.batch, samplesOf(work, groups)) != groups) continue;
+      for (const Choice& choice : choicesOf(work, columns, groups)) {
+        options.push_back({choice, cyclesOf(work, choice), bytesOf(work, choice)});
+      }
     }
   }
   return options;
@@ -54,6 +68,9 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   layer.inputs = plan.lists[l].num_neurons;
   layer.neurons = work.neurons;
   layer.recurrent = work.recurrent.has_value();
+  layer.currents_on_unit = choice.currents_on_unit;
+  layer.gradient_on_unit = choice.gradient_on_unit;
+  layer.unit_share = kUnitShares[choice.share];
   layer.tiles = {0, ceilDivide(work.neurons, choice.columns), choice.columns};
   const unsigned each = samplesOf(work, choice.groups);
   for (unsigned first = 0; first < work.batch; first += each) {
@@ -157,8 +174,11 @@ class Placement {
         return each.bytes.kept + each.bytes.buffer > static_cast<double>(bytes_) / 2;
       });
       if (options.empty()) continue;
-      options_[l] = {cheapest(options, 0)};
-      const Choice choice = options_[l].front().choice;
+      const Choice choice = cheapest(options, 0).choice;  // which products the matrix unit takes is left open
+      std::erase_if(options, [&](const Option& each) {
+        return each.choice.columns != choice.columns || each.choice.groups != choice.groups;
+      });
+      options_[l] = options;
       tiles_ -= ceilDivide(works_[l].neurons, choice.columns) * choice.groups;
       first_[l] = tiles_;
       weights -= works_[l].weights();
@@ -176,7 +196,7 @@ class Placement {
       layout.layers.back().tiles.first = first_[l];
       layout.cycles += option.cycles;
       buffer = std::max(buffer, option.bytes.buffer);
-      if (first_[l] == 0) shared += option.bytes.kept;
+      shared += first_[l] == 0 ? option.bytes.kept : unitBytesOf(works_[l], option.choice).kept;
       most = std::max({most, shared, option.bytes.kept});
     }
     layout.bytes = static_cast<std::size_t>(homes.kept + most + buffer);
@@ -201,8 +221,8 @@ void divideSteps(NetworkPlan& plan, unsigned block_steps) {
 
 }  // namespace
 
-void place(NetworkPlan& plan, std::size_t bytes_per_tile) {
-  const auto at_hand = static_cast<std::size_t>(static_cast<double>(bytes_per_tile) * kFilled);
+void place(NetworkPlan& plan) {
+  const auto at_hand = static_cast<std::size_t>(static_cast<double>(plan.bytes_per_tile) * kFilled);
   const unsigned steps = plan.options.num_steps;
   std::optional<Layout> best;
   unsigned block_steps = 0;
@@ -219,7 +239,7 @@ void place(NetworkPlan& plan, std::size_t bytes_per_tile) {
   if (!best) {
     throw Error(ErrorCode::kResourceExhausted,
                 "lif_network: `layers` must fit into " + std::to_string(at_hand) + " of the " +
-                    std::to_string(bytes_per_tile) + " bytes of each tile, got " + std::to_string(least) +
+                    std::to_string(plan.bytes_per_tile) + " bytes of each tile, got " + std::to_string(least) +
                     " on the fullest. Use more tiles or IPUs, a smaller batch, or fewer steps.");
   }
   divideSteps(plan, block_steps);

@@ -7,7 +7,7 @@ namespace snnjax::builders {
 
 // Places layers and homes of lists, of which the plan has sizes: the fastest layout that fits into the tiles. Throws
 // Error (resource exhausted) if none does.
-void place(NetworkPlan& plan, std::size_t bytes_per_tile);
+void place(NetworkPlan& plan);
 
 // Whether more neurons may fire than a list takes.
 inline bool canOverflow(const ListPlan& list) { return list.capacity < list.num_neurons; }

@@ -80,6 +80,14 @@ std::vector<State> gradientStates(const LayerTile& at);
 // The states of a vertex that differentiates the spike and the reset.
 std::vector<State> surrogateStates(const NeuronOptions& neuron);
 
+// The same products with dense rows of the lists, on the matrix unit: the currents of all rows, [blocks, batch *
+// block_steps * columns], and the gradient of the weights.
+poplar::program::Sequence addUnitCurrents(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                          std::size_t layer, const poplar::Tensor& current);
+poplar::program::Sequence addUnitGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors,
+                                          std::size_t layer, const poplar::Tensor& g_current,
+                                          const poplar::Tensor& g_weights);
+
 // Lists that a tile reads, as fields and states of RowsGradient, with the gradients of their currents.
 struct RowsRead {
   bool valued;

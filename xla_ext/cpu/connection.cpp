@@ -1,6 +1,8 @@
 #include "connection.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "transposed_convolution.hpp"
 
@@ -8,14 +10,37 @@ namespace snnjax {
 namespace {
 
 constexpr Index kRowsPerTask = 16;
+// Rows of cotangents up to which weights are read in place, if these have so many columns: packing them would take
+// longer than the product.
+constexpr Index kFewRows = 16, kLeastColumns = 64;
 // Rows of a dense product: enough to reuse a strip of weights often while it is in the first-level cache.
 constexpr Index kRowsAtOnce = 128;
 // Above this share of inputs the cotangents of all of them are computed at once: an estimate, not measured.
 constexpr double kListedShare = 0.3;
 
+// The product of few rows of cotangents with weights of float32 in place: each row of these is read once.
+void sendBackInPlace(const SendBack& of, Index stride, float* out, const Threads& threads) {
+  const Index inputs = of.weights.inputs, outputs = of.weights.outputs, tile = columnsOfTile(inputs, outputs);
+  std::array<std::uint32_t, kFewRows> ids{};
+  std::iota(ids.begin(), ids.end(), 0U);
+  std::vector<float> scaled(static_cast<std::size_t>(of.rows * outputs));
+  for (Index r = 0; r < of.rows; ++r) {
+    kernels().affine(of.g.row(r), of.gain, nullptr, outputs, scaled.data() + r * outputs);
+  }
+  threads.run((inputs + tile - 1) / tile, [&](Index task, Index) {
+    std::array<float, kFewRows> dots{};
+    for (Index k = task * tile; k < std::min((task + 1) * tile, inputs); ++k) {
+      const float* row = of.weights.numbers.float32() + k * outputs;
+      kernels().dotRows(ids.data(), of.rows, {scaled.data(), outputs}, outputs, row, dots.data());
+      for (Index r = 0; r < of.rows; ++r) out[r * stride + k] = dots[static_cast<std::size_t>(r)];
+    }
+  });
+}
+
 // The product of rows of cotangents with dense weights; the stride includes the padding of the last tile to whole
 // vectors.
 void sendThroughWeights(const SendBack& of, Index stride, float* out, const Threads& threads) {
+  if (isReadInPlace(of.weights, of.rows)) return sendBackInPlace(of, stride, out, threads);
   const Index inputs = of.weights.inputs, tile = columnsOfTile(inputs, of.weights.outputs);
   threads.run((inputs + tile - 1) / tile, [&](Index task, Index) {
     const Index first = task * tile, columns = std::min(tile, inputs - first);
@@ -207,6 +232,10 @@ void SentBack::addTo(Index row, Index first, Index count, float* to) const {
   const float* from = g.row(row);
   if (pooling != nullptr) return pooling->spread(from, first, count, to);
   for (Index i = 0; i < count; ++i) to[i] += from[first + i];
+}
+
+bool isReadInPlace(const Weights& weights, Index rows) {
+  return rows <= kFewRows && weights.outputs >= kLeastColumns && !weights.numbers.is_bfloat16 && !weights.isInt8();
 }
 
 Borrowed<float> sendBack(const SendBack& of, const Threads& threads) {

@@ -131,6 +131,8 @@ struct SendBack {
   const GivenBits& listed;
   Index rows_behind = 0;  // of zeros
 };
+// Whether dense weights send back so few rows of cotangents that they are read in place.
+bool isReadInPlace(const Weights& weights, Index rows);
 // Rows `strideOf(weights.inputs)` apart; where few neurons are listed, only what reaches them is computed.
 Borrowed<float> sendBack(const SendBack& of, const Threads& threads);
 

@@ -93,14 +93,15 @@ class PatchBackward {
         sums_of_weights_(sums_of_weights),
         sum_patches_(sum_patches),
         width_(record_.width()),
+        block_(backwardBlock(pass.extent)),
         chunk_steps_(inputs.chunking().steps),
-        g_u_(kBackwardBlock * width_),
-        carried_(layer_.isRecurrent() ? kBackwardBlock * width_ : 0),
-        sent_(layer_.isRecurrent() ? kBackwardBlock * width_ : 0),
-        g_counts_(pass.g_counts ? kBackwardBlock * width_ : 0),
-        g_last_(kBackwardBlock * width_),
-        g_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
-        g_last_w_(hasSecondState() ? kBackwardBlock * width_ : 0),
+        g_u_(block_ * width_),
+        carried_(layer_.isRecurrent() ? block_ * width_ : 0),
+        sent_(layer_.isRecurrent() ? block_ * width_ : 0),
+        g_counts_(pass.g_counts ? block_ * width_ : 0),
+        g_last_(block_ * width_),
+        g_w_(hasSecondState() ? block_ * width_ : 0),
+        g_last_w_(hasSecondState() ? block_ * width_ : 0),
         step_sums_(sums.kinds() * width_) {
     if (pass.g_currents) scaleCurrents();
     if (layer_.convolution != nullptr) {
@@ -130,7 +131,7 @@ class PatchBackward {
   bool sumsDense() const { return sumsWeights() && convolution_ == nullptr; }
   bool hasSecondState() const { return layer_.constants.hasSecondState(); }
 
-  Index rowsOfChunk() const { return (sumsWeights() ? chunk_steps_ : 1) * kBackwardBlock; }
+  Index rowsOfChunk() const { return (sumsWeights() ? chunk_steps_ : 1) * block_; }
   Rows<float> sums() const { return {scratch_.rows.rows().row(rowsOfChunk()), width_}; }
   // The cotangents of a step's membranes: in their final place, or those of a chunk of steps one after another.
   Rows<float> g_v(Index step) const {
@@ -346,8 +347,8 @@ class PatchBackward {
   PatchScratch& scratch_;
   Sums& sums_;
   SumsOfWeights& sums_of_weights_;
-  float* sum_patches_;  // the gradient of a convolution, packed
-  const Index width_;
+  float* sum_patches_;         // the gradient of a convolution, packed
+  const Index width_, block_;  // columns of whole vectors, samples of a block, of the last one fewer
   const Index chunk_steps_;
   bool has_sums_ = false;                                   // of a chunk of rows at least
   Buffer<float> g_u_, carried_, sent_, g_counts_, g_last_;  // [samples of a block, width]
@@ -374,7 +375,7 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   Index tile = columnsOfTile(pass.layer, kConvolved, above);
   if (computesAgain(pass)) {  // few enough that the states of all steps stay in the second-level cache
     constexpr Index kNumbers = Index{1} << 16;
-    const Index of_column = (pass.extent.steps + 1) * std::min(kBackwardBlock, std::max<Index>(batch, 1));
+    const Index of_column = (pass.extent.steps + 1) * backwardBlock(pass.extent);
     tile = std::min(tile, std::max<Index>(kNumbers / of_column / 64 * 64, 64));
   }
   for (Index column = 0; column < neurons; column += tile) {

@@ -206,16 +206,18 @@ class PatchForward {
   std::unique_ptr<ConvolutionColumns> convolution_;
 };
 
-// The columns of a patch.
-Index tileOf(const Layer& layer) {
-  constexpr Index kConvolved = 4096;
-  return layer.isRecurrent() ? std::max<Index>(layer.neurons(), 1) : columnsOfTile(layer, kConvolved);
+// The columns of a patch; `uses` as of `usesOfWeights`. Weights that are read in place take no cache: the wider, the
+// fewer patches.
+Index tileOf(const Layer& layer, double uses) {
+  constexpr Index kConvolved = 4096, kInPlace = 1024;
+  if (layer.isRecurrent()) return std::max<Index>(layer.neurons(), 1);
+  const bool is_read_in_place = layer.convolution == nullptr && !layer.has_currents && uses < WeightTile::kUsesToPack;
+  return is_read_in_place ? evenTile(layer.neurons(), 64, kInPlace) : columnsOfTile(layer, kConvolved);
 }
 
 // The patches of a layer. Samples are cut at whole blocks of rows.
-std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
+std::vector<Patch> patchesOf(const LayerForward& pass, Index tile, const Threads& threads) {
   const Index neurons = pass.layer.neurons(), batch = pass.extent.batch;
-  const Index tile = tileOf(pass.layer);
   const Index tiles = std::max<Index>((neurons + tile - 1) / tile, 1);
   const Index shares = std::max<Index>(threads.count() / tiles, 1);
   const Index samples = roundUp(std::max<Index>((batch + shares - 1) / shares, 1), kForwardBlock);
@@ -230,10 +232,10 @@ std::vector<Patch> patchesOf(const LayerForward& pass, const Threads& threads) {
 
 // How often the inputs use each row of the weights on average; counted until tiles are packed at once, for any number
 // of samples of a patch.
-double usesOfWeights(const LayerForward& pass, Index patches) {
+double usesOfWeights(const LayerForward& pass) {
   if (pass.layer.has_currents) return 0.0;
   const double inputs = static_cast<double>(std::max<Index>(pass.layer.weights.inputs, 1));
-  const double enough = WeightTile::kUsesToPack * inputs * static_cast<double>(patches);
+  const double enough = WeightTile::kUsesToPack * inputs * static_cast<double>(forwardBlocks(pass.extent.batch));
   double entries = 0.0;
   for (Index row = 0; row < pass.extent.rows() && entries < enough; ++row) entries += pass.inputs->row(row)->count;
   return entries / inputs;
@@ -257,14 +259,15 @@ void listRows(LayerForward& pass, const ReachedMembranes& reached, const Threads
 
 void runForward(LayerForward& pass, const Threads& threads) {
   const Layer& layer = pass.layer;
+  const double uses = usesOfWeights(pass);
+  const Index tile = tileOf(layer, uses);
   if (layer.hasLists()) pass.near = Bits(pass.extent.rows(), layer.neurons());
   ReachedMembranes reached;
   const bool are_recorded = pass.record && !pass.record.is_bfloat16;
   if (layer.hasLists() && !layer.isRecurrent() && !are_recorded && layer.neurons() > 0) {
-    reached = ReachedMembranes(pass.extent, layer.neurons(), tileOf(layer));
+    reached = ReachedMembranes(pass.extent, layer.neurons(), tile);
   }
-  const std::vector<Patch> patches = patchesOf(pass, threads);
-  const double uses = usesOfWeights(pass, static_cast<Index>(patches.size()));
+  const std::vector<Patch> patches = patchesOf(pass, tile, threads);
   std::vector<Scratch> scratch(static_cast<std::size_t>(threads.count()));
   threads.run(static_cast<Index>(patches.size()), [&](Index task, Index worker) {
     PatchForward(pass, uses, reached, patches[static_cast<std::size_t>(task)],

@@ -163,11 +163,12 @@ class BackwardPass {
     sendDown(network_.size(), std::move(pass.g_v));
   }
 
-  // Dense weights send back while the layer below runs; poolings and convolutions, before.
+  // Dense weights send back while the layer below runs; poolings, convolutions and few rows of any, before.
   void sendDown(std::size_t l, KeptRows g_v) {
     const Layer& layer = layers_[l];
     const Rows<const float> g = g_v.asConst();
-    if (layer.delays == nullptr && layer.pooling == nullptr && layer.convolution == nullptr) {
+    const bool is_dense = layer.delays == nullptr && layer.pooling == nullptr && layer.convolution == nullptr;
+    if (is_dense && !isReadInPlace(layer.weights, extent_.rows())) {
       g_above_ = std::move(g_v);
       above_ = {layer.weights, layer.constants.outerGain(), g};
       if (l < network_.size()) {

@@ -91,20 +91,32 @@ class Buffer {
  private:
   struct Release {
     std::size_t mapped = 0;  // bytes; 0: from the heap
-    void operator()(T* data) const { mapped > 0 ? static_cast<void>(munmap(data, mapped)) : std::free(data); }
+    void* block = nullptr;   // of the heap, in which the numbers lie
+    void operator()(T* data) const { mapped > 0 ? static_cast<void>(munmap(data, mapped)) : std::free(block); }
   };
   using Owner = std::unique_ptr<T, Release>;
 
   static Owner allocate(Index count) {
+    if (count == 0) return {};
     const std::size_t bytes = bytesOf<T>(count) + (kExactBlocks ? 0 : kCacheLine);
     if (kExactBlocks || bytes < kHugePage / 2) {
-      return Owner(static_cast<T*>(std::memset(allocateAligned(kCacheLine, bytes), 0, bytes)), Release{});
+      return fromHeap(bytes);
     }
     const std::size_t mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     void* pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
     wishHugePages(pages, mapped);
     return Owner(static_cast<T*>(pages), Release{mapped});
+  }
+
+  // In a block with room to align them: glibc takes four times as long for aligned blocks, 70 ns on a Sapphire Rapids.
+  static Owner fromHeap(std::size_t bytes) {
+    std::size_t room = bytes + (kExactBlocks ? 0 : kCacheLine);
+    void* const block = kExactBlocks ? allocateAligned(kCacheLine, bytes) : std::malloc(room);
+    if (block == nullptr) throw std::bad_alloc();
+    void* data = block;
+    std::align(kCacheLine, bytes, data, room);
+    return Owner(static_cast<T*>(std::memset(data, 0, bytes)), Release{0, block});
   }
 
   Owner data_;

@@ -20,6 +20,9 @@ Index secondLevelCache() {  // bytes of one core's cache that a tile may take
   return static_cast<Index>(bytes > 0 ? bytes : kUsual) * 3 / 4;
 }
 
+// A gradient above this size has left the second-level cache by the time the optimiser reads it.
+constexpr Index kStreamedBytes = Index{1} << 20;
+
 constexpr Index kDenseRows = 32;  // that are multiplied at once: each pass reads and writes the whole gradient
 
 bool isFinite(const float* numbers, Index count) {
@@ -341,7 +344,10 @@ void finishWeightGradient(Rows<float> sums, Index first, Index columns, const We
   const Index inputs = of.weights.inputs, outputs = of.weights.outputs;
   const float* gain = of.gain + first;
   if (!of.g_weights.is_bfloat16) {
-    return kernels().streamRows(from, inputs, columns, gain, {of.g_weights.float32() + first, outputs});
+    const Rows<float> to{of.g_weights.float32() + first, outputs};
+    if (inputs * outputs * 4 > kStreamedBytes) return kernels().streamRows(from, inputs, columns, gain, to);
+    for (Index k = 0; k < inputs; ++k) kernels().affine(from.row(k), gain, nullptr, columns, to.row(k));
+    return;
   }
   std::vector<float> g(static_cast<std::size_t>(columns));
   for (Index k = 0; k < inputs; ++k) {

@@ -101,7 +101,7 @@ void multiply(const SpikeRows& spikes, Index first_row, Index rows, Rows<const f
 class WeightTile {
  public:
   // From this many uses of each row, packing pays off: measured, see xla_ext/README.md.
-  static constexpr double kUsesToPack = 3.0;
+  static constexpr double kUsesToPack = 8.0;
 
   // Columns [first, first + columns), padded with zeros to `width` where they are packed: at once if each row is known
   // to be used so often.

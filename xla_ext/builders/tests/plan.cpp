@@ -69,7 +69,7 @@ void testBlocks() {
     options.num_steps = steps;
     const NetworkPlan plan = planNetwork(options, 1472, kBytes);
     checkPlaces(plan);
-    CHECK_EQUAL(plan.layers[0].sample_groups.size() > 1, steps > 1);
+    CHECK(plan.layers[0].sample_groups.size() > 1);
     CHECK_EQUAL(plan.num_blocks == 1, steps <= 10);
     CHECK(plan.paddedSteps() >= steps);
     CHECK(plan.paddedSteps() - steps < plan.block_steps);
@@ -85,6 +85,21 @@ void testPlaceOfValues() {
   const NetworkPlan unknown = planNetwork(options, 1472, kBytes);
   CHECK_EQUAL(known.layers[0].tiles.columns, unknown.layers[0].tiles.columns);
   CHECK_EQUAL(known.layers[0].sample_groups.size(), unknown.layers[0].sample_groups.size());
+}
+
+// Short lists are added up; long ones are dense rows for the matrix unit, if weights are floats.
+void testUnit() {
+  const auto onUnit = [](unsigned events, bool half_weights) {
+    NetworkOptions options = fewSteps();
+    options.half_weights = half_weights;
+    options.event_capacity = events;
+    const NetworkPlan plan = planNetwork(options, 1472, kBytes);
+    CHECK(plan.bytes < kBytes);
+    return plan.layers[0].currents_on_unit && plan.layers[0].gradient_on_unit;
+  };
+  CHECK(!onUnit(12, false));
+  CHECK(onUnit(400, false));
+  CHECK(!onUnit(400, true));
 }
 
 // A recurrent layer has tiles that its neurons leave free for the lists of its loop, one for each sample.
@@ -172,6 +187,7 @@ int main() {
   testFewTiles();
   testBlocks();
   testPlaceOfValues();
+  testUnit();
   testRecurrent();
   testSums();
   testErrors();

@@ -73,6 +73,18 @@ void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
   CHECK(vertex.get<float>("dots") == expected);
 }
 
+void testDense(const ipu_model::CodeletLibrary& library, bool valued) {
+  Problem problem(2);
+  Alone vertex(library, "snnjax::RowsDense<unsigned short," + ofValued(valued));
+  vertex.edge("lists", problem.lists).state("rows", kRows).state("stride", kStride).state("capacity", kCapacity);
+  if (valued) vertex.edge("values", problem.values);
+  vertex.edge("dense", std::vector<float>(kRows * kInputs, 5.0f)).state("num_inputs", kInputs).run();
+  std::vector<float> expected(kRows * kInputs);
+  problem.forEachSpike(
+      valued, [&](unsigned row, unsigned, unsigned id, float value) { expected[row * kInputs + id] += value; });
+  CHECK(vertex.get<float>("dense") == expected);
+}
+
 // Few pairs, which workers share with the inputs, and many.
 void testGradient(const ipu_model::CodeletLibrary& library, unsigned n, bool valued) {
   Problem problem(n);
@@ -124,6 +136,7 @@ int main(int argc, char** argv) {
       }
       testDots(library, n);
     }
+    for (bool valued : {false, true}) testDense(library, valued);
     testDisorder(library);
     testCost(library);
   });

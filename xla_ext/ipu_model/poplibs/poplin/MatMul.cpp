@@ -171,15 +171,19 @@ class Sums {
   std::vector<poplar::Tensor> blocks_;
 };
 
-// A block of an operand {rows, columns} as a vertex takes it: as it lies in memory.
+// A block of an operand {rows, columns} as a vertex takes it: in the order in which it lies in fewer pieces.
 struct Operand {
   poplar::Tensor flat;
   bool across;
 
   explicit Operand(const poplar::Tensor& block) {
-    const poplar::Tensor transposed = block.transpose().flatten();
-    across = !block.flatten().isContiguous() && transposed.isContiguous();
-    flat = across ? transposed : block.flatten();
+    const auto pieces = [&](const poplar::Tensor& part, std::size_t parts) {
+      return parts * part.getContiguousRegions().size();
+    };
+    const poplar::Tensor transposed = block.transpose();
+    across =
+        !block.flatten().isContiguous() && pieces(transposed[0], transposed.dim(0)) < pieces(block[0], block.dim(0));
+    flat = (across ? transposed : block).flatten();
   }
 };
 
