@@ -19,7 +19,7 @@ DECAY_RANGE = (math.exp(-1 / 5), math.exp(-1 / 25))
 ADAPTATION_DECAY_RANGE = (math.exp(-1 / 30), math.exp(-1 / 120))
 MEMBRANE_COUPLING, SPIKE_COUPLING = (-1.0, 1.0), (0.0, 2.0)
 # Of the bounds of stability; at the bounds themselves an oscillation neither grows nor fades.
-_STABLE_SHARE = 0.99
+STABLE_SHARE = 0.99
 # Decays that round to 1 make bounds no larger than this allows.
 LEAST = 2.0**-24
 # The parameters of adLIF neurons in any discretisation.
@@ -55,7 +55,7 @@ def stable_bounds(decay: Array, w_decay: Array, gain: Array) -> tuple[Array, Arr
     Their transition has the determinant ``decay w_decay`` and the trace ``decay + w_decay - gain a``. Its eigenvalues
     are inside the unit circle if and only if the trace is nearer to 0 than ``1 + determinant`` (Jury 1964).
     """
-    scale = _STABLE_SHARE / jnp.maximum(gain, LEAST)
+    scale = STABLE_SHARE / jnp.maximum(gain, LEAST)
     return -scale * (1 - decay) * (1 - w_decay), scale * (1 + decay) * (1 + w_decay)
 
 

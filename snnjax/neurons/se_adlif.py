@@ -5,11 +5,12 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import fail
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant, within
 from snnjax.neurons._model import Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.neurons.adlif import LEAST, PARAMETERS, AdLIFParams, AdLIFState, stable_bounds
+from snnjax.neurons.adlif import LEAST, PARAMETERS, STABLE_SHARE, AdLIFParams, AdLIFState, stable_bounds
 from snnjax.ops._glif_step import GLIFConstants
 from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
@@ -95,7 +96,7 @@ def se_adlif(
 
     Between spikes this is stable if and only if :math:`-(1 - \alpha) < g a < (1 + \alpha)(1 + \rho) / (1 - \rho)`.
     A membrane coupling beyond 99 % of these bounds, drawn or learned, acts as if it were there: no step of training
-    makes a neuron diverge.
+    makes a neuron diverge. A number beyond the bounds of decays that are numbers too is refused.
 
     In this form, ``w`` is the paper's adaptation of the previous step. The paper resets to zero; these neurons reset by
     subtraction, which keeps the equation linear between spikes and across them.
@@ -111,7 +112,7 @@ def se_adlif(
         per: this and the remaining switches are as for `lif`. The gradient through `w` is never detached.
 
     Raises:
-        ValueError: if a decay is outside (0, 1), or a switch is unknown.
+        ValueError: if a decay is outside (0, 1), a coupling is unstable, or a switch is unknown.
 
     Example:
         >>> import jax
@@ -125,4 +126,19 @@ def se_adlif(
     Reference:
         Baronig et al. 2025, arXiv:2408.07517.
     """
-    return glif_neuron(_MODEL, locals())
+    neuron = glif_neuron(_MODEL, locals())
+    _check_stable(decay, adaptation_decay, membrane_coupling, normalize)
+    return neuron
+
+
+def _check_stable(decay: Constant, w_decay: Constant, coupling: Constant, normalize: bool) -> None:
+    """Refuse a number that would be replaced by a bound."""
+    if isinstance(decay, tuple) or isinstance(w_decay, tuple) or isinstance(coupling, tuple):
+        return
+    gain = 1 - decay if normalize else 1.0
+    low, high = -(1 - decay) / gain, (1 + decay) * (1 + w_decay) / (1 - w_decay) / gain
+    if not STABLE_SHARE * low <= coupling <= STABLE_SHARE * high:
+        fail(
+            f"se_adlif: `membrane_coupling` must be within {STABLE_SHARE:.0%} of the bounds of stability, "
+            f"{low:.4g} and {high:.4g}, got {coupling}. Choose one nearer to 0, or other decays."
+        )
