@@ -126,6 +126,7 @@ SIZES: dict[str, Callable[[Any], Any]] = {
     "make_cochlea, sample_rate": lambda n: data.make_cochlea(n, 100, 10),
     "make_cochlea, num_samples": lambda n: data.make_cochlea(8000, n, 10),
     "make_cochlea, num_channels": lambda n: data.make_cochlea(8000, 100, n),
+    "make_inner_ear, num_channels": lambda n: data.make_inner_ear(8000, 100, n),
     "batches, num_samples": lambda n: data.batches(KEY, n, 4),
     "batches, batch_size": lambda n: data.batches(KEY, 5, n),
     "batches, epoch": lambda n: data.batches(KEY, 5, 2, epoch=n),

@@ -28,6 +28,7 @@ from snnjax.data.heidelberg import read_heidelberg as read_heidelberg
 from snnjax.data.idx import load_fashion_mnist as load_fashion_mnist
 from snnjax.data.idx import load_mnist as load_mnist
 from snnjax.data.idx import read_idx as read_idx
+from snnjax.data.inner_ear import make_inner_ear as make_inner_ear
 from snnjax.data.nmnist import load_nmnist as load_nmnist
 from snnjax.data.nmnist import read_nmnist as read_nmnist
 from snnjax.data.saccades import saccade_events as saccade_events

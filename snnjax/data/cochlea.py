@@ -22,7 +22,7 @@ from jaxtyping import Array, PRNGKeyArray
 from snnjax._check import check_integer, fail
 
 # Membrane: stiffness STIFFNESS exp(-DECAY x) - SOFTNESS, mass and damping at position x, from 0 to LENGTH cm.
-_STIFFNESS, _SOFTNESS, _DECAY, _LENGTH = 1e9, 3500.0, 3.0, 3.5
+_STIFFNESS, _SOFTNESS, _DECAY, LENGTH = 1e9, 3500.0, 3.0, 3.5
 _MASS, _DEPTH, _DENSITY = 0.05, 0.1, 1.0
 _DAMPING = 0.15 * math.sqrt(_STIFFNESS * _MASS)
 # Hair cells: rates of replenishment, release (maximum), loss, reuptake and reprocessing of transmitter, and of firing.
@@ -31,7 +31,7 @@ _REST, _HALF = 5.0, 300.0  # of the velocity in the release probability: (v + RE
 # Bushy cells: fibres, time constants in s of membrane, synapses and pauses, and the weight of a fibre's spike in 1/s.
 _FIBRES, _MEMBRANE, _SYNAPSE, _PAUSE, _WEIGHT = 40, 1e-3, 5e-4, 1e-3, 13e3 / 40
 _LEVEL = 0.3  # root mean square of the sound
-_LOWEST_RATE = 8000
+LOWEST_RATE = 8000
 
 
 class HairCells(NamedTuple):
@@ -70,10 +70,10 @@ def make_cochlea(sample_rate: int, num_samples: int, num_channels: int = 700) ->
         (1, 801, 4)
     """
     op = "make_cochlea"
-    check_integer(op, "sample_rate", sample_rate, _LOWEST_RATE)
+    check_integer(op, "sample_rate", sample_rate, LOWEST_RATE)
     check_integer(op, "num_samples", num_samples, 2)
     check_integer(op, "num_channels", num_channels, 2)
-    transfer = membrane_transfer(sample_rate, num_samples, np.linspace(0, _LENGTH, num_channels))
+    transfer = membrane_transfer(sample_rate, num_samples, np.linspace(0, LENGTH, num_channels))
     return partial(_hear, transfer.astype(np.complex64), 2 / sample_rate)
 
 

@@ -9,6 +9,7 @@ Source: Jackson et al., doi:10.5281/zenodo.1342401; github.com/Jakobovski/free-s
 
 import hashlib
 import io
+import math
 import re
 import wave
 from collections.abc import Callable, Iterable
@@ -23,8 +24,9 @@ from snnjax._check import check_choice, fail
 from snnjax._write import write_atomically
 from snnjax.data._array_file import read_arrays
 from snnjax.data._files import PathLike, check_downsample, refuse
-from snnjax.data.cochlea import conditioned, make_cochlea
+from snnjax.data.cochlea import LOWEST_RATE, conditioned
 from snnjax.data.datasets import EventDataset, binned_dataset
+from snnjax.data.inner_ear import make_inner_ear
 from snnjax.data.spoken import default_folder
 
 NUM_SPEAKERS = 6
@@ -35,17 +37,10 @@ _HINT = (
 )
 _TEST_INDICES = 5
 _CHANNELS = 700
-_RATE = 16000  # of the cochlea, whose hair cells need steps of at most 1/8 ms
 _DURATION = 0.65  # seconds; 99 % of the words are shorter, the others are cut
+_TAIL = 0.05  # seconds of silence after the longest word, in which the membrane comes to rest
 _QUIET = 0.02  # relative to the loudest sample; quieter samples before and after a word are cut
-# Low frequencies excite the whole membrane and hide the others: like the outer and middle ear, a filter attenuates
-# them, y[n] = x[n] - EMPHASIS x[n - 1], and the sound is then so many times as loud as `conditioned`. Chosen with a
-# linear classifier of the rates of 70 channels on words of index 10 to 17.
-_EMPHASIS, _GAIN = 0.97, 2.0
-_BLOCK = 8  # words heard at once
-# Words are padded to 2 samples less than a multiple of it: there are few lengths, each of which is compiled, and the
-# Fourier transform of half as many samples has no prime factor above 7 in most cases, and is fast.
-_PADDED = _RATE // 10
+_VERSION = 2  # of how words are heard; events of other versions are not read
 
 
 class SpokenWords(NamedTuple):
@@ -102,9 +97,9 @@ def load_fsdd(
     folder: PathLike | None = None,
     on_words: Callable[[int, int], Any] = lambda done, total: None,
 ) -> EventDataset:
-    """Load spoken digits as events of 700 channels of a cochlea (`make_cochlea`), of 0.65 seconds in `num_steps` steps.
+    """Load spoken digits as events of 700 channels of an inner ear (`inner_ear`), of 0.65 seconds in `num_steps` steps.
 
-    Hearing 3,000 words takes about 10 minutes of CPU time, once: the events are kept in a file in `folder`.
+    Hearing 3,000 words takes about a minute of CPU time, once: the events are kept in a file in `folder`.
 
     Args:
         path: of a folder or a file, as in `read_fsdd`.
@@ -196,7 +191,7 @@ def _heard(
     words: SpokenWords, folder: Path, on_words: Callable[[int, int], Any]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Times in seconds and channels of the events of each word, from a file that is written if it is not there."""
-    settings = words.sample_rate, _EMPHASIS, _GAIN, list(map(len, words.waves))
+    settings = _VERSION, words.sample_rate, list(map(len, words.waves))
     content = hashlib.sha256(str(settings).encode())
     for samples in words.waves:
         content.update(samples.tobytes())
@@ -211,41 +206,32 @@ def _heard(
         write_atomically(path, file.getvalue())
     hint = "Remove it: it is written again"
     arrays = read_arrays("load_fsdd", path, {"step": "u", "channel": "u"}, (), hint)
-    times, offsets = arrays["step"] * (2 / _steps_rate(words)), arrays["offsets"]
+    times, offsets = arrays["step"] * (2 / _rate_heard(words)), arrays["offsets"]
     return [(times[first:last], arrays["channel"][first:last]) for first, last in pairwise(offsets)]
 
 
-def _steps_rate(words: SpokenWords) -> int:
-    """The sample rate at which a word is heard: a multiple of that of the recordings."""
-    return words.sample_rate * -(-_RATE // words.sample_rate)
+def _rate_heard(words: SpokenWords) -> int:
+    """The sample rate at which a word is heard: that of the recordings, or a multiple of it."""
+    return words.sample_rate * -(-LOWEST_RATE // words.sample_rate)
 
 
 def _hear(words: SpokenWords, on_words: Callable[[int, int], Any]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Steps and channels of the spikes of each word, the shortest words first: a block has one length."""
-    rate = _steps_rate(words)
-    sounds = [_prepared(samples, words.sample_rate) for samples in words.waves]
-    order = np.argsort(list(map(len, sounds)), kind="stable")
-    key, hear, size = jax.random.key(0), None, 0
-    spikes: list[Any] = [None] * len(sounds)
-    for first in range(0, len(order), _BLOCK):
-        present = order[first : first + _BLOCK]
-        longest = -(-(len(sounds[present[-1]]) + 2) // _PADDED) * _PADDED - 2
-        if hear is None or longest != size:
-            hear, size = make_cochlea(rate, longest, _CHANNELS), longest
-        # The last block is padded with silence, so that it has the shape of the others.
-        block, numbers = np.zeros((_BLOCK, size), np.float32), np.zeros(_BLOCK, np.int64)
-        for row, number in enumerate(present):
-            block[row, : len(sounds[number])], numbers[row] = sounds[number], number
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)
-        for number, fired in zip(present, np.asarray(hear(block, keys)), strict=False):
-            steps, channels = np.nonzero(fired)
-            spikes[number] = steps.astype(np.uint32), channels.astype(np.uint16)
-        on_words(first + len(present), len(sounds))
+    """Steps and channels of the spikes of each word."""
+    from scipy import fft
+
+    rate, key = _rate_heard(words), jax.random.key(0)
+    # One length for all words, of which the Fourier transform of half as many samples is fast.
+    half: Any = fft.next_fast_len(math.ceil((_DURATION + _TAIL) * rate / 2))
+    hear, spikes = make_inner_ear(rate, 2 * (half - 1), _CHANNELS), []
+    for number, samples in enumerate(words.waves):
+        steps, channels = hear(_prepared(samples, words.sample_rate, rate), jax.random.fold_in(key, number))
+        spikes.append((steps.astype(np.uint32), channels.astype(np.uint16)))
+        on_words(number + 1, len(words.waves))
     return spikes
 
 
-def _prepared(samples: np.ndarray, sample_rate: int) -> np.ndarray:
-    """A word without silence around it, at most 0.65 s, emphasised, at the rate and the level of the cochlea."""
+def _prepared(samples: np.ndarray, sample_rate: int, rate: int) -> np.ndarray:
+    """A word without silence around it, at most 0.65 s, at the rate and the level of the ear."""
     from scipy import signal
 
     loud = np.abs(samples.astype(np.float64))
@@ -253,6 +239,4 @@ def _prepared(samples: np.ndarray, sample_rate: int) -> np.ndarray:
     if at.size == 0:
         fail("load_fsdd: `path` must hold sounds, got a silent recording. Remove it.")
     word = samples[at[0] : at[-1] + 1][: int(_DURATION * sample_rate)].astype(np.float64)
-    word = signal.lfilter([1, -_EMPHASIS], [1], word)
-    factor = -(-_RATE // sample_rate)
-    return _GAIN * conditioned(signal.resample_poly(word, factor, 1), factor * sample_rate)
+    return conditioned(signal.resample_poly(word, rate // sample_rate, 1), rate)

@@ -46,6 +46,25 @@ def decay_to_raw(decay: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     return jnp.log(decay) - jnp.log1p(-decay)
 
 
+@jax.custom_jvp
+def within(value: Float[Array, "..."], low: Any, high: Any) -> Float[Array, "..."]:
+    """Clip a constant to bounds; its derivative stays 1 outside, so that a learned one cannot get stuck there.
+
+    The bounds have no derivative.
+
+    Example:
+        >>> float(within(jnp.float32(3.0), 0.0, 1.0))
+        1.0
+    """
+    return jnp.clip(value, low, high)
+
+
+@within.defjvp
+def _within_jvp(primals: tuple[Array, Any, Any], tangents: tuple[Array, Any, Any]) -> tuple[Array, Array]:
+    clipped = within(*primals)
+    return clipped, jnp.broadcast_to(tangents[0], clipped.shape)
+
+
 def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Float[Array, "..."]:
     """Compute the decay per step of length `dt`: ``decay = exp(-dt / time_constant)``, both in the same unit of time.
 

@@ -3,9 +3,11 @@
 import math
 from typing import NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax.neurons._constants import Constant
+from snnjax._types import upcast
+from snnjax.neurons._constants import Constant, within
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
 from snnjax.ops._glif_step import GLIFConstants
@@ -16,6 +18,10 @@ from snnjax.surrogates import Surrogate
 DECAY_RANGE = (math.exp(-1 / 5), math.exp(-1 / 25))
 ADAPTATION_DECAY_RANGE = (math.exp(-1 / 30), math.exp(-1 / 120))
 MEMBRANE_COUPLING, SPIKE_COUPLING = (-1.0, 1.0), (0.0, 2.0)
+# Of the bounds of stability; at the bounds themselves an oscillation neither grows nor fades.
+STABLE_SHARE = 0.99
+# Decays that round to 1 make bounds no larger than this allows.
+LEAST = 2.0**-24
 # The parameters of adLIF neurons in any discretisation.
 PARAMETERS = (
     DECAY,
@@ -43,16 +49,36 @@ class AdLIFState(NamedTuple):
     adaptation: Array  # [batch, neurons] current subtracted from the inputs
 
 
+def stable_bounds(decay: Array, w_decay: Array, gain: Array) -> tuple[Array, Array]:
+    """Between which what the membrane adds to the adaptation in a step keeps both stable.
+
+    Their transition has the determinant ``decay w_decay`` and the trace ``decay + w_decay - gain a``. Its eigenvalues
+    are inside the unit circle if and only if the trace is nearer to 0 than ``1 + determinant`` (Jury 1964).
+    """
+    scale = STABLE_SHARE / jnp.maximum(gain, LEAST)
+    return -scale * (1 - decay) * (1 - w_decay), scale * (1 + decay) * (1 + w_decay)
+
+
 def _constants(
-    decay: Array, w_decay: Array, membrane: Array, spike: Array, threshold: Array, *, normalize: bool
+    decay: Array,
+    w_decay: Array,
+    membrane: Array,
+    spike: Array,
+    threshold: Array,
+    *,
+    normalize: bool,
+    membrane_coupling: Constant,
 ) -> GLIFConstants:
     """The adaptation is the second state, subtracted from the inputs."""
     gain = gain_of(decay, normalize)
+    given = membrane_coupling if isinstance(membrane_coupling, tuple) else (membrane_coupling,) * 2
+    low, high = stable_bounds(decay, w_decay, gain)
+    membrane = within(upcast(membrane), jnp.minimum(low, given[0]), jnp.maximum(high, given[1]))
     second = SecondState(w_decay, w_membrane=membrane, w_jump=spike, v_coupling=-gain)
     return GLIFConstants(decay, threshold, gain, second)
 
 
-_MODEL = Model("adlif", AdLIFParams, AdLIFState, PARAMETERS, _constants, ("normalize",))
+_MODEL = Model("adlif", AdLIFParams, AdLIFState, PARAMETERS, _constants, ("normalize", "membrane_coupling"))
 
 
 def adlif(
@@ -83,12 +109,11 @@ def adlif(
         v &= \alpha\, \mathrm{reset}(v', s') + g (x - w), \qquad g = 1 - \alpha \text{ if normalize, else } 1 \\
         s &= [v > \theta]
 
-    A negative membrane coupling excites, a positive one makes the membrane resonate. The defaults are those of the
-    paper, and are learned as there, but may leave the ranges from which they are drawn.
-
-    Below ``membrane_coupling = -(1 - decay) (1 - adaptation_decay) / gain`` a membrane under the threshold grows
-    without bound, to infinity within some hundred steps. For long sequences choose a range above this, such as ``(0.0,
-    1.0)``.
+    A negative membrane coupling excites, a positive one makes the membrane resonate. Under the threshold this is stable
+    if and only if :math:`-(1 - \alpha)(1 - \rho) < g a < (1 + \alpha)(1 + \rho)`. A learned coupling stays within 99 %
+    of these bounds, whatever becomes of the decays, or within the range that was given where that is wider. So is the
+    default, the range of the paper: with it, some membranes grow, to infinity within some hundred steps. For long
+    sequences choose a range such as ``(0.0, 1.0)``.
 
     Args:
         decay: decay of the membrane per step; a number, or a range (low, high) from which it is drawn.

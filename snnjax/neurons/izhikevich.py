@@ -88,7 +88,7 @@ def izhikevich(
         per: as for `lif`.
         surrogate: surrogate of the spikes, a function of the distance to the peak in mV.
         detach_reset: no gradient through the spikes in the reset.
-        learn: whether the four constants are learned.
+        learn: whether the four constants are learned. Nothing bounds them: the model is stable near its presets.
 
     Raises:
         ValueError: if the preset or the surrogate is unknown.

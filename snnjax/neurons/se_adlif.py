@@ -5,11 +5,12 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import fail
 from snnjax._types import upcast
-from snnjax.neurons._constants import Constant
+from snnjax.neurons._constants import Constant, within
 from snnjax.neurons._model import Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.neurons.adlif import PARAMETERS, AdLIFParams, AdLIFState
+from snnjax.neurons.adlif import LEAST, PARAMETERS, STABLE_SHARE, AdLIFParams, AdLIFState, stable_bounds
 from snnjax.ops._glif_step import GLIFConstants
 from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
@@ -41,7 +42,10 @@ def _constants(
     It couples to the membrane after the reset, ``v' - threshold s'``, whose second term is added to the jump of a
     spike.
     """
-    gain, a, b = gain_of(decay, normalize), upcast(a), upcast(b)
+    gain, b = gain_of(decay, normalize), upcast(b)
+    share = jnp.maximum(1 - w_decay, LEAST)
+    low, high = stable_bounds(decay, w_decay, gain)
+    a = within(upcast(a), low / share, high / share)
     removed = a * upcast(threshold) if reset == "subtract" else jnp.zeros_like(a)
     second = SecondState(
         w_decay, w_membrane=(1 - w_decay) * a, w_jump=(1 - w_decay) * (b - removed), v_coupling=-gain
@@ -91,8 +95,8 @@ def se_adlif(
         s &= [v > \theta]
 
     Between spikes this is stable if and only if :math:`-(1 - \alpha) < g a < (1 + \alpha)(1 + \rho) / (1 - \rho)`.
-    Nothing keeps learned constants within these bounds: a neuron that leaves them diverges, which `metrics.diverged`
-    finds. With `learn_adaptation` False, the adaptation decay and the couplings stay as they were drawn.
+    A membrane coupling beyond 99 % of these bounds, drawn or learned, acts as if it were there: no step of training
+    makes a neuron diverge. A number beyond the bounds of decays that are numbers too is refused.
 
     In this form, ``w`` is the paper's adaptation of the previous step. The paper resets to zero; these neurons reset by
     subtraction, which keeps the equation linear between spikes and across them.
@@ -108,7 +112,7 @@ def se_adlif(
         per: this and the remaining switches are as for `lif`. The gradient through `w` is never detached.
 
     Raises:
-        ValueError: if a decay is outside (0, 1), or a switch is unknown.
+        ValueError: if a decay is outside (0, 1), a coupling is unstable, or a switch is unknown.
 
     Example:
         >>> import jax
@@ -122,4 +126,19 @@ def se_adlif(
     Reference:
         Baronig et al. 2025, arXiv:2408.07517.
     """
-    return glif_neuron(_MODEL, locals())
+    neuron = glif_neuron(_MODEL, locals())
+    _check_stable(decay, adaptation_decay, membrane_coupling, normalize)
+    return neuron
+
+
+def _check_stable(decay: Constant, w_decay: Constant, coupling: Constant, normalize: bool) -> None:
+    """Refuse a number that would be replaced by a bound."""
+    if isinstance(decay, tuple) or isinstance(w_decay, tuple) or isinstance(coupling, tuple):
+        return
+    gain = 1 - decay if normalize else 1.0
+    low, high = -(1 - decay) / gain, (1 + decay) * (1 + w_decay) / (1 - w_decay) / gain
+    if not STABLE_SHARE * low <= coupling <= STABLE_SHARE * high:
+        fail(
+            f"se_adlif: `membrane_coupling` must be within {STABLE_SHARE:.0%} of the bounds of stability, "
+            f"{low:.4g} and {high:.4g}, got {coupling}. Choose one nearer to 0, or other decays."
+        )

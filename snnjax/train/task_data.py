@@ -31,8 +31,8 @@ _SOURCES = {
 _OTHER_VOICES = data.EventAugmentation(
     shift=6.0, channel_warp=1.5, stretch=0.1, time_warp=1.0, lost=0.2, added=0.01
 )
-# The same for real words, of whose channels more are distinguished.
-_OTHER_SPEAKERS = data.EventAugmentation(shift=12.0, channel_warp=4.0, stretch=0.2, time_warp=1.5)
+# The same for real words, all of whose 700 channels are distinguished.
+_OTHER_SPEAKERS = data.EventAugmentation(shift=24.0, channel_warp=8.0, stretch=0.2, time_warp=1.5)
 # Augmentation of recordings by a camera, as if of other hands.
 _OTHER_HANDS = data.CameraAugmentation(shift=3.0, rotation=15.0, scale=0.15)
 # Number of samples used to scale the initial weights to a target activity.

@@ -81,3 +81,9 @@ def test_membranes_grow_without_bound_where_the_documentation_says_so(
     growing, fading = (float(abs(state.v[0, 0])) for state in after.values())
     assert growing > 10
     assert fading < 0.1
+
+
+@pytest.mark.parametrize("coupling, normalize", [(-1.0, True), (57.0, True), (-0.1, False), (5.7, False)])
+def test_unstable_number_is_refused_not_replaced(coupling: float, normalize: bool) -> None:
+    with pytest.raises(ValueError, match="`membrane_coupling` must be within 99% of the bounds of stability"):
+        neurons.se_adlif(0.9, adaptation_decay=0.5, membrane_coupling=coupling, normalize=normalize)

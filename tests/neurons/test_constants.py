@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snnjax.neurons import decay_to_raw, lif, raw_to_decay, time_constant_to_decay
+from snnjax.neurons._constants import within
 
 KEY = jax.random.key(0)
 
@@ -32,6 +33,12 @@ def test_gradient_of_decay_never_dies(raw: float) -> None:
     # exp(-|raw|) / (1 + exp(-|raw|))^2
     np.testing.assert_allclose(gradient, np.exp(-abs(raw)) / (1 + np.exp(-abs(raw))) ** 2, rtol=1e-5)
     assert gradient > 0
+
+
+def test_constants_outside_their_bounds_are_clipped_and_still_learn() -> None:
+    values = jnp.array([-2.0, 0.3, 5.0])
+    np.testing.assert_array_equal(within(values, 0.0, jnp.ones(3)), jnp.array([0.0, 0.3, 1.0]))
+    np.testing.assert_array_equal(jax.grad(lambda each: jnp.sum(within(each, 0.0, 1.0)))(values), [1, 1, 1])
 
 
 def test_time_constant_to_decay_is_exponential() -> None:

@@ -436,3 +436,48 @@ def test_unknown_switches_are_refused(name: str) -> None:
     assert str(error.value) == (
         f"{name}: `threshold` must be a number or a range (low, high), got (2.0, 1.0). Try threshold=(0.5, 0.9)."
     )
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(
+    "make", [neurons.se_adlif, functools.partial(neurons.adlif, membrane_coupling=(0.0, 1.0))]
+)
+def test_no_step_of_training_makes_a_neuron_unstable(make: Any, normalize: bool) -> None:
+    """Under the threshold: the eigenvalues of the transition of membrane and adaptation."""
+    count = 5000
+    neuron = make(normalize=normalize)
+    params = neuron.init(KEY, count)
+    keys = iter(jax.random.split(jax.random.key(1), 2 * len(params)))
+    # Steps from 1e-3 to 1e30, up or down.
+    moved = jax.tree.map(
+        lambda leaf: (
+            leaf
+            + 10 ** jax.random.uniform(next(keys), (count,), minval=-3, maxval=30)
+            * jax.random.rademacher(next(keys), (count,), jnp.float32)
+        ),
+        params,
+    )
+    assert neuron.glif is not None
+    constants = neuron.glif.constants(moved)
+    second = jax.tree.map(lambda leaf: np.asarray(leaf, float), constants.second_state)
+    decay, coupling = np.asarray(constants.decay, float), second.v_coupling
+    rows = (
+        [decay + coupling * second.w_membrane, coupling * second.w_decay],
+        [second.w_membrane, second.w_decay],
+    )
+    radius = np.abs(np.linalg.eigvals(np.moveaxis(np.array(rows), -1, 0))).max(axis=-1)
+    # Decays that round to 1 make both eigenvalues 1, of which half the digits of float64 are found.
+    assert radius.max() <= 1 + 1e-7
+    assert np.mean(radius < 1) > 0.2
+
+
+def test_learned_coupling_of_adlif_stays_in_the_range_it_was_given() -> None:
+    """Where that is wider than what is stable."""
+    neuron = neurons.adlif()
+    params = neuron.init(KEY, 5)._replace(membrane_coupling=jnp.array([-1e9, -1.0, -0.5, 2.0, 1e9]))
+    assert neuron.glif is not None
+    second = neuron.glif.constants(params).second_state
+    assert second is not None
+    coupling = np.asarray(second.w_membrane)
+    np.testing.assert_array_equal(coupling[:4], [-1.0, -1.0, -0.5, 2.0])
+    assert coupling[4] < 4 / (1 - np.exp(-1 / 25))

@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 INCLUDES = ["-isystem", str(HERE.parent / "include"), "-isystem", str(HERE.parent)]
 # No contraction to fused operations: the same bits on every machine, and in the scalar and the vector form.
 FLAGS = [
-    *("-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-D__POPC__"),
+    *("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-D__POPC__"),
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"),
     "-Wno-attributes=poplar::",  # [[poplar::constraint]] places data in memory elements, which the host has not
 ]
