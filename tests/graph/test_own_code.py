@@ -341,7 +341,7 @@ def test_what_cannot_look_into_own_blocks_refuses_them_by_name(
         blocks.batch_norm(),
         blocks.layer_norm(),
     ],
-    ids=repr,
+    ids=lambda block: block.kind,
 )
 def test_a_block_alone_refuses_to_run_without_what_it_learns_or_draws(block: Any) -> None:
     shape = (4, 2)
