@@ -1,12 +1,13 @@
-"""W8, learnable axonal delays: what they cost a network."""
+"""W8, learnable delays, of each neuron and of each synapse: what they cost a network."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import optax
 
-from snnjax import axonal, dense, layer, leaky_readout, network
+from snnjax import axonal, dense, layer, leaky_readout, network, synaptic
 from tests.benchmarks import workloads
 from tests.benchmarks.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.neurons import Shape, sample, tasks
@@ -15,12 +16,21 @@ from tests.benchmarks.timing import Program, Timer, timer
 WITHOUT = "snnjax, without delays"
 
 
-def timed(shape: Shape, max_delay: int, task: str) -> Timer:
-    """Without delays if the longest is 0."""
+def delayed_neurons(longest: int, width: int) -> Any:
+    """A dense connection, whose inputs have a delay each."""
+    return [axonal(longest), dense(width)]
+
+
+def delayed_synapses(longest: int, width: int) -> Any:
+    """A dense connection, whose synapses have a delay each."""
+    return synaptic(dense(width), longest)
+
+
+def timed(shape: Shape, connection: Callable[[int], Any], task: str) -> Timer:
+    """With connections of so many neurons."""
     inputs, labels = sample(shape)
     optimiser = optax.adam(workloads.LEARNING_RATE)
-    delays = [axonal(max_delay)] if max_delay else []
-    layers = [layer([*delays, dense(each)]) for each in shape.hidden]
+    layers = [layer(connection(each)) for each in shape.hidden]
     net = network(shape.inputs, layers, leaky_readout(shape.outputs))
     params = net.init(jax.random.key(workloads.SEED), inputs, target_activity=shape.rate)
     run = jit(tasks(lambda params, inputs: net.apply(params, None, inputs)[0].output, optimiser)[task])
@@ -28,8 +38,15 @@ def timed(shape: Shape, max_delay: int, task: str) -> Timer:
     return timer(run, lambda: given)
 
 
-def programs(shape: Shape, max_delay: int) -> Iterator[tuple[tuple[str, str], Program]]:
-    """By task and alternative."""
+def programs(shape: Shape, of_neurons: int, of_synapses: int) -> Iterator[tuple[tuple[str, str], Program]]:
+    """By task and alternative; of delays of up to so many steps."""
+    alternatives: dict[str, Callable[[int], Any]] = {
+        WITHOUT: dense,
+        f"snnjax, axonal delays of up to {of_neurons} steps": functools.partial(delayed_neurons, of_neurons),
+        f"snnjax, synaptic delays of up to {of_synapses} steps": functools.partial(
+            delayed_synapses, of_synapses
+        ),
+    }
     for task in (TRAINING, INFERENCE):
-        for name, longest in ((WITHOUT, 0), (f"snnjax, delays of up to {max_delay} steps", max_delay)):
-            yield (task, name), functools.partial(timed, shape, longest, task)
+        for name, connection in alternatives.items():
+            yield (task, name), functools.partial(timed, shape, connection, task)

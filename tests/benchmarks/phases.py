@@ -13,7 +13,7 @@ PHASES = {
     SUMS: (
         # What is compiled into `runForward` are products, but for little.
         *("multiply", "Product::*", "addPatches", "convolve", "runForward"),
-        *("ConvolutionColumns::add", "ConvolutionColumns::addDense"),
+        *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps", "joinRow"),
     ),
     "cotangents sent back densely": (
         *(
@@ -37,13 +37,13 @@ PHASES = {
     ),
     "dot products at listed neurons": (
         *("dotRows", "dotPatches", "SpikeCotangents::*", "markSlopes", "Dots::*", "dotLists"),
-        *("convolveToInputs", "convolveToSlots", "DelayedCotangents::*", "SentBack::*"),
+        *("convolveToInputs", "convolveToSlots", "DelayedCotangents::*", "SentBack::*", "dotTaps"),
     ),
     "gradients of weights": (
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
         *("DenseConvolution::addGradient", "addProducts", "addPatchGradients", "addRows"),
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
-        "streamRows",
+        *("streamRows", "sumTaps", "splitRow"),
     ),
     "steps of the neurons, forward": ("stepForward", "stepRow", "affine", "stepSynaptic", "addPoisson"),
     "steps of the neurons, backward": (
@@ -58,7 +58,13 @@ PHASES = {
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
         *("Arrivals::*", "writeUnderWay"),
     ),
-    "weights copied close together": ("pack*", "PackedWeights::*", "PackedConvolution::*", "PatchWeights::*"),
+    "weights copied close together": (
+        "pack*",
+        "PackedWeights::*",
+        "PackedConvolution::*",
+        "PatchWeights::*",
+        "spreadShares",
+    ),
 }
 # Called by several, and by this one as its last act, so that it is not in the stack any more.
 SHARED = {SUMS: ("sumRow", "sumRows", "sumRowsInt8", "multiplyRows", "multiplyTile", "multiplyColumns")}

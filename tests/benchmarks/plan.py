@@ -39,6 +39,7 @@ class Plan:
     cameras: tuple[Camera, ...] = (Camera(steps=20), Camera(steps=100))
     delayed: neurons.Shape = DELAYED
     max_delay: int = 30
+    max_synaptic_delay: int = 10
     # W11: a few time steps a call.
     streamed: tuple[Workload, ...] = tuple(
         replace(W3, batch=batch, steps=steps) for batch, steps in ((1, 1), (4, 1), (16, 1), (48, 1), (1, 10))
@@ -108,6 +109,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         residuals=(Residual(channels=3, stages=2, edge=6, steps=6, batch=2, outputs=3, rate=0.1),),
         delayed=neurons.Shape(12, (8,), 3, steps=4, batch=2, recurrent=False),
         max_delay=2,
+        max_synaptic_delay=2,
         streamed=(replace(deep, batch=1, steps=1), replace(deep, batch=1, steps=2)),
         recurrent=(replace(w2(2), widths=(40, 24, 10), steps=8),),
         deep=deep,

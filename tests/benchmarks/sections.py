@@ -118,9 +118,8 @@ def residual(plan: Plan) -> Iterator[Table]:
 
 def delays(plan: Plan) -> Iterator[Table]:
     """W8."""
-    yield from run(
-        plan, f"W8, axonal delays, {plan.delayed.name}", delayed.programs(plan.delayed, plan.max_delay)
-    )
+    programs = delayed.programs(plan.delayed, plan.max_delay, plan.max_synaptic_delay)
+    yield from run(plan, f"W8, delays, {plan.delayed.name}", programs)
 
 
 def storage(plan: Plan) -> Iterator[Table]:
