@@ -7,17 +7,15 @@ is 16 roundings of float32 for each row.
 import itertools
 from typing import Any
 
-import hypothesis
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from snnjax.ipu.lowering.rules import linear_algebra
-from tests.ipu.device.on_device import check, examples
+from tests.ipu.device.on_device import check
 
 CLOSE = 16 * np.finfo(np.float32).eps
 # One row, fewer than a block, odd, a whole block, a block and one row.
@@ -84,41 +82,6 @@ def test_solution_of_a_triangular_system_satisfies_it(size: int, system: dict[st
     assert is_close(triangle @ x if system["left_side"] else x @ triangle, b, size)
 
 
-@examples(12)
-@hypothesis.given(
-    batch=st.sampled_from([(), (1,), (2,), (3, 2)]),
-    height=st.integers(0, 70),
-    width=st.integers(0, 70),
-    dtype=st.sampled_from([np.float32, np.complex64]),
-)
-def test_lu_is_that_of_lapack(batch: tuple[int, ...], height: int, width: int, dtype: Any) -> None:
-    a = matrices(*batch, height, width, dtype=dtype)
-    packed, pivots, order = map(np.asarray, jax.jit(linear_algebra.lu)(a))
-    expected = lax.linalg.lu(a)
-    np.testing.assert_array_equal(pivots, expected[1], strict=True)
-    np.testing.assert_array_equal(order, expected[2], strict=True)
-    count = min(height, width)
-    assert (packed.dtype, packed.shape) == (a.dtype, a.shape)
-    lower = np.tril(packed, -1)[..., :count] + np.eye(height, count, dtype=dtype)
-    upper = np.triu(packed)[..., :count, :]
-    assert is_close(lower @ upper, np.take_along_axis(a, order[..., None], -2), max(height, 1))
-    assert (np.abs(np.real(lower)) + np.abs(np.imag(lower))).max(initial=1) < 2
-
-
-def test_lu_of_singular_and_of_integer_matrices() -> None:
-    """Where a column is zero nothing is eliminated; sums of small integers are exact."""
-    packed, pivots, order = linear_algebra.lu(jnp.zeros((3, 40, 35)))
-    assert not packed.any()
-    assert (np.asarray(pivots) == np.arange(35)).all()
-    assert (np.asarray(order) == np.arange(40)).all()
-    infinite = np.float32([[1, np.inf], [0, 1]])
-    assert np.isnan(linear_algebra.lu(jnp.asarray(infinite))[0]).any()
-    a = np.float32([[0, 2, 4], [8, 0, 2], [4, 4, 5]])
-    for each in (a, a * [1, 0, 1], a[:, ::-1], a[::-1]):
-        for actual, expected in zip(linear_algebra.lu(jnp.asarray(each)), lax.linalg.lu(each), strict=True):
-            np.testing.assert_array_equal(actual, expected)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("shape", [(1, 1), (4, 2), (3, 7), (33, 33), (40, 12)])
 def test_reflectors_are_those_of_lapack(shape: tuple[int, int], dtype: Any) -> None:
@@ -135,48 +98,11 @@ def test_reflectors_are_those_of_lapack(shape: tuple[int, int], dtype: Any) -> N
     assert is_close(q[0], expected_q[0], 4 * shape[0])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
-@pytest.mark.parametrize("lower", [False, True])
-@pytest.mark.parametrize("size", SIZES)
-def test_eigenvectors_are_orthogonal_and_ascending(size: int, lower: bool, dtype: Any) -> None:
-    a = matrices(2, size, size, dtype=dtype)
-    a = a + adjoint(a)
-    unread = (np.triu if lower else np.tril)(np.ones_like(a), 1 if lower else -1) == 1
-    v, w = jax.jit(lambda a: linear_algebra.eigh(a, lower=lower))(np.where(unread, np.float32(7), a))
-    v, w = np.asarray(v), np.asarray(w)
-    assert is_close(adjoint(v) @ v, np.eye(size), size)
-    assert is_close(a @ v, v * w[:, None, :], size)
-    assert (np.diff(w) >= 0).all()
-    assert w.dtype == np.float32
-
-
-def test_rotations_end_before_the_last_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where rounding is all that is left, more of them would change nothing, but take their time."""
-    sweeps, repeat = [], linear_algebra._repeat
-    monkeypatch.setattr(linear_algebra, "_repeat", lambda *each: (sweeps.append(1), repeat(*each))[1])
-    a = matrices(32, 32)
-    with jax.disable_jit():
-        linear_algebra.eigh(jnp.asarray(a + adjoint(a)), lower=True)
-    assert 2 <= len(sweeps) <= linear_algebra._MOST_SWEEPS // 2
-
-
-def test_eigenvalues_of_a_diagonal_or_repeated_ones() -> None:
-    for a in (np.diag([3.0, 1.0, 2.0]), np.ones((4, 4)), np.zeros((3, 3))):
-        w = linear_algebra.eigh(jnp.asarray(a, jnp.float32), lower=True)[1]
-        assert is_close(w, np.linalg.eigvalsh(a), len(a))
-
-
 def test_primitives_on_the_device(ipus: list[jax.Device]) -> None:
     a = definite(5)
     close = {"rtol": 1e-4, "atol": 1e-5}  # the CPU calls LAPACK, which rounds elsewhere
     check(ipus[0], jnp.linalg.cholesky, a, **close)
     check(ipus[0], lambda a: jnp.linalg.qr(a, mode="complete"), matrices(6, 3), **close)
-    check(ipus[0], lambda a: jnp.abs(jnp.linalg.eigh(a)[1]), a, **close)  # the sign of a vector is free
-    check(ipus[0], lambda a: jnp.linalg.svd(a, compute_uv=False), matrices(6, 3), **close)
-    check(ipus[0], lambda a, b: jnp.linalg.lstsq(a, b)[0], matrices(6, 3), matrices(6, 2), **close)
-    check(ipus[0], jax.vmap(jnp.linalg.inv), a, **close)
-    check(ipus[0], lambda a: jax.vmap(jax.lax.linalg.lu)(a), matrices(2, 6, 4), **close)
-    check(ipus[0], jnp.linalg.slogdet, matrices(3, 5, 5), **close)
 
 
 def test_each_ipu_solves_its_own(ipus: list[jax.Device]) -> None:
@@ -185,10 +111,7 @@ def test_each_ipu_solves_its_own(ipus: list[jax.Device]) -> None:
     a, b = definite(5), matrices(len(definite(5)), 5, 2)
 
     def solved(a: jax.Array, b: jax.Array) -> jax.Array:
-        w, v = jnp.linalg.eigh(a)
-        return (
-            jnp.linalg.solve(a, b) + jnp.linalg.inv(jnp.linalg.cholesky(a)) @ b + (v * w[:, None]) @ v.mT @ b
-        )
+        return lax.linalg.triangular_solve(jnp.linalg.cholesky(a), b, left_side=True, lower=True)
 
     sharded = [jax.device_put(each[:2], NamedSharding(mesh, spec)) for each in (a, b)]
     each = jax.jit(jax.shard_map(solved, mesh=mesh, in_specs=spec, out_specs=spec))(*sharded)
@@ -197,17 +120,11 @@ def test_each_ipu_solves_its_own(ipus: list[jax.Device]) -> None:
 
 def test_gradients_on_the_device(ipus: list[jax.Device]) -> None:
     def loss(a: jax.Array, b: jax.Array) -> jax.Array:
-        w, v = jnp.linalg.eigh(a)
-        log_determinant = 2 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(a))))
-        return jnp.sum(jnp.linalg.solve(a, b) ** 2) + log_determinant + jnp.sum((v * jnp.sqrt(w)[None]) @ v.T)
+        factor, (q, _) = jnp.linalg.cholesky(a), jnp.linalg.qr(b)
+        x = lax.linalg.triangular_solve(factor, b, left_side=True, lower=True)
+        return jnp.sum(x**2) + 2 * jnp.sum(jnp.log(jnp.diagonal(factor))) + jnp.sum(jnp.sin(q))
 
     check(ipus[0], jax.grad(loss, (0, 1)), definite(5)[0], matrices(5, 2), rtol=1e-3, atol=1e-4)
-
-    def rectangular(a: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.sin(lax.linalg.lu(a)[0]))
-
-    for shape in ((5, 3), (3, 5)):
-        check(ipus[0], jax.grad(rectangular), matrices(*shape), rtol=1e-3, atol=1e-4)
 
 
 def test_complex_systems_on_the_device(ipus: list[jax.Device]) -> None:
@@ -219,17 +136,8 @@ def test_complex_systems_on_the_device(ipus: list[jax.Device]) -> None:
         )
 
     check(ipus[0], lambda a, b: (jnp.linalg.cholesky(a), solve(a, b)), a, b, rtol=1e-4, atol=1e-5)
-    check(ipus[0], jnp.linalg.solve, matrices(4, 4, dtype=np.complex64), b, rtol=1e-4, atol=1e-5)
 
 
-def test_complex_eigenvalues_on_the_device(ipus: list[jax.Device]) -> None:
-    a = definite(3, np.complex64)
-    close = {"rtol": 1e-4, "atol": 1e-5}
-    check(ipus[0], jnp.linalg.eigvalsh, a, **close)
-    check(ipus[0], lambda a: jnp.linalg.svd(a, compute_uv=False), matrices(6, 3, dtype=np.complex64), **close)
-    check(ipus[0], jnp.linalg.pinv, matrices(4, 3, dtype=np.complex64), **close)
-
-
-def test_some_of_the_eigenvectors_are_refused(ipus: list[jax.Device]) -> None:
+def test_eigenvectors_are_refused(ipus: list[jax.Device]) -> None:
     with pytest.raises(Exception, match="the IPU has no target 'eigh'"):
-        check(ipus[0], lambda a: lax.linalg.eigh(a, subset_by_index=(0, 2))[1], definite(3))
+        check(ipus[0], jnp.linalg.eigh, definite(3))

@@ -25,8 +25,8 @@ CALLBACK_PRIMITIVES = {
 }
 # Those of `jax.lax.linalg` whose default rules call a library, or do not fit on tiles.
 LINEAR_ALGEBRA_PRIMITIVES = (
-    *(linalg.triangular_solve_p, linalg.cholesky_p, linalg.lu_p),
-    *(linalg.geqrf_p, linalg.householder_product_p, linalg.eigh_p),
+    *(linalg.triangular_solve_p, linalg.cholesky_p),
+    *(linalg.geqrf_p, linalg.householder_product_p),
 )
 
 

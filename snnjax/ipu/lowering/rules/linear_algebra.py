@@ -3,11 +3,10 @@
 The IPU has no instruction for these primitives of `jax.lax.linalg`: JAX lowers the functions below in their place. All
 take any leading axes. Triangular systems and Cholesky work through diagonal blocks of `_BLOCK` rows alone row by row;
 the rest is products of blocks, as in LAPACK (Anderson et al., LAPACK Users' Guide, 3rd edition, 1999, section
-"Block-Partitioned Algorithms"). QR applies one reflector at a time, LU eliminates one column.
+"Block-Partitioned Algorithms"). QR applies one reflector at a time.
 """
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +16,6 @@ from jax import lax
 
 # Rows of the diagonal blocks.
 _BLOCK = 32
-# The most sweeps of Jacobi rotations; random matrices of 8 to 256 rows take 4 to 8.
-_MOST_SWEEPS = 20
 
 
 def _promoting(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,105 +77,6 @@ def cholesky(a: jax.Array) -> jax.Array:
 
 
 @_promoting
-def lu(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """L (without its diagonal of ones) and U of ``P a = L U`` in one matrix, pivots, and P as the rows of `a` in order.
-
-    Row k changes places with row ``pivots[k]``, which has the largest element, as in LAPACK's ``getrf``; where several
-    are as large, perhaps with another of them. Infinities become NaN.
-    """
-    if not a.size:
-        rows = jnp.broadcast_to(_range(a.shape[-2]), a.shape[:-1])
-        return a, rows[..., : min(a.shape[-2:])], rows
-    return jnp.vectorize(_lu_of_matrix, signature="(m,n)->(m,n),(k),(m)")(a)
-
-
-def _lu_of_matrix(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    (height, width), count = a.shape, min(a.shape)
-    block = min(_BLOCK, count)
-    a = jnp.pad(a, [(0, -height % block), (0, -width % block)])
-    rows, columns = _range(a.shape[0])[:, None], _range(a.shape[1])
-
-    def step(number: jax.Array, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        a, pivots, order = carry
-        first, behind = number * block, (number + 1) * block
-        panel, new_pivots, new_order = _lu_of_panel(
-            lax.dynamic_slice_in_dim(a, first, block, 1), first, count
-        )
-        a, order, panel = (x.at[new_order].get(mode="promise_in_bounds") for x in (a, order, panel))
-        diagonal, top = (lax.dynamic_slice_in_dim(x, first, block, 0) for x in (panel, a))
-        right = _product(_inverse_of_block(jnp.tril(diagonal, -1) + jnp.eye(block, dtype=a.dtype)), top)
-        right = jnp.where(columns >= behind, right, 0)
-        a = a - _product(jnp.where(rows >= behind, panel, 0), right)
-        a = lax.dynamic_update_slice_in_dim(a, jnp.where(columns >= behind, right, top), first, 0)
-        a = lax.dynamic_update_slice_in_dim(a, panel, first, 1)
-        return a, _with(pivots, number, new_pivots), order
-
-    blocks = -(-count // block)
-    a, pivots, order = _repeat(blocks, step, (a, jnp.zeros((blocks, block), "int32"), rows[:, 0]))
-    return a[:height, :width], pivots.reshape(-1)[:count], order[:height]
-
-
-def _lu_of_panel(panel: jax.Array, first: jax.Array, count: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """LU of the columns from `first` on of a matrix of so many pivots: the columns, pivots and rows in order.
-
-    Rows stay where they are; `swaps` holds the order that LAPACK would have them in, and behind it the place of each
-    row in that order. Rows and columns are taken by products with unit vectors: of what is spread over tiles, these
-    are faster than slices. A vector that is sliced lies on one tile (`xla_ext/executor`): those with as many elements
-    as there are rows are not.
-    """
-    (height, block), dtype = panel.shape, panel.dtype
-    rows, columns = _range(height), _range(block)
-    # In which step a row was chosen: before these, or not yet.
-    start = jnp.where(rows < first, -1, block).astype("float32")
-
-    def step(j: jax.Array, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        panel, when, values, pivots, swaps = carry
-        k, unit = first + j, (columns == j).astype(dtype)
-        column = _product(panel, unit[:, None])[:, 0]
-        size = (
-            jnp.abs(jnp.real(column)) + jnp.abs(jnp.imag(column))
-            if jnp.iscomplexobj(column)
-            else jnp.abs(column)
-        )
-        place = _place_of_largest(jnp.where(when == block, size, -1))
-        chosen = (rows == place) & (k < count)
-        row = _product(chosen.astype(dtype)[None], panel)
-        value = _product(row, unit[:, None])
-        when = jnp.where(chosen, j.astype("float32"), when)
-        factor = jnp.where(
-            (when == block) & (value[0] != 0), column / jnp.where(value[0] == 0, 1, value[0]), 0
-        )
-        panel = panel - factor[:, None] * jnp.where(columns > j, row, 0)
-        values = jnp.where(columns == j, value[0], values)
-        other = _at(swaps, k)
-        place = jnp.where(k < count, place, other)
-        there = _at(swaps, height + place)
-        for where, what in ((there, other), (k, place), (height + other, there), (height + place, k)):
-            swaps = _with(swaps, where, what)
-        return panel, when, values, _with(pivots, j, there), swaps
-
-    carry = (panel, start, jnp.zeros(block, dtype), columns, jnp.concatenate([rows, rows]))
-    panel, when, values, pivots, swaps = _repeat(block, step, carry)
-    below = (when[:, None] > columns) & (values != 0)
-    return jnp.where(below, panel / jnp.where(values == 0, 1, values), panel), pivots, swaps[:height]
-
-
-def _place_of_largest(x: jax.Array) -> jax.Array:
-    """Where a vector is largest: line by line first, so that tiles share the search."""
-    lines = x.reshape(-1, math.gcd(x.size, _BLOCK))
-    line = lax.argmax(jnp.max(lines, axis=1), 0, jnp.int32)
-    return line * lines.shape[1] + _at(lax.argmax(lines, 1, jnp.int32), line)
-
-
-def _at(x: jax.Array, place: jax.Array) -> jax.Array:
-    return lax.dynamic_index_in_dim(x, place, 0, keepdims=False)
-
-
-def _with(x: jax.Array, place: jax.Array, value: jax.Array) -> jax.Array:
-    return lax.dynamic_update_index_in_dim(x, value, place, 0)
-
-
-@_promoting
 def geqrf(a: jax.Array) -> tuple[jax.Array, jax.Array]:
     """R in the upper triangle, the v of reflectors ``I - tau v v^H`` below it, and tau, as from LAPACK's ``geqrf``."""
     count = min(a.shape[-2:])
@@ -218,72 +116,6 @@ def householder_product(a: jax.Array, taus: jax.Array) -> jax.Array:
         return q - v[..., :, None] * share[..., None, :]
 
     return _repeat(count, step, jnp.broadcast_to(jnp.eye(*a.shape[-2:], dtype=a.dtype), a.shape))
-
-
-@_promoting
-def eigh(a: jax.Array, *, lower: bool) -> tuple[jax.Array, jax.Array]:
-    """The eigenvectors, in columns, and ascending eigenvalues of Hermitian matrices, of which one triangle is read.
-
-    Jacobi rotations of half as many pairs as there are rows at a time, in the order of a tournament (Brent and Luk
-    1985, doi:10.1137/0906007).
-    """
-    size = a.shape[-1]
-    triangle = jnp.tril(a) if lower else _adjoint(jnp.triu(a))
-    a = triangle + _adjoint(jnp.tril(triangle, -1))
-    a = jnp.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, size % 2)] * 2)  # a row of zeros is never rotated
-    even = a.shape[-1]
-    identity = jnp.eye(even, dtype=a.dtype)
-    # Rounding leaves about a third of this off the diagonal, however many sweeps follow.
-    small = jnp.finfo(a.dtype).eps * even**0.5 * jnp.sqrt(_sum_of_squares(a))
-
-    def is_not_diagonal(carry: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-        done, a, _ = carry
-        rest = jnp.where(identity == 1, 0, a)
-        return (done < _MOST_SWEEPS) & jnp.any(jnp.sqrt(_sum_of_squares(rest)) > small)
-
-    def sweep(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        done, a, v = carry
-        a, v = _repeat(even - 1, lambda _, each: _rotated(*each), (a, v))
-        return done + 1, a, v
-
-    start = (jnp.int32(0), a, jnp.broadcast_to(identity, a.shape))
-    _, a, v = lax.while_loop(is_not_diagonal, sweep, start)
-    values, v = jnp.real(_diagonal(a))[..., :size], v[..., :size, :size]
-    order = lax.broadcasted_iota("int32", values.shape, values.ndim - 1)
-    values, order = lax.sort((values, order), num_keys=1)
-    return jnp.take_along_axis(v, order[..., None, :], -1), values
-
-
-def _rotated(a: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Row and column i rotated with those half the size further on, so that the element at their crossing is 0.
-
-    Then all but the first row and column move on by one place, round both halves: after as many rotations as there are
-    other rows, each has met each, and all are in their first places.
-    """
-    half = a.shape[-1] // 2
-    p, q = jnp.real(_diagonal(a[..., :half, :half])), jnp.real(_diagonal(a[..., half:, half:]))
-    crossing = _diagonal(a[..., :half, half:])
-    phase = None
-    if jnp.iscomplexobj(a):  # by which the second of each pair is turned first, so that the crossing is real
-        size = jnp.abs(crossing)
-        phase = jnp.where(size == 0, 1, jnp.conj(crossing) / jnp.where(size == 0, 1, size))
-        crossing = size
-    ratio = (q - p) / jnp.where(crossing == 0, 1, 2 * crossing)
-    tangent = jnp.where(ratio < 0, -1, 1) / (jnp.abs(ratio) + jnp.sqrt(1 + ratio * ratio))
-    tangent = jnp.where(crossing == 0, 0, tangent)
-    cosine = 1 / jnp.sqrt(1 + tangent * tangent)
-    sine = cosine * tangent
-
-    def columns(x: jax.Array) -> jax.Array:
-        first, second, c, s = x[..., :half], x[..., half:], cosine[..., None, :], sine[..., None, :]
-        second = second if phase is None else second * phase[..., None, :]
-        first, second = c * first - s * second, s * first + c * second
-        if half == 1:
-            return jnp.concatenate([first, second], -1)
-        turned = [first[..., :1], second[..., :1], first[..., 1:-1], second[..., 1:], first[..., -1:]]
-        return jnp.concatenate(turned, -1)
-
-    return columns(_adjoint(columns(_adjoint(a)))), columns(v)
 
 
 def _forward_substitution(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -371,10 +203,6 @@ def _diagonal(a: jax.Array) -> jax.Array:
 
 def _transposed(a: jax.Array) -> jax.Array:
     return jnp.swapaxes(a, -2, -1)
-
-
-def _sum_of_squares(a: jax.Array) -> jax.Array:
-    return jnp.sum(jnp.real(a * jnp.conj(a)), axis=(-2, -1))
 
 
 def _adjoint(a: jax.Array) -> jax.Array:

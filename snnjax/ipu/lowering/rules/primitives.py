@@ -32,12 +32,7 @@ def lower_unknown(primitive: Any, context: Any, *operands: Any, **_: Any) -> Any
 
 
 def lower_linear_algebra(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
-    """The function of `linear_algebra` with the primitive's name. Eigenvectors are all of those of a matrix."""
-    if primitive.name == "eigh":
-        matrix, subset = context.avals_in[0], parameters["subset_by_index"]
-        if subset not in (None, (0, matrix.shape[-1])):
-            return lower_unknown(primitive, context, *operands)
-        parameters = {"lower": parameters["lower"]}
+    """The function of `linear_algebra` with the primitive's name."""
     function = functools.partial(getattr(linear_algebra, primitive.name), **parameters)
     return _lower_function(primitive, function, context, *operands)
 
