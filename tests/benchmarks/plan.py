@@ -38,8 +38,7 @@ class Plan:
     # W7: convolutions after a camera, and W8: delays.
     cameras: tuple[Camera, ...] = (Camera(steps=20), Camera(steps=100))
     delayed: neurons.Shape = DELAYED
-    max_delay: int = 30
-    max_synaptic_delay: int = 10
+    max_delays: tuple[int, int] = (30, 10)  # axonal, synaptic
     # W11: a few time steps a call.
     streamed: tuple[Workload, ...] = tuple(
         replace(W3, batch=batch, steps=steps) for batch, steps in ((1, 1), (4, 1), (16, 1), (48, 1), (1, 10))
@@ -108,8 +107,7 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         cameras=(Camera(steps=6, batch=2, channels=(3, 4), kernel=3, pixels=7, margin=1, rate=0.1),),
         residuals=(Residual(channels=3, stages=2, edge=6, steps=6, batch=2, outputs=3, rate=0.1),),
         delayed=neurons.Shape(12, (8,), 3, steps=4, batch=2, recurrent=False),
-        max_delay=2,
-        max_synaptic_delay=2,
+        max_delays=(2, 2),
         streamed=(replace(deep, batch=1, steps=1), replace(deep, batch=1, steps=2)),
         recurrent=(replace(w2(2), widths=(40, 24, 10), steps=8),),
         deep=deep,

@@ -118,7 +118,7 @@ def residual(plan: Plan) -> Iterator[Table]:
 
 def delays(plan: Plan) -> Iterator[Table]:
     """W8."""
-    programs = delayed.programs(plan.delayed, plan.max_delay, plan.max_synaptic_delay)
+    programs = delayed.programs(plan.delayed, *plan.max_delays)
     yield from run(plan, f"W8, delays, {plan.delayed.name}", programs)
 
 
