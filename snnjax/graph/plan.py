@@ -202,7 +202,7 @@ class _Planner:
             return None
         if neurons.feedback is not None and delay is not None:
             return None
-        if not neurons.spikes and (pooling is not None or delay is not None or norm is not None):
+        if not neurons.spikes and (delay is not None or norm is not None):
             return None
         delayed: Any = None if delay is None else self.ops[delay]
         most = None if delayed is None else delayed.max_delay

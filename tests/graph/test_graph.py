@@ -432,3 +432,12 @@ def test_errors_say_what_is_wrong_and_a_hint(call: Callable[[], Any], text: str)
     with pytest.raises(ValueError) as error:
         call()
     assert str(error.value) == text
+
+
+def test_a_pool_before_the_readout_is_part_of_the_chain() -> None:
+    net = network(IMAGE, [layer(conv2d(2, 3)), sum_pool(2)], leaky_readout(3))
+    x = random_spikes(0.4, inputs=int(np.prod(IMAGE)))
+    params = initial(net)
+    outputs = [net.apply(params, None, x, implementation=each)[0].output for each in (None, "composed")]
+    assert "alone" not in net.paths
+    assert_close(*outputs, of_largest=1e-5)
