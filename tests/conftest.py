@@ -36,6 +36,7 @@ import jax
 import pytest
 from snnjax_jax_plugin import _wire
 
+from snnjax.graph import plan as plans
 from tests import messages
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
@@ -99,3 +100,10 @@ def memory_stays_small() -> Iterator[None]:
     yield
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         assert resource.getrusage(who).ru_maxrss * 1024 < MOST_MEMORY
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_networks_are_fused() -> Iterator[None]:
+    """Networks of tests stand for large ones: few rows are no reason for scans (graph/test_run.py tests those)."""
+    with unittest.mock.patch.object(plans, "FEWEST_ROWS", 0):
+        yield

@@ -28,6 +28,7 @@ from snnjax import (
 )
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.spiking import SpikingState
+from snnjax.graph import plan as plans
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, louder, random_spikes, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import equations, jit
@@ -189,6 +190,25 @@ def test_few_steps_are_scanned_with_equal_results() -> None:
             out, state = step(params, state, inputs[index : index + 1])
             chex.assert_trees_all_close(out.output[0], whole.output[index], **TOLERANCE)
         chex.assert_trees_all_close(state, end, **TOLERANCE)
+
+
+@pytest.mark.parametrize("option", [{}, {"capacity": 3}, {"recurrent": True}], ids=str)
+def test_few_rows_of_dense_layers_are_scanned_with_equal_results(
+    monkeypatch: pytest.MonkeyPatch, option: dict[str, Any]
+) -> None:
+    """Not those of spike lists, and not recurrent ones, whose scans call a product at each step."""
+    net = network(INPUTS, [layer(8, LEARNED, **option), layer(6)], leaky_readout(3))
+    params, inputs = louder(initial(net)), random_spikes(0.3)
+    arguments = (params, net.initial_state(params, BATCH), inputs)
+    results, calls = [], []
+    for fewest in (64, 0):
+        monkeypatch.setattr(plans, "FEWEST_ROWS", fewest)
+        plans.plan.cache_clear()
+        results.append(jit(with_gradients(net.apply))(*arguments))
+        calls.append([len(net.plan(rows=rows)) for rows in (32, 64)])
+    plans.plan.cache_clear()
+    assert calls == [[1 if option else 6, 1], [1, 1]]
+    assert_close(*results, of_largest=TOLERANCE["rtol"])
 
 
 @pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])
