@@ -272,7 +272,8 @@ def _network_in_words(settings: TaskSettings, network: Network) -> str:
     widths = " - ".join("x".join(map(str, shape)) for shape in shapes)
     kinds = [settings.neuron, "recurrent"] if settings.recurrent else [settings.neuron]
     kinds += ["residual, with norms"] if settings.residual_blocks else []
-    kinds += [f"delays of up to {settings.max_delay} steps"] if settings.max_delay else []
+    owner = " per synapse" if settings.delay_per == "synapse" else ""
+    kinds += [f"delays{owner} of up to {settings.max_delay} steps"] if settings.max_delay else []
     kinds += [] if settings.training.rule == "bptt" else [f"trained by {settings.training.rule}"]
     lists = "dense" if settings.capacity is None else f"lists of {100 * settings.capacity:g} %"
     return f"{widths} ({', '.join([*kinds, lists])})"
