@@ -137,9 +137,7 @@ def _in_pieces(
         current, left, offset = xs
         assert carried.coming is not None
         own = dataclasses.replace(context, lengths=left, offsets=offset)
-        after, steps = _scan(
-            alone, held, SpikingState(carried.neuron), current + carried.coming[:size], own
-        )
+        after, steps = _scan(alone, held, SpikingState(carried.neuron), current + carried.coming[:size], own)
         fed_back, recurrent = _fed_back(cells, held, steps.listed, carried.recurrent, left, context)
         known = jnp.concatenate([carried.coming, fed_back])
         return SpikingState(after.neuron, None, recurrent, _behind(known, left, size)), steps

@@ -24,8 +24,9 @@ _OWNERS = ("neuron", "channel", "layer")
 
 
 class DelayParams(NamedTuple):
-    """The params of `axonal`, or its stats if not learned: ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)``
-    steps.
+    """The params of `axonal`, or its stats if not learned.
+
+    ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)`` steps.
     """
 
     raw_delay: Float[Array, " neurons"]  # or one per channel, or one
@@ -70,9 +71,7 @@ def earlier(block: Any) -> Any:
     return dataclasses.replace(block, min_delay=0, **options)
 
 
-def checked_delays(
-    op: str, min_delay: Any, max_delay: Any, initial: Any, learn: Any
-) -> tuple[float, float]:
+def checked_delays(op: str, min_delay: Any, max_delay: Any, initial: Any, learn: Any) -> tuple[float, float]:
     """The range from which delays are drawn."""
     check_integer(op, "max_delay", max_delay, 1)
     if max_delay > LONGEST_DELAY:
@@ -82,7 +81,9 @@ def checked_delays(
         )
     check_integer(op, "min_delay", min_delay, 0)
     if min_delay >= max_delay:
-        fail(f"{op}: `min_delay` must be below max_delay, {max_delay}, got {min_delay}. Leave a range of delays.")
+        fail(
+            f"{op}: `min_delay` must be below max_delay, {max_delay}, got {min_delay}. Leave a range of delays."
+        )
     check_switches(op, learn=learn)
     initial = (float(min_delay), float(max_delay)) if initial is None else initial
     low, high = initial if isinstance(initial, tuple) else (initial, initial)

@@ -19,8 +19,9 @@ from snnjax.synapses import Synapses
 
 
 class SynapticParams(NamedTuple):
-    """The params of `synaptic`: ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)``
-    steps, of the shape of the weights.
+    """The params of `synaptic`.
+
+    ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)`` steps, of the shape of the weights.
     """
 
     weights: Float[Array, "..."]
@@ -168,7 +169,8 @@ def synaptic(
         source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
-        ValueError: if the connection is another one, a delay is outside ``[min_delay, max_delay]``, or `max_delay` too long.
+        ValueError: if the connection is another one, a delay is outside ``[min_delay, max_delay]``, or `max_delay` is
+            too long.
 
     Example:
         >>> import jax, snnjax
@@ -187,4 +189,6 @@ def synaptic(
             "Write synaptic(dense(...), max_delay), or delay spikes before it with axonal(max_delay)."
         )
     initial = checked_delays("synaptic", min_delay, max_delay, initial, learn)
-    return Synaptic(connection, int(max_delay), initial, bool(learn), int(min_delay), name=name, source=source)
+    return Synaptic(
+        connection, int(max_delay), initial, bool(learn), int(min_delay), name=name, source=source
+    )

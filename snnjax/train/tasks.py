@@ -326,13 +326,30 @@ _RESIDUAL = {
         initial_activity=0.05,
     )
 }
-_DELAYED = {name: replace(TASKS[name], max_delay=10) for name in ("spoken", "speech")}
+# Neurons without adaptation and recurrent weights, with and without delays: tuned on words of index 5 to 9, without
+# training on these.
+_SMALL = {
+    "speech": replace(
+        TASKS["speech"],
+        hidden=(96, 96),
+        neuron="lif",
+        neuron_options={"decay": 0.8},
+        recurrent=False,
+        downsample=5,
+        training=replace(TASKS["speech"].training, learning_rate=1.5e-2),
+    )
+}
+_DELAYED = {
+    "spoken": replace(TASKS["spoken"], max_delay=10),
+    "speech": replace(_SMALL["speech"], max_delay=20, delay_per="synapse"),
+}
 
 
 def task_settings(task: str, model: str = "dense") -> TaskSettings:
     """The settings of a task with the network given by `model`.
 
-    It is "dense", "conv" (convolutions), "residual" (convolutions with norms, and residual blocks) or "delayed".
+    It is "dense", "conv" (convolutions), "residual" (convolutions with norms, and residual blocks), "small" (few
+    parameters) or "delayed".
 
     Raises:
         ValueError: if the task does not exist or has no such model.
@@ -344,7 +361,13 @@ def task_settings(task: str, model: str = "dense") -> TaskSettings:
     """
     op = "task_settings"
     check_choice(op, "task", task, tuple(TASKS))
-    models = {"dense": TASKS, "conv": _CONVOLUTIONAL, "residual": _RESIDUAL, "delayed": _DELAYED}
+    models = {
+        "dense": TASKS,
+        "conv": _CONVOLUTIONAL,
+        "residual": _RESIDUAL,
+        "small": _SMALL,
+        "delayed": _DELAYED,
+    }
     check_choice(op, "model", model, tuple(name for name, tasks in models.items() if task in tasks))
     return models[model][task]
 
