@@ -326,8 +326,8 @@ _RESIDUAL = {
         initial_activity=0.05,
     )
 }
-# Neurons without adaptation and recurrent weights, with and without delays: tuned on words of index 5 to 9, without
-# training on these.
+# Neurons without adaptation and recurrent weights; the decay was chosen without delays, and a learning rate for each, on
+# words of index 5 to 9, without training on these.
 _SMALL = {
     "speech": replace(
         TASKS["speech"],
@@ -336,12 +336,17 @@ _SMALL = {
         neuron_options={"decay": 0.8},
         recurrent=False,
         downsample=5,
-        training=replace(TASKS["speech"].training, learning_rate=1.5e-2),
+        training=replace(TASKS["speech"].training, learning_rate=3e-2),
     )
 }
 _DELAYED = {
     "spoken": replace(TASKS["spoken"], max_delay=10),
-    "speech": replace(_SMALL["speech"], max_delay=20, delay_per="synapse"),
+    "speech": replace(
+        _SMALL["speech"],
+        max_delay=20,
+        delay_per="synapse",
+        training=replace(TASKS["speech"].training, learning_rate=1.5e-2),
+    ),
 }
 
 
