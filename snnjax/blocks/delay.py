@@ -209,7 +209,8 @@ def axonal(
             steps from both ends.
         learn: whether the delays are learned. Otherwise they are rounded to integers: one number, or, if they are drawn
             from a range, stats of the network. Learned delays become such stats, for inference or for further
-            training: ``stats[name] = params.pop(name)`` for a network with the range ``(0, max_delay)`` and False.
+            training: ``stats[name] = params.pop(name)`` for a network with the range ``(min_delay, max_delay)``
+            and False.
         per: whether there is one delay per "neuron", per "channel" of an image, or per "layer".
         name: names the block in a network.
         source: the name of the block or input that it receives; None for the one before it.

@@ -326,8 +326,8 @@ _RESIDUAL = {
         initial_activity=0.05,
     )
 }
-# Neurons without adaptation and recurrent weights; the decay was chosen without delays, and a learning rate for each, on
-# words of index 5 to 9, without training on these.
+# Neurons without adaptation and recurrent weights: the decay was chosen without delays, and a learning rate for each,
+# on words of index 5 to 9, without training on these.
 _SMALL = {
     "speech": replace(
         TASKS["speech"],
