@@ -1,5 +1,7 @@
 """The steps of neurons on given currents: one after the other, with what their spikes feed back, or all at once."""
 
+import dataclasses
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -10,11 +12,11 @@ from jaxtyping import Array, Float
 from snnjax._check import check_shape, fail
 from snnjax._sharding import vary_alike
 from snnjax.blocks._fire import fire
-from snnjax.blocks.block import Block, Context, Shape, choose, flat, within
+from snnjax.blocks.block import Block, Context, Shape, choose, flat, shaped, within
 from snnjax.blocks.sparse import Sparse
 from snnjax.neurons import Neuron
 from snnjax.ops._glif_step import align
-from snnjax.ops._time_scan import platform_scan
+from snnjax.ops._time_scan import platform_scan, time_scan
 from snnjax.sparse_spikes import SparseSpikes
 
 
@@ -24,6 +26,8 @@ class SpikingState(NamedTuple):
     neuron: Any  # the neuron's state, arrays [batch, neurons]
     spikes: Float[Array, "batch neurons"] | None = None  # the last listed spikes, if they are fed back
     recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
+    # Instead of the last spikes, the recurrent currents of the next steps, if they are known that early
+    coming: Float[Array, "lead_plus_1 batch neurons"] | None = None
 
 
 class Cells(NamedTuple):
@@ -33,6 +37,7 @@ class Cells(NamedTuple):
     slots: int | None  # of their lists
     feedback: tuple[Block, ...]  # the blocks of the recurrent connection, in order
     shape: Shape
+    lead: int = 0  # how many steps later than they return it their signal arrives
 
 
 class Held(NamedTuple):
@@ -56,7 +61,7 @@ def run_steps(
     cells: Cells, held: Held, state: SpikingState, currents: Array, context: Context
 ) -> tuple[SpikingState, Steps]:
     """The state after all steps, and the results of every step, all in the accumulation dtype."""
-    run = _scan if cells.neuron.sequence is None else _sequence
+    run = _sequence if cells.neuron.sequence is not None else _scan if cells.lead == 0 else _in_pieces
     return run(cells, held, state, currents, context)
 
 
@@ -68,8 +73,8 @@ def _scan(
     def step(held: Held, carry: tuple[SpikingState, Any], xs: tuple[Array, Any, Any]) -> Any:
         (carried, lists), (current, inside, offset) = carry, xs
         sent = carried.spikes if lists is None else lists
-        fed_back, recurrent = _fed_back(cells, held, sent, carried.recurrent, inside, context)
-        current = current if fed_back is None else current + fed_back
+        fed_back, recurrent = _fed_back(cells, held, _one(sent), carried.recurrent, _length(inside), context)
+        current = current if fed_back is None else current + fed_back[0]
         membrane, threshold, after = model.advance(held.neuron, carried.neuron, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
@@ -103,10 +108,54 @@ def _first_lists(
     if not are_lists or jax.tree.leaves(state.recurrent) or not isinstance(steps, int) or steps == 0:
         return None, currents
     inside = None if context.lengths is None else context.lengths > 0
-    fed_back, _ = _fed_back(cells, held, state.spikes, state.recurrent, inside, context)
+    fed_back, _ = _fed_back(cells, held, _one(state.spikes), state.recurrent, _length(inside), context)
     neurons = math.prod(cells.shape)
     empty = SparseSpikes.from_dense(jnp.zeros((batch, neurons), currents.dtype), cells.slots or 0)
-    return empty, currents.at[0].add(fed_back)
+    return empty, currents.at[:1].add(fed_back)
+
+
+def _in_pieces(
+    cells: Cells, held: Held, state: SpikingState, currents: Array, context: Context
+) -> tuple[SpikingState, Steps]:
+    """`_scan` in pieces that end before any of their spikes can arrive, and are fed back as a whole."""
+    steps, batch = currents.shape[:2]
+    size = min(cells.lead + 1, max(steps, 1)) if isinstance(steps, int) else 1
+    count = -(-steps // size)
+    ends, alone = context.lengths, cells._replace(feedback=(), lead=0)
+    if ends is None and count * size != steps:
+        ends = jnp.full(batch, steps, jnp.int32)
+    left = None
+    if ends is not None:
+        ends = jnp.minimum(ends.astype(jnp.int32), steps)
+        left = jnp.clip(ends[None] - size * jnp.arange(count, dtype=jnp.int32)[:, None], 0, size)
+
+    def cut(array: Array) -> Array:
+        behind = ((0, count * size - steps), *((0, 0),) * (array.ndim - 1))
+        return jnp.pad(array, behind).reshape(count, size, *array.shape[1:])
+
+    def piece(held: Held, carried: SpikingState, xs: tuple[Array, Any, Any]) -> tuple[SpikingState, Steps]:
+        current, left, offset = xs
+        assert carried.coming is not None
+        own = dataclasses.replace(context, lengths=left, offsets=offset)
+        after, steps = _scan(alone, held, SpikingState(carried.neuron), current + carried.coming[:size], own)
+        fed_back, recurrent = _fed_back(cells, held, steps.listed, carried.recurrent, left, context)
+        known = jnp.concatenate([carried.coming, fed_back])
+        return SpikingState(after.neuron, None, recurrent, _behind(known, left, size)), steps
+
+    xs = cut(currents), left, None if context.offsets is None else cut(context.offsets)
+    leaves, form = jax.tree.flatten(state)
+    start = form.unflatten(vary_alike([*leaves, *jax.tree.leaves((held, xs))])[: len(leaves)])
+    state, pieces = time_scan(piece, held, start, xs)
+    return state, jax.tree.map(lambda leaf: leaf.reshape(count * size, *leaf.shape[2:])[:steps], pieces)
+
+
+def _behind(rows: Array, left: Array | None, size: int) -> Array:
+    """The rows of each sequence, ``[time, batch, neurons]``, from its step `left` on, but for the last `size`."""
+    most = rows.shape[0] - size
+    if left is None:
+        return rows[size:]
+    own = functools.partial(jax.lax.dynamic_slice_in_dim, slice_size=most)
+    return jax.vmap(own, in_axes=(1, 0), out_axes=1)(rows, left)
 
 
 def _sequence(
@@ -157,15 +206,12 @@ def _fired(
 
 
 def _fed_back(
-    cells: Cells, held: Held, sent: Any, recurrent: Any, inside: Any, context: Context
-) -> tuple[Array | None, Any]:
-    """The recurrent current of the spikes of the step before, and the states of the blocks that they passed."""
+    cells: Cells, held: Held, sent: Any, recurrent: Any, lengths: Any, context: Context
+) -> tuple[Any, Any]:
+    """What blocks make of the spikes of some steps, ``[time, batch, neurons]``, and their states after these."""
     if sent is None or recurrent is None:
         return None, recurrent
-    are_lists = isinstance(sent, SparseSpikes)
-    signal = jax.tree.map(lambda leaf: leaf[None], sent) if are_lists else sent.reshape(1, -1, *cells.shape)
-    place, states = cells.shape, []
-    lengths = None if inside is None else inside.astype(jnp.int32)
+    signal, place, states = shaped(sent, cells.shape), cells.shape, []
     own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
     each = zip(cells.feedback, held.recurrent, recurrent, held.drawn, strict=True)
     for part, *arrays in each:
@@ -177,7 +223,17 @@ def _fed_back(
             )
         signal, place = result.signal, part.out_shape(place)
         states.append(result.state)
-    return flat(signal)[0], tuple(states)
+    return flat(signal), tuple(states)
+
+
+def _one(sent: Any) -> Any:
+    """The spikes of one step, with an axis of time."""
+    return jax.tree.map(lambda leaf: leaf[None], sent)
+
+
+def _length(inside: Array | None) -> Array | None:
+    """The lengths of sequences of one step."""
+    return None if inside is None else inside.astype(jnp.int32)
 
 
 def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:

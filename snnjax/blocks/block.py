@@ -126,6 +126,13 @@ class Block:
         del train
         return False
 
+    def ahead(self) -> "tuple[int, Block] | None":
+        """How many steps early its signal is known, and the block that returns it so many steps earlier.
+
+        The two have the same params and stats. None if it has a signal without any spikes, such as a bias, or may have.
+        """
+        return None
+
     def is_skipped(self, train: bool) -> bool:
         """Whether it passes its signal on as it is."""
         del train

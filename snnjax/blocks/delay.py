@@ -1,5 +1,6 @@
 """`axonal`: delays of spikes, one for each sending neuron; spikes in transit are the state."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,7 +24,10 @@ _OWNERS = ("neuron", "channel", "layer")
 
 
 class DelayParams(NamedTuple):
-    """The params of `axonal`, or its stats if not learned: ``delay = max_delay * sigmoid(raw_delay)`` steps."""
+    """The params of `axonal`, or its stats if not learned.
+
+    ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)`` steps.
+    """
 
     raw_delay: Float[Array, " neurons"]  # or one per channel, or one
 
@@ -44,20 +48,30 @@ def without_rows(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def drawn_delays(key: Array, shape: Shape, initial: tuple[float, float], max_delay: int) -> Array:
+def drawn_delays(
+    key: Array, shape: Shape, initial: tuple[float, float], min_delay: int, max_delay: int
+) -> Array:
     """Delays that are drawn uniformly from a range, as ``raw_delay``."""
-    share = jax.random.uniform(key, shape, jnp.float32, *initial) / max_delay
-    margin = min(_MARGIN, _MARGIN_STEPS / max_delay)
+    span = max_delay - min_delay
+    share = (jax.random.uniform(key, shape, jnp.float32, *initial) - min_delay) / span
+    margin = min(_MARGIN, _MARGIN_STEPS / span)
     return decay_to_raw(jnp.clip(share, margin, 1 - margin))
 
 
-def delays_of(raw_delay: Array, max_delay: int, learn: bool) -> Array:
+def delays_of(raw_delay: Array, min_delay: int, max_delay: int, learn: bool) -> Array:
     """Delays in steps, in the accumulation dtype; integers if they are not learned."""
-    delays = max_delay * raw_to_decay(upcast(raw_delay))
+    delays = min_delay + (max_delay - min_delay) * raw_to_decay(upcast(raw_delay))
     return delays if learn else jnp.round(delays)
 
 
-def checked_delays(op: str, max_delay: Any, initial: Any, learn: Any) -> tuple[float, float]:
+def earlier(block: Any) -> Any:
+    """A block of delays without the steps that all of them have."""
+    least, (low, high) = block.min_delay, block.initial
+    options: Any = {"max_delay": block.max_delay - least, "initial": (low - least, high - least)}
+    return dataclasses.replace(block, min_delay=0, **options)
+
+
+def checked_delays(op: str, min_delay: Any, max_delay: Any, initial: Any, learn: Any) -> tuple[float, float]:
     """The range from which delays are drawn."""
     check_integer(op, "max_delay", max_delay, 1)
     if max_delay > LONGEST_DELAY:
@@ -65,12 +79,17 @@ def checked_delays(op: str, max_delay: Any, initial: Any, learn: Any) -> tuple[f
             f"{op}: `max_delay` must be at most {LONGEST_DELAY}, up to which float32 is exact, "
             f"got {max_delay}. Use longer steps."
         )
-    check_switches(op, learn=learn)
-    initial = (0.0, float(max_delay)) if initial is None else initial
-    low, high = initial if isinstance(initial, tuple) else (initial, initial)
-    if not 0 <= low <= high <= max_delay:
+    check_integer(op, "min_delay", min_delay, 0)
+    if min_delay >= max_delay:
         fail(
-            f"{op}: `initial` must be a number or a range (low, high) from 0 to {max_delay}, got {initial}. "
+            f"{op}: `min_delay` must be below max_delay, {max_delay}, got {min_delay}. Leave a range of delays."
+        )
+    check_switches(op, learn=learn)
+    initial = (float(min_delay), float(max_delay)) if initial is None else initial
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    if not min_delay <= low <= high <= max_delay:
+        fail(
+            f"{op}: `initial` must be a number or a range (low, high) from {min_delay} to {max_delay}, got {initial}. "
             "Pass delays in steps, or a longer max_delay."
         )
     return float(low), float(high)
@@ -92,6 +111,7 @@ class Axonal(Block):
     initial: tuple[float, float]
     learn: bool
     per: str
+    min_delay: int = 0
 
     def count(self, shape: Shape) -> int:
         """The number of delays."""
@@ -113,7 +133,7 @@ class Axonal(Block):
         return DelayParams(self._raw(key, shapes[0])) if self.is_drawn else None
 
     def _raw(self, key: Array, shape: Shape) -> Array:
-        return drawn_delays(key, (self.count(shape),), self.initial, self.max_delay)
+        return drawn_delays(key, (self.count(shape),), self.initial, self.min_delay, self.max_delay)
 
     def delays(self, held: DelayParams | None, shape: Shape) -> Float[Array, " neurons"]:
         """The delay of each neuron in steps, in the accumulation dtype; integers if they are not learned.
@@ -123,8 +143,12 @@ class Axonal(Block):
         if not self.learn and not self.is_drawn:
             return jnp.full(math.prod(shape), round(self.initial[0]), jnp.float32)
         raw = given(self.kind, "params" if self.learn else "stats", None if held is None else held.raw_delay)
-        delays = delays_of(raw, self.max_delay, self.learn)
+        delays = delays_of(raw, self.min_delay, self.max_delay, self.learn)
         return jnp.tile(delays, math.prod(shape) // delays.shape[0])
+
+    def ahead(self) -> tuple[int, "Axonal"]:
+        """As many steps as all delays have."""
+        return self.min_delay, earlier(self)
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> DelayState:
         """Nothing in transit."""
@@ -164,6 +188,7 @@ class Axonal(Block):
 def axonal(
     max_delay: int,
     *,
+    min_delay: int = 0,
     initial: float | tuple[float, float] | None = None,
     learn: bool = True,
     per: str = "neuron",
@@ -172,23 +197,26 @@ def axonal(
 ) -> Axonal:
     """Delay the spikes of each neuron: a spike of neuron i at t arrives at ``t + delay[i]``.
 
-    ``delay = max_delay * sigmoid(raw_delay)``. A delay that is not an integer splits a spike between two steps
-    (`snnjax.delay_spikes`), and its gradient is that of the split. As part of a recurrent connection it delays in
-    addition to the one step that recurrent spikes always take; such a layer is scanned.
+    ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)``. A delay that is not an integer splits a spike
+    between two steps (`snnjax.delay_spikes`), and its gradient is that of the split. As part of a recurrent connection
+    it delays in addition to the one step that recurrent spikes always take; see `synaptic` for its speed.
 
     Args:
         max_delay: the longest delay, in steps; at most 4,194,304.
-        initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range ``(0,
-            max_delay)``. Learned delays start at least ``min(max_delay / 1000, 1 / 4)`` steps from both ends.
+        min_delay: the shortest delay, in steps.
+        initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range
+            ``(min_delay, max_delay)``. Learned delays start at least ``min((max_delay - min_delay) / 1000, 1 / 4)``
+            steps from both ends.
         learn: whether the delays are learned. Otherwise they are rounded to integers: one number, or, if they are drawn
             from a range, stats of the network. Learned delays become such stats, for inference or for further
-            training: ``stats[name] = params.pop(name)`` for a network with the range ``(0, max_delay)`` and False.
+            training: ``stats[name] = params.pop(name)`` for a network with the range ``(min_delay, max_delay)``
+            and False.
         per: whether there is one delay per "neuron", per "channel" of an image, or per "layer".
         name: names the block in a network.
         source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
-        ValueError: if a delay is outside ``[0, max_delay]``, or `max_delay` too long.
+        ValueError: if a delay is outside ``[min_delay, max_delay]``, or `max_delay` too long.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -202,6 +230,6 @@ def axonal(
     Reference:
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670.
     """
-    initial = checked_delays("axonal", max_delay, initial, learn)
+    initial = checked_delays("axonal", min_delay, max_delay, initial, learn)
     check_choice("axonal", "per", per, _OWNERS)
-    return Axonal(max_delay, initial, learn, per, name=name, source=source)
+    return Axonal(max_delay, initial, learn, per, min_delay, name=name, source=source)

@@ -99,6 +99,10 @@ class Linear(Block):
         own = params._replace(weights=self.used(params.weights))
         return dataclasses.replace(self, reparametrize=None), own
 
+    def ahead(self) -> tuple[int, Block] | None:
+        """No step."""
+        return None if self.bias else (0, self)
+
     def fan_in(self, shape: Shape) -> float:
         """The number of inputs that a neuron sums."""
         return math.prod(self.weights_shape(shape)[:-1])

@@ -99,6 +99,10 @@ class Sparse(Block):
             self.currents(params, given(self.kind, "stats", stats), x, implementation=context.implementation)
         )
 
+    def ahead(self) -> tuple[int, Block] | None:
+        """No step."""
+        return None if self.bias else (0, self)
+
     def scaled(self, params: SparseParams, factor: Array) -> SparseParams:
         """The params with all weights, and biases, times `factor`."""
         return times(params, factor)

@@ -97,6 +97,14 @@ class Spiking(Block):
         assert not isinstance(self.recurrent, bool)
         return self.recurrent
 
+    @property
+    def lead(self) -> tuple[int, tuple[Block, ...]]:
+        """How many steps early the recurrent currents are known, and blocks that return them so many steps earlier."""
+        found = [block.ahead() for block in self.feedback]
+        known = [each for each in found if each is not None]
+        steps = sum(lead for lead, _ in known)
+        return (steps, tuple(block for _, block in known)) if len(known) == len(found) else (0, self.feedback)
+
     def slots(self, shape: Shape) -> int | None:
         """The capacity of the spike lists; None for dense spikes."""
         share = self.capacity
@@ -158,13 +166,15 @@ class Spiking(Block):
         neuron = self.neuron.initial_state(self.neuron_params(params, stats, shape), batch, count)
         if not self.feedback:
             return SpikingState(neuron)
-        states, place = [], shape
+        (lead, feedback), states, place = self.lead, [], shape
         held = (_recurrent(self, own) for own in (params, stats))
-        for block, *own in zip(self.feedback, *held, strict=True):
+        for block, *own in zip(feedback, *held, strict=True):
             states.append(block.initial_state(*own, batch, place))
             place = block.out_shape(place)
-        spikes = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
-        return SpikingState(neuron, spikes, tuple(states))
+        none = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
+        if lead == 0:
+            return SpikingState(neuron, none, tuple(states))
+        return SpikingState(neuron, None, tuple(states), jnp.tile(none, (lead + 1, 1, 1)))
 
     @property
     def lists_spikes(self) -> bool:
@@ -265,7 +275,8 @@ def _run(
     params = jax.tree.map(_wide_floats, params)
     own = block.neuron_params(params, stats, shape)
     second = block.second(own) if context.second_threshold is None else context.second_threshold
-    cells = Cells(block.neuron, block.slots(shape), block.feedback, shape)
+    lead, feedback = block.lead
+    cells = Cells(block.neuron, block.slots(shape), feedback, shape, lead)
     held = Held(own, second, tuple(_recurrent(block, params)), tuple(_recurrent(block, stats)))
     return run_steps(cells, held, state, currents, context)
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, given, times
-from snnjax.blocks.delay import checked_delays, delays_of, drawn_delays
+from snnjax.blocks.delay import checked_delays, delays_of, drawn_delays, earlier
 from snnjax.blocks.dense import Dense
 from snnjax.blocks.sparse import Sparse
 from snnjax.ops import delayed_spike_matmul
@@ -19,7 +19,10 @@ from snnjax.synapses import Synapses
 
 
 class SynapticParams(NamedTuple):
-    """The params of `synaptic`: ``delay = max_delay * sigmoid(raw_delay)`` steps, of the shape of the weights."""
+    """The params of `synaptic`.
+
+    ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)`` steps, of the shape of the weights.
+    """
 
     weights: Float[Array, "..."]
     bias: Float[Array, " neurons"] | None = None
@@ -49,6 +52,7 @@ class Synaptic(Block):
     max_delay: int
     initial: tuple[float, float]
     learn: bool
+    min_delay: int = 0
 
     @property
     def is_drawn(self) -> bool:
@@ -81,7 +85,7 @@ class Synaptic(Block):
     def _raw(self, key: Array, shape: Shape) -> Array:
         own = self.connection
         count = (own.num_synapses(shape),) if isinstance(own, Sparse) else own.weights_shape(shape)
-        return drawn_delays(key, count, self.initial, self.max_delay)
+        return drawn_delays(key, count, self.initial, self.min_delay, self.max_delay)
 
     def delays(self, params: SynapticParams, stats: SynapticStats | None) -> Float[Array, "..."]:
         """The delay of each synapse in steps, in the accumulation dtype; integers if they are not learned."""
@@ -89,7 +93,11 @@ class Synaptic(Block):
             return jnp.full(params.weights.shape, round(self.initial[0]), jnp.float32)
         what, held = ("params", params) if self.learn else ("stats", stats)
         raw = given(self.kind, what, None if held is None else held.raw_delay)
-        return delays_of(raw, self.max_delay, self.learn)
+        return delays_of(raw, self.min_delay, self.max_delay, self.learn)
+
+    def ahead(self) -> tuple[int, "Synaptic"] | None:
+        """As many steps as all delays have."""
+        return None if self.connection.bias else (self.min_delay, earlier(self))
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SynapticState:
         """Nothing under way."""
@@ -134,6 +142,7 @@ def synaptic(
     connection: Any,
     max_delay: int,
     *,
+    min_delay: int = 0,
     initial: float | tuple[float, float] | None = None,
     learn: bool = True,
     name: str | None = None,
@@ -141,22 +150,27 @@ def synaptic(
 ) -> Synaptic:
     """Give each synapse of a connection a delay: a spike of neuron i at t arrives at neuron j at ``t + delay[i, j]``.
 
-    ``delay = max_delay * sigmoid(raw_delay)`` for each weight. A delay that is not an integer splits a spike between
-    two steps (`snnjax.delayed_spike_matmul`), and its gradient is that of the split. A recurrent connection delays in
-    addition to the one step that recurrent spikes always take; such a layer is scanned.
+    ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)`` for each weight. A delay that is not an integer
+    splits a spike between two steps (`snnjax.delayed_spike_matmul`), and its gradient is that of the split. A recurrent
+    connection delays in addition to the one step that recurrent spikes always take. Such a layer is scanned, and where
+    no block of the connection has a bias, its spikes are multiplied for ``min_delay + 1`` steps at once: choose a
+    `min_delay` wherever the model allows it.
 
     Args:
         connection: ``dense(...)`` or ``sparse(...)``, which draws the weights, and the synapses that exist.
         max_delay: the longest delay, in steps; at most 4,194,304.
-        initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range ``(0,
-            max_delay)``. Learned delays start at least ``min(max_delay / 1000, 1 / 4)`` steps from both ends.
+        min_delay: the shortest delay, in steps.
+        initial: initial delays: a number, or a range (low, high) from which each is drawn; None is the range
+            ``(min_delay, max_delay)``. Learned delays start at least ``min((max_delay - min_delay) / 1000, 1 / 4)``
+            steps from both ends.
         learn: whether the delays are learned. Otherwise they are rounded to integers: one number, or, if they are drawn
             from a range, stats of the network.
         name: names the block in a network.
         source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
-        ValueError: if the connection is another one, a delay is outside ``[0, max_delay]``, or `max_delay` too long.
+        ValueError: if the connection is another one, a delay is outside ``[min_delay, max_delay]``, or `max_delay` is
+            too long.
 
     Example:
         >>> import jax, snnjax
@@ -174,5 +188,7 @@ def synaptic(
             f"synaptic: `connection` must be dense or sparse, got {short_repr(connection)}. "
             "Write synaptic(dense(...), max_delay), or delay spikes before it with axonal(max_delay)."
         )
-    initial = checked_delays("synaptic", max_delay, initial, learn)
-    return Synaptic(connection, int(max_delay), initial, bool(learn), name=name, source=source)
+    initial = checked_delays("synaptic", min_delay, max_delay, initial, learn)
+    return Synaptic(
+        connection, int(max_delay), initial, bool(learn), int(min_delay), name=name, source=source
+    )

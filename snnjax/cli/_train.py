@@ -50,9 +50,9 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--model",
-        choices=("dense", "conv", "residual", "delayed"),
-        help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits), or learned delays "
-        "(spoken); default: dense or as resumed",
+        choices=("dense", "conv", "residual", "small", "delayed"),
+        help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits), fewer parameters "
+        "(speech), or learned delays (spoken, speech); default: dense or as resumed",
     )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
     add_data(parser)

@@ -178,6 +178,7 @@ def delay_node(block: Any, held: Any, layout: Layout, writing: Writing, facts: d
     steps = np.asarray(block.delays(held, layout.shape), np.float64)
     about = {
         "max_delay": block.max_delay,
+        "min_delay": block.min_delay,
         "initial": list(block.initial),
         "learn": block.learn,
         "per": block.per,

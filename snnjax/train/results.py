@@ -79,7 +79,11 @@ _NOTES = {
     "inner ear was chosen with a linear classifier of words of index 10 to 17; neurons and training with seed 0 on the "
     "300 words of index 5 to 9, without training on these, but for 40 epochs; and the number of channels and the "
     "augmentation with seed 0 and networks of four people (index 10 to 29), on their words of index 5 to 9 and those "
-    "of index 5 to 14 of the first and the fourth person. Folds test on all of these as well.",
+    "of index 5 to 14 of the first and the fourth person. Folds test on all of these as well. Networks of 96 - 96 "
+    "neurons hear 140 channels; their decay was chosen without delays, and a learning rate for each, with seed 0 on "
+    "the words of index 5 to 9. On these (mean of the last five epochs) they reach 68.0 % without delays and 85.3 % "
+    "with a delay for each synapse; as many se_adlif neurons, 88.1 % without delays, lose by them (85.9 %): delays "
+    "make up for the memory of neurons that adapt.",
     "spoken": "340 words in 17 voices of espeak-ng not used in training; 200 words in 10 others are for validation. "
     "The words have the format of SHD but are not its recordings: results on one say nothing about the other. "
     "The settings were chosen with seed 0 on these 200 words and 400 of training voices, 20 of them, which were not "
@@ -272,7 +276,8 @@ def _network_in_words(settings: TaskSettings, network: Network) -> str:
     widths = " - ".join("x".join(map(str, shape)) for shape in shapes)
     kinds = [settings.neuron, "recurrent"] if settings.recurrent else [settings.neuron]
     kinds += ["residual, with norms"] if settings.residual_blocks else []
-    kinds += [f"delays of up to {settings.max_delay} steps"] if settings.max_delay else []
+    owner = " per synapse" if settings.delay_per == "synapse" else ""
+    kinds += [f"delays{owner} of up to {settings.max_delay} steps"] if settings.max_delay else []
     kinds += [] if settings.training.rule == "bptt" else [f"trained by {settings.training.rule}"]
     lists = "dense" if settings.capacity is None else f"lists of {100 * settings.capacity:g} %"
     return f"{widths} ({', '.join([*kinds, lists])})"

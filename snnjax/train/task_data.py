@@ -31,7 +31,7 @@ _SOURCES = {
 _OTHER_VOICES = data.EventAugmentation(
     shift=6.0, channel_warp=1.5, stretch=0.1, time_warp=1.0, lost=0.2, added=0.01
 )
-# The same for real words, all of whose 700 channels are distinguished.
+# The same for real words, with numbers of 700 channels.
 _OTHER_SPEAKERS = data.EventAugmentation(shift=24.0, channel_warp=8.0, stretch=0.2, time_warp=1.5)
 # Augmentation of recordings by a camera, as if of other hands.
 _OTHER_HANDS = data.CameraAugmentation(shift=3.0, rotation=15.0, scale=0.15)
@@ -182,9 +182,11 @@ def _speech(settings: TaskSettings, path: Path) -> TaskData:
     task, key = _split_task(settings, train, validation, test, test.num_neurons), task_key(settings, 2)
     if not settings.augment:
         return task
-    calm = task.train(0)
+    calm, merged = task.train(0), settings.downsample
+    shift, warp = _OTHER_SPEAKERS.shift / merged, _OTHER_SPEAKERS.channel_warp / merged
+    others = _OTHER_SPEAKERS._replace(shift=shift, channel_warp=warp)
     return task._replace(
-        train=lambda epoch: data.augment_events(jax.random.fold_in(key, epoch), calm, _OTHER_SPEAKERS)
+        train=lambda epoch: data.augment_events(jax.random.fold_in(key, epoch), calm, others)
     )
 
 

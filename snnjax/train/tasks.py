@@ -13,7 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import losses, neurons
 from snnjax._check import check_choice, check_integer, check_within, fail, short_repr
-from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool
+from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool, synaptic
 from snnjax.graph import Network, layer, leaky_readout, network, residual, spiking_readout
 from snnjax.graph.network import Params
 from snnjax.train.config import TrainConfig
@@ -53,6 +53,7 @@ class TaskSettings:
     neuron_options: dict[str, Any] = field(default_factory=dict)  # keyword arguments of the neuron's factory
     recurrent: bool = False
     max_delay: int = 0  # steps; the inputs of each hidden layer have learned delays of up to this many
+    delay_per: str = "neuron"  # whether each sending "neuron" has a delay, or each "synapse"
     # Slots of the spike lists, as a share of the layer's width; None means dense.
     capacity: float | None = 0.1
     readout_decay: float = 0.95
@@ -79,6 +80,7 @@ class TaskSettings:
         check_choice(op, "task", self.task, tuple(TASKS) or (self.task,))
         check_choice(op, "neuron", self.neuron, tuple(NEURONS))
         check_choice(op, "loss", self.loss, tuple(LOSSES))
+        check_choice(op, "delay_per", self.delay_per, ("neuron", "synapse"))
         if not self.hidden and not self.convolutions:
             fail(f"{op}: `hidden` must hold at least one width, got none. Try (512, 256).")
         if self.fold is not None:
@@ -324,13 +326,35 @@ _RESIDUAL = {
         initial_activity=0.05,
     )
 }
-_DELAYED = {name: replace(TASKS[name], max_delay=10) for name in ("spoken", "speech")}
+# Neurons without adaptation and recurrent weights: the decay was chosen without delays, and a learning rate for each,
+# on words of index 5 to 9, without training on these.
+_SMALL = {
+    "speech": replace(
+        TASKS["speech"],
+        hidden=(96, 96),
+        neuron="lif",
+        neuron_options={"decay": 0.8},
+        recurrent=False,
+        downsample=5,
+        training=replace(TASKS["speech"].training, learning_rate=3e-2),
+    )
+}
+_DELAYED = {
+    "spoken": replace(TASKS["spoken"], max_delay=10),
+    "speech": replace(
+        _SMALL["speech"],
+        max_delay=20,
+        delay_per="synapse",
+        training=replace(TASKS["speech"].training, learning_rate=1.5e-2),
+    ),
+}
 
 
 def task_settings(task: str, model: str = "dense") -> TaskSettings:
     """The settings of a task with the network given by `model`.
 
-    It is "dense", "conv" (convolutions), "residual" (convolutions with norms, and residual blocks) or "delayed".
+    It is "dense", "conv" (convolutions), "residual" (convolutions with norms, and residual blocks), "small" (few
+    parameters) or "delayed".
 
     Raises:
         ValueError: if the task does not exist or has no such model.
@@ -342,7 +366,13 @@ def task_settings(task: str, model: str = "dense") -> TaskSettings:
     """
     op = "task_settings"
     check_choice(op, "task", task, tuple(TASKS))
-    models = {"dense": TASKS, "conv": _CONVOLUTIONAL, "residual": _RESIDUAL, "delayed": _DELAYED}
+    models = {
+        "dense": TASKS,
+        "conv": _CONVOLUTIONAL,
+        "residual": _RESIDUAL,
+        "small": _SMALL,
+        "delayed": _DELAYED,
+    }
     check_choice(op, "model", model, tuple(name for name, tasks in models.items() if task in tasks))
     return models[model][task]
 
@@ -375,12 +405,20 @@ def build_network(settings: TaskSettings, num_inputs: int, num_classes: int) -> 
         layers += _convolved(settings, neuron, channels, kernel, is_last)
         layers += [sum_pool(window)] if window > 1 else []
     for width in settings.hidden:
-        connection = [axonal(settings.max_delay), dense(width)] if settings.max_delay else dense(width)
-        layers.append(layer(connection, neuron, **options))
+        layers.append(layer(_connection(settings, width), neuron, **options))
     is_spiking = LOSSES[settings.loss][2]
     decay = settings.readout_decay
     readout = spiking_readout(num_classes) if is_spiking else leaky_readout(num_classes, decay=decay)
     return network(num_inputs if settings.image is None else settings.image, layers, readout)
+
+
+def _connection(settings: TaskSettings, width: int) -> Any:
+    """Dense weights, with the delays of the settings."""
+    if not settings.max_delay:
+        return dense(width)
+    if settings.delay_per == "synapse":
+        return synaptic(dense(width), settings.max_delay)
+    return [axonal(settings.max_delay), dense(width)]
 
 
 def _convolved(settings: TaskSettings, neuron: Any, channels: int, kernel: int, is_last: bool) -> list[Any]:

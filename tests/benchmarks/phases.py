@@ -32,6 +32,7 @@ PHASES = {
             "SendThroughConvolution::*",
             "TransposedConvolution::*",
             "sendBack",
+            *("collectShares", "collectSteps"),
         ),
         "Windows::*",  # of pools
     ),
@@ -63,7 +64,7 @@ PHASES = {
         "PackedWeights::*",
         "PackedConvolution::*",
         "PatchWeights::*",
-        "spreadShares",
+        *("spreadShares", "shareColumns"),
     ),
 }
 # Called by several, and by this one as its last act, so that it is not in the stack any more.

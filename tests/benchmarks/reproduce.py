@@ -51,11 +51,12 @@ _WIDE = (*_SPOKEN, "--hidden", "384", "384")
 RUNS |= {"spoken-wide": _WIDE, "spoken-wide-ottt": (*_WIDE, *_OTTT)}
 # Real recordings: the usual test data over seeds, and each fold once, where fold n has seed n.
 RUNS |= {"nmnist": ("--task", "nmnist", "--model", "conv"), "speech": ("--task", "speech")}
+RUNS |= {f"speech-{model}": ("--task", "speech", "--model", model) for model in ("small", "delayed")}
 _FOLDED = {f"{task}-folds": task for task in FOLDS}
 RUNS |= {name: RUNS[task] for name, task in _FOLDED.items()}
 # Of the others the data are in the package.
 _WANTS_DATA = {"spar", *(name for name in RUNS if name.startswith("spoken"))}
-_RECORDED = {name: RUNS[name][1] for name in ("nmnist", "speech", *_FOLDED)}
+_RECORDED = {name: asked[1] for name, asked in RUNS.items() if asked[1] in FOLDS}
 _WANTS_DATA |= _RECORDED.keys()
 
 

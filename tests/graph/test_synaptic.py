@@ -97,6 +97,49 @@ def test_recurrent_delays_come_on_top_of_the_step() -> None:
     assert bool(jnp.any(with_feedback[first + 3 :] != without[first + 3 :]))
 
 
+def feedback_of(kind: str, least: int) -> Any:
+    """Recurrent connections with the delays [2, 6]."""
+    weights, delays = snnjax.dense(HIDDEN, bias=False), dict[str, Any](min_delay=least, initial=(2.0, 6.0))
+    if kind == "axonal":
+        return [snnjax.axonal(6, **delays), weights]
+    return snnjax.synaptic(
+        weights if kind == "dense" else snnjax.sparse(HIDDEN, fan_in=2, bias=False), 6, **delays
+    )
+
+
+def late(params: Any, name: str = "layer_0/neuron") -> Any:
+    """The params of delays from 0 on that are those of delays from 2 on."""
+    first, *others = params[name].recurrent
+    share = (2 + 4 * jax.nn.sigmoid(first.raw_delay)) / 6
+    first = first._replace(raw_delay=jnp.log(share / (1 - share)))
+    return params | {name: params[name]._replace(recurrent=(first, *others))}
+
+
+@pytest.mark.parametrize("kind, capacity", [("dense", None), ("axonal", 3)])
+def test_spikes_are_fed_back_for_as_many_steps_as_they_take(kind: str, capacity: int | None) -> None:
+    """Value and gradients with `min_delay`, of a run that is cut at other steps, are those without it."""
+    nets = [
+        network(snnjax.dense(HIDDEN), recurrent=feedback_of(kind, least), capacity=capacity)
+        for least in (2, 0)
+    ]
+    params = nets[0].init(KEY, INPUT, target_activity=0.3)
+
+    def of(net: snnjax.Network, moved: Any, **options: Any) -> Any:
+        run = lambda params: total(net, moved(params), None, **options)[0]  # noqa: E731
+        return jax.jit(jax.value_and_grad(run))(params)
+
+    chex.assert_trees_all_close(
+        of(nets[0], lambda own: own, chunk=5), of(nets[1], late), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_bias_is_fed_back_in_every_step() -> None:
+    """Its current does not wait for a spike, so such a connection has no `coming` currents."""
+    biased = network(snnjax.dense(HIDDEN), recurrent=snnjax.synaptic(snnjax.dense(HIDDEN), 6, min_delay=2))
+    state = biased.initial_state(biased.init(KEY), batch=1)["layer_0/neuron"]
+    assert state.coming is None and state.spikes is not None
+
+
 def test_operations_are_those_of_the_connection() -> None:
     net = network(snnjax.synaptic(snnjax.sparse(HIDDEN, fan_out=2), LONGEST))
     params, stats = net.init(KEY), net.init_stats(KEY)
@@ -110,10 +153,14 @@ def test_what_cannot_be_is_refused() -> None:
         ValueError, match=r"synaptic: `connection` must be dense or sparse, got .*axonal\(max_delay\)"
     ):
         snnjax.synaptic(snnjax.conv1d(2, 3), 4)
-    with pytest.raises(
-        ValueError, match=r"synaptic: `initial` must be a number or a range .* from 0 to 4, got 5"
-    ):
-        snnjax.synaptic(snnjax.dense(2), 4, initial=5)
+    refused: Any = (
+        ({"initial": 5}, r"`initial` must be a number or a range .* from 0 to 4, got 5"),
+        ({"min_delay": 1, "initial": 0}, r"`initial` must be a number or a range .* from 1 to 4, got 0"),
+        ({"min_delay": 4}, r"`min_delay` must be below max_delay, 4, got 4"),
+    )
+    for options, expected in refused:
+        with pytest.raises(ValueError, match=f"synaptic: {expected}"):
+            snnjax.synaptic(snnjax.dense(2), 4, **options)
     net = network(snnjax.synaptic(snnjax.sparse(HIDDEN, fan_out=2), LONGEST))
     wrong = {NAME: blocks.SynapticStats(Synapses.fixed_fan_out(KEY, INPUTS, HIDDEN + 1, 2))}
     with pytest.raises(ValueError, match=r"network\.apply: `stats"):

@@ -1,6 +1,8 @@
 #include "delayed_pairs.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <utility>
 
 namespace snnjax {
@@ -167,17 +169,54 @@ class ArrivingRows {
   Borrowed<float> numbers_;
 };
 
+// What the targets receive of a sample side by side: that of all steps, with zeros behind it.
+class ArrivingColumns {
+ public:
+  explicit ArrivingColumns(const DelayedSynapses& synapses)
+      : synapses_(synapses),
+        length_(synapses.steps + synapses.longest + kernels().lanes),
+        numbers_(synapses.all.outputs * synapses.batch * length_) {}
+
+  // From the target `first` on, of a sample.
+  Rows<const float> of(Index first, Index sample) const {
+    return {numbers_.data() + (sample * synapses_.all.outputs + first) * length_, length_};
+  }
+  void read(const Arriving<const float>& from, const Threads& threads) {
+    constexpr Index kTargetsPerTask = 16;  // whole cache lines of rows
+    const Index outputs = synapses_.all.outputs, batch = synapses_.batch;
+    threads.run(tasksFor(outputs, kTargetsPerTask), [&](Index task, Index) {
+      const Index first = task * kTargetsPerTask, count = std::min(kTargetsPerTask, outputs - first);
+      const auto own = [&](Index sample) { return numbers_.data() + (sample * outputs + first) * length_; };
+      for (Index sample = 0; sample < batch; ++sample) std::fill_n(own(sample), count * length_, 0.0F);
+      for (Index place = 0; place < synapses_.arriving(); ++place) {
+        const float* const row = from.row(synapses_, place) + first;
+        float* const to = own(place % batch) + place / batch;
+        for (Index k = 0; k < count; ++k) to[k * length_] = row[k];
+      }
+    });
+  }
+
+ private:
+  const DelayedSynapses& synapses_;
+  Index length_;
+  Borrowed<float> numbers_;
+};
+
 }  // namespace
 
 bool arePairsOfShortDelays(const DelayedSynapses& synapses) {
   const Synapses& all = synapses.all;
   if (synapses.longest == 0 || synapses.longest >= kernels().lanes || all.count != all.neurons * all.outputs)
     return false;
+  const Index bytes =
+      all.outputs * (all.targets_are_uint16 ? Index{sizeof(std::uint16_t)} : Index{sizeof(std::int32_t)});
+  const auto* const first = static_cast<const std::byte*>(all.targets);
+  for (Index target = 0; target < all.outputs && all.neurons > 0; ++target) {
+    if (all.target(target) != target) return false;
+  }
   for (Index neuron = 0; neuron < all.neurons; ++neuron) {
     if (all.end(neuron) != (neuron + 1) * all.outputs) return false;
-    for (Index target = 0; target < all.outputs; ++target) {
-      if (all.target(neuron * all.outputs + target) != target) return false;
-    }
+    if (std::memcmp(first, first + neuron * bytes, static_cast<std::size_t>(bytes)) != 0) return false;
   }
   return true;
 }
@@ -254,6 +293,41 @@ void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSy
     for (Index k = 0; k < sent.count(row); ++k) {
       out[row * capacity + sent.slots(row)[k]] = sums[groups.before(sent.start(row) + k)];
     }
+  }
+}
+
+void collectPairs(const DelayedSynapses& synapses, const Arriving<const float>& g, float* out, const Threads& threads) {
+  constexpr Index kShareBytes = 1 << 20;  // of some vectors of neurons, which stay in the second-level cache
+  constexpr Index kTargetsAtOnce = 64;    // whose shares, and what a few steps receive, stay in the first-level cache
+  const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs, lanes = kernels().lanes;
+  const Index steps = synapses.steps, batch = synapses.batch, vectors = tasksFor(neurons, lanes);
+  ArrivingColumns columns(synapses);
+  columns.read(g, threads);
+  const Index size = outputs * 3 * lanes, bytes = size * Index{sizeof(float)};
+  const Index at_once = std::clamp<Index>(kShareBytes / std::max<Index>(bytes, 1), 1, std::max<Index>(vectors, 1));
+  Borrowed<float> shares(at_once * size);
+  for (Index from = 0; from < vectors; from += at_once) {
+    const Index some = std::min(at_once, vectors - from);
+    const auto firstOf = [&](Index vector) { return (from + vector) * lanes; };
+    const auto countOf = [&](Index vector) { return std::min(lanes, neurons - firstOf(vector)); };
+    threads.run(some, [&](Index vector, Index) {
+      const Index synapse = firstOf(vector) * outputs;
+      kernels().shareColumns({synapses.weights + synapse, outputs}, {synapses.delays + synapse, outputs},
+                             countOf(vector), outputs, synapses.longest + 1, shares.data() + vector * size);
+    });
+    threads.run(batch * some, [&](Index task, Index) {
+      const Index sample = task / some, vector = task % some;
+      std::vector<float> sums(static_cast<std::size_t>(steps * lanes));
+      for (Index target = 0; target < outputs; target += kTargetsAtOnce) {
+        kernels().collectShares(shares.data() + vector * size + target * 3 * lanes,
+                                std::min(kTargetsAtOnce, outputs - target), columns.of(target, sample), steps,
+                                sums.data());
+      }
+      for (Index step = 0; step < steps; ++step) {
+        std::copy_n(sums.data() + step * lanes, countOf(vector),
+                    out + (step * batch + sample) * neurons + firstOf(vector));
+      }
+    });
   }
 }
 

@@ -61,6 +61,8 @@ constexpr Kernels kKernels{
     .addTaps = addTaps,
     .sumTaps = sumTaps,
     .dotTaps = dotTaps,
+    .shareColumns = shareColumns,
+    .collectShares = collectShares,
     .stepForward = stepForward,
     .stepSecondState = stepSecondState,
     .stepBackward = stepBackward,

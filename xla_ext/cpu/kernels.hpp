@@ -338,6 +338,13 @@ struct Kernels {
   // out[k] += sum_tap <taps[tap], rows[ids[k] + tap]>.
   void (*dotTaps)(const std::uint32_t* ids, Index spikes, const float* taps, Index count, const float* rows,
                   float* out);
+  // The same without spikes, for all steps: three vectors for each target with the two shares of up to a vector of
+  // neurons, whose rows of weights and delays are given, and how late the first is, as integers.
+  void (*shareColumns)(Rows<const float> weights, Rows<const float> delays, Index neurons, Index targets, Index count,
+                       float* shares);
+  // out[step] += sum_k now[k] * arriving[k][step + whole[k]] + next[k] * arriving[k][step + whole[k] + 1] by lanes;
+  // rows of what arrives, in each step, have `lanes` more numbers than steps.
+  void (*collectShares)(const float* shares, Index targets, Rows<const float> arriving, Index steps, float* out);
 
   void (*stepForward)(const StepForward& step);
   void (*stepSecondState)(const StepSecondState& step);

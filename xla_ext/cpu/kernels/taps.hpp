@@ -25,21 +25,85 @@ inline void joinRow(Rows<const float> vectors, Index columns, float* row) {
   for (Index i = 0; i * kLanes < columns; ++i) putPart(row, i * kLanes, columns - i * kLanes, load(vectors.row(i)));
 }
 
-inline void spreadShares(const float* weights, const float* delays, Index targets, Index count, float* taps) {
+// Weights, each in two shares: that which arrives after `whole` steps, and that one step later.
+struct Shares {
+  Floats whole, now, next;
+};
+
+// With `count` taps.
+inline Shares sharesOf(Floats weights, Floats delays, Index count) {
   const auto longest = static_cast<float>(count - 1);
-  const Floats weight = loadPart(weights, targets), given = loadPart(delays, targets);
-  Floats delay = select(greater(given, Floats{}), given, Floats{});  // NaN counts as 0
+  Floats delay = select(greater(delays, Floats{}), delays, Floats{});  // NaN counts as 0
   delay = select(greater(delay, splat(longest)), splat(longest), delay);
   Floats whole = __builtin_convertvector(__builtin_convertvector(delay, Ints), Floats);
   whole = select(greater(whole, splat(longest - 1.0F)), splat(longest - 1.0F), whole);
   const Floats next = delay - whole, now = 1.0F - next;
   // A share of 0 is nothing whatever the weight.
-  const Floats shares[] = {select(notEqual(now, Floats{}), now * weight, Floats{}),
-                           select(notEqual(next, Floats{}), next * weight, Floats{})};
+  return {whole, select(notEqual(now, Floats{}), now * weights, Floats{}),
+          select(notEqual(next, Floats{}), next * weights, Floats{})};
+}
+
+inline void spreadShares(const float* weights, const float* delays, Index targets, Index count, float* taps) {
+  const Shares shares = sharesOf(loadPart(weights, targets), loadPart(delays, targets), count);
   for (Index tap = 0; tap < count; ++tap) {
-    const Floats later = static_cast<float>(tap) - whole;
-    const Floats own = select(notEqual(later, splat(1.0F)), Floats{}, shares[1]);
-    store(taps + tap * kLanes, select(notEqual(later, Floats{}), own, shares[0]));
+    const Floats later = static_cast<float>(tap) - shares.whole;
+    const Floats own = select(notEqual(later, splat(1.0F)), Floats{}, shares.next);
+    store(taps + tap * kLanes, select(notEqual(later, Floats{}), own, shares.now));
+  }
+}
+
+// One number of each row.
+inline Floats loadColumn(Rows<const float> rows, Index count) {
+  Floats column{};
+  SNNJAX_UNROLL
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (lane < count) column[lane] = rows.row(lane)[0];
+  }
+  return column;
+}
+
+inline void shareColumns(Rows<const float> weights, Rows<const float> delays, Index neurons, Index targets, Index count,
+                         float* shares) {
+  for (Index k = 0; k < targets; ++k) {
+    const Floats weight = loadColumn({weights.data + k, weights.stride}, neurons);
+    const Shares own = sharesOf(weight, loadColumn({delays.data + k, delays.stride}, neurons), count);
+    float* const to = shares + 3 * k * kLanes;
+    store(to, (Floats) __builtin_convertvector(own.whole, Ints));
+    store(to + kLanes, own.now);
+    store(to + 2 * kLanes, own.next);
+  }
+}
+
+// Of `kSteps` steps: what arrives from one of them on is a vector, and each neuron takes two of its lanes.
+template <int kSteps>
+inline void collectSteps(const float* shares, Index targets, Rows<const float> arriving, float* out) {
+  Floats own[kSteps];
+  SNNJAX_UNROLL
+  for (int i = 0; i < kSteps; ++i) own[i] = load(out + i * kLanes);
+  for (Index k = 0; k < targets; ++k) {
+    const float *const from = shares + 3 * k * kLanes, *const row = arriving.row(k);
+    const Ints whole = (Ints)load(from);
+    const Floats now = load(from + kLanes), next = load(from + 2 * kLanes);
+    Floats first = load(row);
+    SNNJAX_UNROLL
+    for (int i = 0; i < kSteps; ++i) {
+      const Floats second = load(row + i + 1);
+      own[i] += now * __builtin_shuffle(first, whole);
+      own[i] += next * __builtin_shuffle(second, whole);
+      first = second;
+    }
+  }
+  SNNJAX_UNROLL
+  for (int i = 0; i < kSteps; ++i) store(out + i * kLanes, own[i]);
+}
+
+inline void collectShares(const float* shares, Index targets, Rows<const float> arriving, Index steps, float* out) {
+  constexpr int kAtOnce = 8;
+  for (Index step = 0; step < steps; step += kAtOnce) {
+    const Rows<const float> from{arriving.data + step, arriving.stride};
+    const Index left = steps - step;
+    if (left == 1) return collectSteps<1>(shares, targets, from, out + step * kLanes);
+    withCount<kAtOnce>(left, [&]<int kSteps>() { collectSteps<kSteps>(shares, targets, from, out + step * kLanes); });
   }
 }
 

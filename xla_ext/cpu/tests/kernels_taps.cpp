@@ -56,6 +56,28 @@ void tapsAreAddedSummedAndDotted(const Case& of, Random& random) {
   }
 }
 
+// As the products with the taps, which have another test, of each neuron with each target.
+void sharesAreCollected(const Case& of, Random& random) {
+  const Index lanes = of.kernels.lanes, taps = of.size % (lanes - 1) + 2, neurons = of.size % lanes + 1;
+  const Index targets = 5, steps = of.size % 19, stride = steps + lanes;
+  const Floats weights = random.eighths(neurons * targets), arriving = random.eighths(targets * stride);
+  Floats delays, shares(sizeOf(3 * targets * lanes)), one(sizeOf(taps * lanes));
+  for (Index i = 0; i < neurons * targets; ++i) delays.push_back(static_cast<float>(random.below(8 * taps)) / 8.0F);
+  Floats want = random.eighths(steps * lanes), got = want;
+  for (Index i = 0; i < neurons * targets; ++i) {
+    of.kernels.spreadShares(&weights[sizeOf(i)], &delays[sizeOf(i)], 1, taps, one.data());
+    for (Index step = 0; step < steps; ++step) {
+      for (Index tap = 0; tap < taps; ++tap) {
+        want[sizeOf(step * lanes + i / targets)] +=
+            one[sizeOf(tap * lanes)] * arriving[sizeOf(i % targets * stride + step + tap)];
+      }
+    }
+  }
+  of.kernels.shareColumns({weights.data(), targets}, {delays.data(), targets}, neurons, targets, taps, shares.data());
+  of.kernels.collectShares(shares.data(), targets, {arriving.data(), stride}, steps, got.data());
+  expectSame(of, got, want);
+}
+
 void rowsAreSplitAndJoined(const Case& of, Random& random) {
   const Index lanes = of.kernels.lanes, vectors = (of.size + lanes - 1) / lanes;
   const Floats row = random.eighths(of.size);
@@ -76,6 +98,7 @@ void rowsAreSplitAndJoined(const Case& of, Random& random) {
 int main() {
   forEachSet(sharesAreSpread);
   forEachSet(tapsAreAddedSummedAndDotted);
+  forEachSet(sharesAreCollected);
   forEachSet(rowsAreSplitAndJoined);
   return check::failures;
 }
