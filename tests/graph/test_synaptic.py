@@ -115,17 +115,18 @@ def late(params: Any, name: str = "layer_0/neuron") -> Any:
     return params | {name: params[name]._replace(recurrent=(first, *others))}
 
 
-@pytest.mark.parametrize("kind, capacity", [("dense", None), ("axonal", 3)])
+@pytest.mark.parametrize("kind, capacity", [("dense", None), ("axonal", 3), ("sparse", None)])
 def test_spikes_are_fed_back_for_as_many_steps_as_they_take(kind: str, capacity: int | None) -> None:
     """Value and gradients with `min_delay`, of a run that is cut at other steps, are those without it."""
     nets = [
         network(snnjax.dense(HIDDEN), recurrent=feedback_of(kind, least), capacity=capacity)
         for least in (2, 0)
     ]
-    params = nets[0].init(KEY, INPUT, target_activity=0.3)
+    stats = nets[0].init_stats(KEY)
+    params = nets[0].init(KEY, INPUT, target_activity=0.3, stats=stats)
 
     def of(net: snnjax.Network, moved: Any, **options: Any) -> Any:
-        run = lambda params: total(net, moved(params), None, **options)[0]  # noqa: E731
+        run = lambda params: total(net, moved(params), stats, **options)[0]  # noqa: E731
         return jax.jit(jax.value_and_grad(run))(params)
 
     chex.assert_trees_all_close(
