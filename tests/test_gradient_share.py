@@ -93,7 +93,7 @@ def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) 
             name, (weights, bias) = own.neuron.name, params[own.connection.name]
             model, constants = own.neuron.block.neuron, constants_of(own.neuron, params)
             recurrent = getattr(params.get(name), "recurrent", None)
-            (neuron_state, before, _), spikes, found = state[name], [], []
+            (neuron_state, before, *_), spikes, found = state[name], [], []
             for now, away in zip(x, offsets[name], strict=True):
                 current = now @ weights + bias[None]
                 current = current if before is None else current + before @ recurrent[0].weights

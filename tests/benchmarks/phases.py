@@ -32,7 +32,7 @@ PHASES = {
             "SendThroughConvolution::*",
             "TransposedConvolution::*",
             "sendBack",
-            *("collectShares", "collectSteps"),
+            "collectShares",
         ),
         "Windows::*",  # of pools
     ),
