@@ -10,6 +10,8 @@ namespace {
 
 // Rows of a result that are summed at once.
 constexpr Index kRowsAtOnce = 64;
+// From this many rows on each thread has some, whatever their number.
+constexpr Index kLongResult = 8 * kRowsAtOnce;
 // Columns of a matrix that is read in place: as many as a kernel keeps in registers, so that a multiple of them does
 // not change how the columns of a row are summed.
 constexpr Index kColumnsInPlace = 256;
@@ -187,10 +189,18 @@ class Product {
     packColumns(matrix_.fromRow(first, count), part.first_column, part.columns, packed.weights);
   }
 
+  // The columns of a tile with `rows` rows of float32. Where all of them stay in the cache, a long result is written in
+  // whole rows: threads that write parts of the same pages take up to twice as long.
+  Index columnsToPack(Index rows) const {
+    const Index all = roundUp(matrix_.outputs, kernels().lanes);
+    const bool fits = rows * all * static_cast<Index>(sizeof(float)) <= bytesOfTile();
+    return fits && lists_.rows() >= kLongResult ? all : columnsOfTile(matrix_.outputs, rows);
+  }
+
   void runPacked() {
     if (matrix_.isInt8()) return runPackedAsTheyAre<std::int8_t>();
     if (matrix_.numbers.is_bfloat16) return runPackedAsTheyAre<std::uint16_t>();
-    cut(0, lists_.rows(), columnsOfTile(matrix_.outputs, matrix_.inputs), [&](const Part& all, Packed& packed) {
+    cut(0, lists_.rows(), columnsToPack(matrix_.inputs), [&](const Part& all, Packed& packed) {
       if (packed.first_column != all.first_column) pack(all, 0, matrix_.inputs, packed);
       packed.first_column = all.first_column;
       sumBlocks(all, packed.rows(), packed.weights.columns());
@@ -200,17 +210,17 @@ class Product {
   template <typename T>
   void runPackedAsTheyAre() {
     constexpr Index kShare = sizeof(float) / sizeof(T);  // so many rows take the place of one of float32
-    const Index tile = columnsOfTile(matrix_.outputs, roundUp(matrix_.inputs, kShare) / kShare);
-    cut(0, lists_.rows(), tile, [&](const Part& all, Packed& packed) {
-      auto& own = std::get<Borrowed<T>>(packed.as_they_are);
-      const Index width = roundUp(all.columns, kernels().lanes);
-      if (packed.first_column != all.first_column) {
-        own = Borrowed<T>(matrix_.inputs * width);
-        packAsTheyAre(matrix_, all.first_column, all.columns, width, own.data());
-        packed.first_column = all.first_column;
-      }
-      sumBlocks(all, Rows{std::as_const(own).data(), width}, width);
-    });
+    cut(0, lists_.rows(), columnsToPack(roundUp(matrix_.inputs, kShare) / kShare),
+        [&](const Part& all, Packed& packed) {
+          auto& own = std::get<Borrowed<T>>(packed.as_they_are);
+          const Index width = roundUp(all.columns, kernels().lanes);
+          if (packed.first_column != all.first_column) {
+            own = Borrowed<T>(matrix_.inputs * width);
+            packAsTheyAre(matrix_, all.first_column, all.columns, width, own.data());
+            packed.first_column = all.first_column;
+          }
+          sumBlocks(all, Rows{std::as_const(own).data(), width}, width);
+        });
   }
 
   template <typename T>

@@ -14,12 +14,6 @@ namespace {
 constexpr Index kWord = 64;     // neurons of one word of spike bits
 constexpr Index kWidest = 128;  // columns; wider tiles no longer fit into registers
 
-Index secondLevelCache() {  // bytes of one core's cache that a tile may take
-  const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  constexpr long kUsual = 1 << 20;
-  return static_cast<Index>(bytes > 0 ? bytes : kUsual) * 3 / 4;
-}
-
 // A gradient above this size has left the second-level cache by the time the optimiser reads it.
 constexpr Index kStreamedBytes = Index{1} << 20;
 
@@ -56,11 +50,16 @@ void packPanels(const Weights& weights, Index first, Index rows, const float* sc
 
 }  // namespace
 
+Index bytesOfTile() {
+  static const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  constexpr long kUsual = 1 << 20;
+  return static_cast<Index>(bytes > 0 ? bytes : kUsual) * 3 / 4;
+}
+
 Index columnsOfTile(Index neurons, Index rows_of_weights) {
   const Index lanes = kernels().lanes;
   if (neurons <= kWord) return std::max(roundUp(neurons, lanes), lanes);
-  static const Index cache = secondLevelCache();
-  const Index fitting = cache / (std::max<Index>(rows_of_weights, 1) * static_cast<Index>(sizeof(float)));
+  const Index fitting = bytesOfTile() / (std::max<Index>(rows_of_weights, 1) * static_cast<Index>(sizeof(float)));
   // At least two tiles, so that two threads have work.
   return fitting >= kWidest && neurons > kWidest ? kWidest : kWord;
 }

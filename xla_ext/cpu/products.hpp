@@ -40,6 +40,8 @@ inline Index roundUp(Index count, Index unit) { return (count + unit - 1) / unit
 // The stride of rows of this many numbers that are read in whole vectors.
 inline Index strideOf(Index numbers) { return roundUp(numbers, lif_network::kWidestVector); }
 
+// Bytes of one core's second-level cache that a tile of weights may take.
+Index bytesOfTile();
 // How many columns of a layer one thread takes at a time: whole words of 64 bits where there are more than 64 neurons,
 // and so few that `rows_of_weights` rows of them stay in its second-level cache.
 Index columnsOfTile(Index neurons, Index rows_of_weights);
