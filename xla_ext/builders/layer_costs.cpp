@@ -59,10 +59,12 @@ double inputOf(const Work& work, Choice choice) {
   const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
   const double bytes = (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
-  double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles : currents.cycles();
+  // For the unit weights leave the tiles of the layer, and their gradient comes back.
+  const double moved = Load{0, static_cast<double>(product.inputs) * choice.columns * kWord / choice.groups}.cycles();
+  double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
   if (!work.learns) return cycles;
-  cycles +=
-      choice.gradient_on_unit ? work.units[choice.share].gradient.cycles : gradientOf(work, product, choice).cycles();
+  cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
+                                    : gradientOf(work, product, choice).cycles();
   if (!product.sends_gradient) return cycles;
   return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
 }
