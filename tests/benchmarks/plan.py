@@ -70,7 +70,7 @@ class Plan:
     tiles: int = 1472
     # Sparse beside dense there: (width, batch), time steps, activities of inputs and layers.
     beside: tuple[tuple[int, int], ...] = (
-        *((width, 16) for width in (256, 512, 1024, 2048, 4096, 8192)),
+        *((width, 16) for width in (256, 512, 1024, 2048, 4096)),
         *((1024, batch) for batch in (1, 64, 256)),
     )
     beside_steps: int = 32
