@@ -51,9 +51,9 @@ void packPanels(const Weights& weights, Index first, Index rows, const float* sc
 }  // namespace
 
 Index bytesOfTile() {
-  static const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  constexpr long kUsual = 1 << 20;
-  return static_cast<Index>(bytes > 0 ? bytes : kUsual) * 3 / 4;
+  static const Index bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  constexpr Index kUsual = 1 << 20;
+  return (bytes > 0 ? bytes : kUsual) * 3 / 4;
 }
 
 Index columnsOfTile(Index neurons, Index rows_of_weights) {
