@@ -35,7 +35,8 @@ def run_steps(
 ) -> tuple[SpikingState, Steps]:
     """The state after all steps, and the results of every step, all in the accumulation dtype."""
     run = _sequence if cells.neuron.sequence is not None else _scan if cells.lead == 0 else _in_pieces
-    if not cells.feedback or context.implementation == "composed":
+    # A chain of blocks would run again afterwards, for what each passes on: that takes as long as it saves.
+    if len(cells.feedback) != 1 or context.implementation == "composed":
         return run(cells, held, state, currents, context)
     held, state, currents, context = vary_alike((held, state, currents, context))
     return run_recurrent(run, cells, held, state, currents, context)
