@@ -228,7 +228,8 @@ void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, con
     for (Index group = 0; group < groups.count(); ++group) {
       for (Index neuron = 0; neuron < neurons; ++neuron) {
         const SpikeRow spikes = groups.row(group, neuron);
-        if (spikes.count > 0) kernels().sumTaps(spikes, rows.of(vector, group), taps, sums.data() + neuron * taps * lanes);
+        if (spikes.count > 0)
+          kernels().sumTaps(spikes, rows.of(vector, group), taps, sums.data() + neuron * taps * lanes);
       }
     }
     for (Index neuron = 0; neuron < neurons; ++neuron) {

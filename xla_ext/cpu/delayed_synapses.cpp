@@ -260,7 +260,8 @@ class SharesOfNeurons {
       if (target >= synapses_.all.outputs) continue;
       own.emplace_back(target * steps_ + static_cast<Index>(whole_[start + k]), now_[start + k], next_[start + k]);
     }
-    std::stable_sort(own.begin(), own.end(), [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
+    std::stable_sort(own.begin(), own.end(),
+                     [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
     for (const auto& [row, now, next] : own) {
       rows_[start] = static_cast<std::uint32_t>(row);
       now_[start] = now;

@@ -33,7 +33,7 @@ struct Shares {
 // With `count` taps.
 inline Shares sharesOf(Floats weights, Floats delays, Index count) {
   const auto longest = static_cast<float>(count - 1), last = std::max(longest - 1.0F, 0.0F);  // that can be split
-  Floats delay = select(greater(delays, Floats{}), delays, Floats{});  // NaN counts as 0
+  Floats delay = select(greater(delays, Floats{}), delays, Floats{});                         // NaN counts as 0
   delay = select(greater(delay, splat(longest)), splat(longest), delay);
   Floats whole = __builtin_convertvector(__builtin_convertvector(delay, Ints), Floats);
   whole = select(greater(whole, splat(last)), splat(last), whole);
