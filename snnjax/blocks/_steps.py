@@ -78,14 +78,15 @@ def _first_lists(
     """Lists without spikes to start from, None if spikes are not fed back as lists, and the currents of the steps.
 
     Synapses are then read for listed neurons alone, backwards as well. What the state feeds back may be in no list, so
-    it is part of the first currents.
+    it is part of the first currents, but for the bias, which no list leaves out.
     """
     steps, batch = currents.shape[:2]
-    are_lists = cells.slots is not None and state.spikes is not None and isinstance(cells.feedback[0], Sparse)
-    if not are_lists or jax.tree.leaves(state.recurrent) or not isinstance(steps, int) or steps == 0:
+    are_lists = cells.slots is not None and [type(block) for block in cells.feedback] == [Sparse]
+    if not are_lists or not isinstance(steps, int) or steps == 0:
         return None, currents
-    inside = None if context.lengths is None else context.lengths > 0
-    fed, _ = fed_back(cells, held, one(state.spikes), state.recurrent, length_of(inside), context)
+    (own,), inside = held.recurrent, None if context.lengths is None else context.lengths > 0
+    first = held._replace(recurrent=(own._replace(bias=None),))
+    fed, _ = fed_back(cells, first, one(state.spikes), state.recurrent, length_of(inside), context)
     neurons = math.prod(cells.shape)
     empty = SparseSpikes.from_dense(jnp.zeros((batch, neurons), currents.dtype), cells.slots or 0)
     return empty, currents.at[:1].add(fed)
