@@ -178,12 +178,13 @@ class JoinSpikes : public poplar::MultiVertex {
         for (unsigned p = 0; p < numWorkers(); ++p) count += numAbove(&membranes[p * slots], countOf(p), true, bound);
         return count;
       };
-      return snnjax::findCut(total, capacity, above, forEach);
+      return snnjax::findCut(total, capacity, extremesOf(forEach), above, forEach);
     }
     alignas(8) float v[kMostGathered];
     unsigned gathered = 0;
     forEachSpike(0, numWorkers(), [&](float membrane, unsigned) { v[gathered++] = membrane; });
-    return snnjax::findCut(total, capacity, [&](float bound) { return numAbove(v, gathered, true, bound); }, forEach);
+    return snnjax::findCut(
+        total, capacity, extremesOf(forEach), [&](float bound) { return numAbove(v, gathered, true, bound); }, forEach);
   }
 
  private:

@@ -1,6 +1,7 @@
 // What the loops of listed_rows.hpp and lists.hpp cost, in issue slots. `width` is the bytes of a weight.
 #pragma once
 
+#include "conventions.hpp"
 #include "issue_slots.hpp"
 
 namespace snnjax::cycles {
@@ -76,6 +77,9 @@ constexpr Slots numBelow(Slots count) {
 
 // entriesWithin: two searches, the second in what is left; taken as long as the first.
 constexpr Slots entriesWithin(Slots count) { return 2 * numBelow(count) + 4; }
+
+// writeStarts: an id's load, comparison and branch; a share's bound, its store and the loop.
+constexpr Slots startsOf(Slots spikes) { return 4 + spikes * 3 + (kShares - 1) * (3 + kShortStore); }
 
 // The header of a record: two loads, two min, their addresses.
 constexpr Slots kRecordHeader = 6;

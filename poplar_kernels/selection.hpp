@@ -70,21 +70,31 @@ inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool i
   return above;
 }
 
+struct Extremes {
+  float least = __builtin_inff(), largest = -__builtin_inff();
+  void add(float v) {
+    least = v < least ? v : least;
+    largest = v > largest ? v : largest;
+  }
+};
+
+template <class ForEach>
+inline Extremes extremesOf(ForEach&& forEach) {
+  Extremes extremes;
+  forEach([&](float v, unsigned) { extremes.add(v); });
+  return extremes;
+}
+
 // The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them, and
 // `countAbove(bound)` says how many lie above it. The last membrane to keep is found by bisecting the floats between
 // the smallest and the largest, which ends as soon as a bound separates two candidates; ties by bisecting their hashes.
 // It needs no extra memory; workers that share a row all search.
 template <class CountAbove, class ForEach>
-inline Cut findCut(unsigned count, unsigned slots, CountAbove&& countAbove, ForEach&& forEach) {
+inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, CountAbove&& countAbove, ForEach&& forEach) {
   constexpr float kInfinity = __builtin_inff();
   if (count <= slots || slots == 0) return {count <= slots ? -kInfinity : kInfinity, false, 0, 0, 0, 0};
   Cut cut = {0.0f, true, ~0U, 0, 0, 0};
-  float least = kInfinity, largest = -kInfinity;
-  forEach([&](float v, unsigned) {
-    least = v < least ? v : least;
-    largest = v > largest ? v : largest;
-  });
-  unsigned first = keyOf(least), last = keyOf(largest), above = 0;
+  unsigned first = keyOf(extremes.least), last = keyOf(extremes.largest), above = 0;
   while (first < last) {
     const unsigned middle = first + (last - first) / 2;
     const float bound = floatOf(middle);

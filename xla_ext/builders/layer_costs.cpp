@@ -35,18 +35,17 @@ struct Load {
   double cycles() const { return slots * kWorkers + bytes / kExchangeBytes; }
 };
 
-// Of all steps: the gradients of a matrix.
+// Of all steps: the gradients of a matrix, which are 0 at first. Workers share its rows; the busiest has more entries
+// than the others.
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
+  constexpr double kBusiest = 1.15;
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
-  const auto pairs = choice.columns / 2, parts = workersOnPairs(pairs, static_cast<unsigned>(product.capacity));
-  const double shares = double{1} * kWorkers / parts;
-  const unsigned own = ceilDivide(pairs, parts);
-  const double search = shares > 1 ? 14 + 7 * std::log2(product.listed + 1) : 0;
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
   Load load;
-  load.slots += rows * (24 + search + product.listed / shares * slotsOfEntry(own));
-  load.slots += product.inputs / shares * (own + 1);
+  load.slots += rows * (16 + 8 * blocks + pairs + kBusiest * product.listed / kWorkers * (6 * blocks + 2 * pairs));
+  load.slots += matrix / 2 / kWorkers * 1.25;
   if (choice.groups == 1) return load;
-  load.slots += matrix / choice.groups / 2 / kWorkers * (6 + 2 * choice.groups);
+  load.slots += matrix / choice.groups / 2 / kWorkers * (3 + 1.25 * choice.groups);
   load.bytes += matrix * kWord;
   return load;
 }
@@ -59,8 +58,9 @@ double inputOf(const Work& work, Choice choice) {
   const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
   const double bytes = (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
-  // For the unit weights leave the tiles of the layer, and their gradient comes back.
-  const double moved = Load{0, static_cast<double>(product.inputs) * choice.columns * kWord / choice.groups}.cycles();
+  // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
+  constexpr double kMessage = 3;
+  const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
   double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
   if (!work.learns) return cycles;
   cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved

@@ -17,7 +17,7 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-constexpr unsigned kCandidates = 128, kTimes = 3;  // slots of a part at least, also so many times the capacity
+constexpr unsigned kCandidates = 128, kTimes = 3;  // slots of a worker at least, also so many times the capacity
 
 class Forward {
  public:
@@ -108,7 +108,7 @@ class Forward {
     return selectable;
   }
 
-  // Each home lists its rows by the fair rule: workers list parts of a row, and the parts are joined.
+  // Each home lists its rows by the fair rule: workers list their shares of a row, and these are joined.
   void addSelection(std::size_t l, const Selectable& from) {
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
@@ -131,13 +131,13 @@ class Forward {
     const LayerPlan& layer = plan_.layers[l];
     const ListPlan& list = plan_.lists[l + 1];
     const bool raises = layer.neuron.raises_threshold;
-    const unsigned rows = home.rows, parts = std::max(1U, kWorkers / rows);
-    // Parts offer more than a list takes: a search among the few candidates of a row is far cheaper than among neurons.
-    const unsigned of_part = (layer.neurons + parts - 1) / parts + 1;
-    const unsigned slots = (std::min(std::max(kTimes * list.capacity, kCandidates), of_part) + 1) / 2 * 2;
+    // Workers offer more than a list takes: a search among the few candidates of a row is far cheaper than among
+    // neurons.
+    const unsigned slots =
+        (std::min(std::max(kTimes * list.capacity, kCandidates), neuronsOfShare(layer.neurons)) + 1) / 2 * 2;
     const unsigned stride = listStride(slots);
     const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
-      const Tensor tensor = graph_.addVariable(type, {rows, parts, width}, name(part, l));
+      const Tensor tensor = graph_.addVariable(type, {home.rows, kShares, width}, name(part, l));
       graph_.setTileMapping(tensor, home.tile);
       return tensor;
     };
@@ -149,24 +149,19 @@ class Forward {
                                  {"membranes", membranes}};
     if (raises) fields.push_back({"raise", ofHome(from.raise, home)});
     addVertex(graph_, candidates, templateVertex("snnjax::SelectCandidates", UNSIGNED_SHORT, raises), home.tile, fields,
-              {{"rows", rows},
+              {{"rows", home.rows},
                {"neurons", layer.neurons},
                {"columns", layer.tiles.columns},
-               {"parts", parts},
                {"slots", slots},
-               {"stride", stride},
-               {"capacity", slots},
-               {"first_id", 0U},
-               {"num_neurons", list.num_neurons}});
+               {"stride", stride}});
     addVertex(graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
-              {{"lists", records.dimShuffle({1, 0, 2})},
-               {"membranes", membranes.dimShuffle({1, 0, 2})},
+              {{"lists", records},
+               {"membranes", membranes},
                {"list", rowsOf(tensors_.lists[l + 1].lists, home)},
                {"dropped", rowsOf(dropped, home)}},
-              {{"rows", rows},
-               {"num_lists", parts},
+              {{"rows", home.rows},
                {"slots", slots},
-               {"stride_in", stride},
+               {"part_stride", stride},
                {"stride", list.stride},
                {"capacity", list.capacity},
                {"num_neurons", list.num_neurons}});

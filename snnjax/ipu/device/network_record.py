@@ -39,7 +39,7 @@ from snnjax.ops._lif_network.records import (
 from snnjax.ops._lif_network.switches import Needs, Switches
 
 # The header of a list: spikes kept, listed, true spikes, 0 (poplar_kernels/conventions.hpp).
-_HEADER = 4
+_HEADER = 8
 
 
 def shapes_on_tiles(operands: Operands, switches: Switches) -> RecordOnTiles:

@@ -81,14 +81,14 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
   if (p.kind.second) CHECK(vertex.get<float>("w") == scan.w);
 }
 
-// A row [kept, listed, true spikes, 0, ids] that lists the own neurons 1 and 0 of the tile, and others.
+// A row [kept, listed, true spikes, starts of shares, ids] that lists the own neurons 1 and 0 of the tile, and others.
 std::vector<unsigned short> recordOf(unsigned first_id) {
   const auto id = [&](unsigned i) { return static_cast<unsigned short>(i); };
-  return {1, 3, 1, 0, id(first_id + 1), id(first_id), id(first_id + 100), 0};
+  return {1, 3, 1, 0, 0, 0, 0, 0, id(first_id + 1), id(first_id), id(first_id + 100), 0};
 }
 
 void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bool learns) {
-  constexpr unsigned kFirst = 40, kStride = 8, kParts = 2;
+  constexpr unsigned kFirst = 40, kStride = 12, kParts = 2;
   std::vector<unsigned short> lists;
   for (unsigned row = 0; row < kBatch * kSteps; ++row) {
     const auto record = recordOf(row % kSteps == 2 ? 200 : kFirst);
@@ -130,11 +130,11 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
 
 // Each listed id, hostile ones too, with the row that it names.
 void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
-  constexpr unsigned kStride = 12, kSlots = 7, kStep = 3;
+  constexpr unsigned kStride = 16, kSlots = 7, kStep = 3;
   const auto weights = Draw(n).row((kRows + 1) * n), g = Draw(n + 1).row(kBatch * kSteps * n);
   std::vector<unsigned short> lists;
   for (unsigned row = 0; row < kBatch * kSteps; ++row) {
-    for (unsigned value : {2U, row % 9, 2U, 0U, 0U, 8U, 3U, 60000U, 4U, 9U, 1U, 0U})
+    for (unsigned value : {2U, row % 9, 2U, 0U, 0U, 0U, 0U, 0U, 0U, 8U, 3U, 60000U, 4U, 9U, 1U, 0U})
       lists.push_back(static_cast<unsigned short>(value));
   }
   Alone vertex(library, "snnjax::StepDots<float>");
