@@ -70,6 +70,31 @@ inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool i
   return above;
 }
 
+// How many of `count` floats, from 64 bits on, lie above `v`, and how many equal it.
+struct Standing {
+  unsigned above, equal;
+};
+
+inline Standing standingOf(const float* others, unsigned count, float v) {
+  Standing found = {0, 0};
+  unsigned k = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  using Of = Numbers<float2>;
+  float2 above = {0.0f, 0.0f}, at_least = {0.0f, 0.0f};
+  for (; k + 2 <= count; k += 2) {
+    above += fires(Of::load(others + k), Of::fill(v));
+    at_least += firesAt(Of::load(others + k), Of::fill(v));
+  }
+  found.above = static_cast<unsigned>(above[0] + above[1]);
+  found.equal = static_cast<unsigned>(at_least[0] + at_least[1]) - found.above;
+#endif
+  for (; k < count; ++k) {
+    found.above += others[k] > v ? 1 : 0;
+    found.equal += others[k] == v ? 1 : 0;
+  }
+  return found;
+}
+
 struct Extremes {
   float least = __builtin_inff(), largest = -__builtin_inff();
   void add(float v) {

@@ -90,19 +90,12 @@ void placeHomes(NetworkPlan& plan) {
   }
 }
 
-// The samples of a recurrent layer have homes of their own for the lists of its loop: on tiles that it leaves free if
-// there are enough, else spread over all.
+// The samples of a recurrent layer have homes of their own for the spikes that its state carries.
 void placeSamples(NetworkPlan& plan) {
   const unsigned batch = plan.options.batch;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    const LayerPlan& layer = plan.layers[l];
-    if (!layer.recurrent) continue;
-    const unsigned used = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
-    const unsigned spare = plan.num_tiles - used, first = layer.tiles.first + used;
-    for (unsigned b = 0; b < batch; ++b) {
-      const std::size_t at = spare >= batch ? std::size_t{first} + std::size_t{b} * spare / batch
-                                            : std::size_t{b} * plan.num_tiles / batch;
-      plan.lists[l + 1].sample_homes.push_back({static_cast<unsigned>(at % plan.num_tiles), b, 1});
+    for (unsigned b = 0; plan.layers[l].recurrent && b < batch; ++b) {
+      plan.lists[l + 1].sample_homes.push_back({static_cast<unsigned>(std::size_t{b} * plan.num_tiles / batch), b, 1});
     }
   }
 }
