@@ -73,7 +73,8 @@ class RowsDense : public poplar::MultiVertex {
       for (unsigned i = own.first; i < own.last; ++i) to[i] = 0.0f;
       const List<Id> list = {&lists[row * stride], capacity};
       const auto values_of_row = valuesOf<valued>(*this, row);
-      for (unsigned k = list.start(worker); k < list.spikes(); ++k) {
+      const Range spikes = list.spikesOfWorker(worker);
+      for (unsigned k = spikes.first; k < spikes.last; ++k) {
         const auto id = static_cast<unsigned>(list.ids()[k]);
         if (id - own.first >= own.last - own.first) break;  // of the next worker, or in disorder
         to[id] += values_of_row[k];
@@ -95,23 +96,22 @@ class RowsGradient : public poplar::MultiVertex {
   unsigned rows, stride, capacity, num_inputs, neurons;  // neurons: even
 
   bool compute(unsigned worker) {
-    const unsigned bound = neuronsOfWorker(num_inputs, worker).last;
     for (unsigned row = 0; row < rows; ++row) {
       const List<Id> list = {&lists[row * stride], capacity};
-      add(list.ids(), {list.start(worker), list.spikes()}, bound, row);
+      add(list.ids(), list.spikesOfWorker(worker), row);
     }
     return true;
   }
 
  private:
-  // The entries of a row up to the first id that is not below the bound.
-  void add(const Id* ids, Range entries, unsigned bound, unsigned row) {
+  // The entries of a row, up to the first id out of range.
+  void add(const Id* ids, Range entries, unsigned row) {
     const ListedRows<float> matrix = {&g_weights[0], num_inputs, neurons};
     const float* const vector = &g_current[row * neurons];
     const auto values_of_row = valuesOf<valued>(*this, row);
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
     const auto addPairs = [&]<unsigned kPairs>(unsigned column) {
-      addBlock<float2, kPairs>(matrix, ids, entries, bound, values_of_row, vector, column);
+      addBlock<float2, kPairs>(matrix, ids, entries, num_inputs, values_of_row, vector, column);
     };
     unsigned j = 0;
     for (; j + 12 <= neurons; j += 12) addPairs.template operator()<6>(j);
@@ -124,7 +124,8 @@ class RowsGradient : public poplar::MultiVertex {
       default: return;
     }
 #else
-    for (unsigned j = 0; j < neurons; ++j) addBlock<float, 1>(matrix, ids, entries, bound, values_of_row, vector, j);
+    for (unsigned j = 0; j < neurons; ++j)
+      addBlock<float, 1>(matrix, ids, entries, num_inputs, values_of_row, vector, j);
 #endif
   }
 };

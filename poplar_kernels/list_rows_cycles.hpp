@@ -44,12 +44,12 @@ Slots usedEntries([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned ro
 // RowsDense: an entry, its id, two for the test, a load, a sum, a store and the branch; its value.
 constexpr Slots denseEntry(bool valued) { return 7 + (valued ? 1 : 0); }
 
-// The first entry of a worker: a load, its bound.
-constexpr Slots kStart = 2;
+// The entries of a worker: two loads, their bounds, their address.
+constexpr Slots kShareOfRow = 6;
 
-// RowsGradient: blocks of up to six pairs; each goes through the entries, and meets the id that ends them.
+// RowsGradient: blocks of up to six pairs; each goes through the entries.
 constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valued) {
-  const auto block = [&](Slots own) { return 5 + own + entries * addOfId(own, is_narrow, valued) + kEndOfRows; };
+  const auto block = [&](Slots own) { return 5 + own + entries * addOfId(own, is_narrow, valued); };
   return pairs / 6 * block(6) + (pairs % 6 > 0 ? block(pairs % 6) : 0);
 }
 
@@ -86,9 +86,9 @@ std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker)
   Slots slots = entry(valued ? 7 : 6, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    const Range found = entriesWithin(list.ids(), list.spikes(), own);
-    slots += 8 + kRecordHeader + fill(own.last - own.first, bytes) + kStart +
-             (found.last - found.first) * denseEntry(valued) + kEndOfRows;
+    const Range found = list.spikesOfWorker(worker);
+    slots += 8 + kShareOfRow + fill(own.last - own.first, bytes) +
+             (larger(found.last, found.first) - found.first) * denseEntry(valued);
   }
   return slots;
 }
@@ -96,13 +96,12 @@ std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker)
 template <class Id, bool valued>
 std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
-  const Range own = neuronsOfWorker(vertex.num_inputs, worker);
   Slots slots = entry(valued ? 9 : 8, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    const Range found = entriesWithin(list.ids(), list.spikes(), own);
-    slots += 8 + kRecordHeader + kStart +
-             addToPairs(vertex.neurons / 2, found.last - found.first, vertex.neurons == 2, valued);
+    const Range found = list.spikesOfWorker(worker);
+    slots += 8 + kShareOfRow +
+             addToPairs(vertex.neurons / 2, larger(found.last, found.first) - found.first, vertex.neurons == 2, valued);
   }
   return slots;
 }

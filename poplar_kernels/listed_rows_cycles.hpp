@@ -58,7 +58,6 @@ constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
 // addToListedRows: the id's load, its comparison with the bound and the branch 3, address 1 but for one pair, a load
 // and a store for each pair with sums between them, one sum that waits for the last load, the branch; with values their
 // load and the products (aux).
-constexpr Slots kEndOfRows = 3;  // the id that ends it
 constexpr Slots addOfId(Slots pairs, bool is_narrow, bool valued) {
   return 3 + (is_narrow ? 0 : 1) + 2 * pairs + 1 + 1 + (valued ? 2 : 0);
 }

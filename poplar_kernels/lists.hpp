@@ -16,9 +16,11 @@ struct List {
   unsigned listed() const { return smaller(static_cast<unsigned>(record[kListed]), capacity); }
   unsigned trueSpikes() const { return static_cast<unsigned>(record[kTrueSpikes]); }
   const Id* ids() const { return record + kListHeader; }
-  // The first spike of a worker's share of the neurons.
-  unsigned start(unsigned worker) const {
-    return worker == 0 ? 0 : smaller(static_cast<unsigned>(record[kStarts + worker - 1]), spikes());
+  // The spikes of a worker's share of the neurons.
+  Range spikesOfWorker(unsigned worker) const {
+    const unsigned end = worker + 1 == kShares ? kKept : kStarts + worker;
+    return {worker == 0 ? 0 : smaller(static_cast<unsigned>(record[kStarts + worker - 1]), capacity),
+            smaller(static_cast<unsigned>(record[end]), capacity)};
   }
 };
 

@@ -35,6 +35,9 @@ struct Load {
   double cycles() const { return slots * kWorkers + bytes / kExchangeBytes; }
 };
 
+// Whether blocks of columns may be those of a user's array, on a tile each.
+bool isInPlace(const Work& work, Choice choice) { return work.neurons % choice.columns == 0; }
+
 // Of all steps: the gradients of a matrix, which are 0 at first. Workers share its rows; the busiest has more entries
 // than the others.
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
@@ -42,11 +45,11 @@ Load gradientOf(const Work& work, const Product& product, Choice choice) {
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
   Load load;
-  load.slots += rows * (16 + 8 * blocks + pairs + kBusiest * product.listed / kWorkers * (6 * blocks + 2 * pairs));
+  load.slots += rows * (14 + 5 * blocks + pairs + kBusiest * product.listed / kWorkers * (6 * blocks + 2 * pairs));
   load.slots += matrix / 2 / kWorkers * 1.25;
   if (choice.groups == 1) return load;
   load.slots += matrix / choice.groups / 2 / kWorkers * (3 + 1.25 * choice.groups);
-  load.bytes += matrix * kWord;
+  load.bytes += matrix * kWord * (isInPlace(work, choice) ? 2 : 1);  // the sums go on to one tile then
   return load;
 }
 
@@ -124,7 +127,7 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
 // copies of these spread over the groups; each group has the gradient of its own samples.
 Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
   const double rows = rowsOf(work, choice) / work.blocks, matrix = (product.inputs + 1) * choice.columns;
-  const bool in_place = work.neurons % choice.columns == 0;
+  const bool in_place = isInPlace(work, choice);
   const double share = in_place ? 1 : 1.0 / choice.groups;
   const double entries = static_cast<double>(product.capacity) * kWord;
   const auto weight_bytes = static_cast<double>(work.weight_bytes);
@@ -250,8 +253,8 @@ PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsign
     if (count > 1 && count * samples > blocks) break;  // tiles of their own
     const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
     const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 2.5 * capacity);
-    const double cycles =
-        heard + count * (2 * slots + 2 * kMessage + kPart) + ranked + double{1} * samples * count * (slots + kMessage + 1);
+    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
+                          double{1} * samples * count * (slots + kMessage + 1);
     if (cycles < best.cycles) best = {count, of_part, slots, cycles};
   }
   return best;
