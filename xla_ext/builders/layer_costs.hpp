@@ -69,8 +69,6 @@ unsigned samplesOf(const Work& work, unsigned groups);
 double cyclesOf(const Work& work, Choice choice);
 
 Bytes bytesOf(const Work& work, Choice choice);
-// Of these, what products on the matrix unit take, of all tiles.
-Bytes unitBytesOf(const Work& work, Choice choice);
 
 // In how many parts of so many blocks, the last of which may be fewer, the spikes of a sample are listed in the loop of
 // a recurrent layer, with so many slots each. What a step costs grows with the neurons of a part, and with the number

@@ -12,8 +12,6 @@ namespace snnjax::builders {
 namespace {
 
 constexpr double kFilled = 0.84;  // share of a tile's memory that data may take; the rest is code and a user's arrays
-constexpr double kSmall = 0.1;    // of all weights, and
-constexpr unsigned kSmallTiles = 8;    // of all tiles, what a layer may have for tiles of its own
 constexpr unsigned kMostColumns = 96;  // of a layer that fits so
 
 // What a choice costs, and takes on its tiles.
@@ -136,15 +134,10 @@ struct Layout {
 // A plan with blocks of so many steps.
 class Placement {
  public:
-  Placement(const NetworkPlan& plan, std::size_t bytes) : plan_(plan), bytes_(bytes), tiles_(plan.num_tiles) {
+  Placement(const NetworkPlan& plan, std::size_t bytes) : plan_(plan), bytes_(bytes) {
     const std::size_t count = plan.options.layers.size() + (plan.options.outputs > 0 ? 1 : 0);
     for (std::size_t l = 0; l < count; ++l) works_.push_back(workOf(plan, l));
-    first_.resize(count, 0);
-    options_.resize(count);
-    placeSmall();
-    for (std::size_t l = 0; l < count; ++l) {
-      if (options_[l].empty()) options_[l] = optionsOf(works_[l], tiles_);
-    }
+    for (const Work& work : works_) options_.push_back(optionsOf(work, plan.num_tiles));
   }
 
   // The fastest layout that fits; else one that takes little. Memory has the lowest price at which it suffices.
@@ -156,43 +149,23 @@ class Placement {
   }
 
  private:
-  // Layers with few weights, such as readouts, have tiles of their own, the last ones.
-  void placeSmall() {
-    double weights = 0;
-    for (const Work& work : works_) weights += work.weights();
-    for (std::size_t l = 0; l < works_.size(); ++l) {
-      if (works_[l].weights() > kSmall * weights) continue;
-      std::vector<Option> options = optionsOf(works_[l], tiles_ / kSmallTiles);
-      std::erase_if(options, [&](const Option& each) {
-        return each.bytes.kept + each.bytes.buffer > static_cast<double>(bytes_) / 2;
-      });
-      if (options.empty()) continue;
-      const Choice choice = cheapest(options, 0).choice;  // which products the matrix unit takes is left open
-      std::erase_if(options, [&](const Option& each) {
-        return each.choice.columns != choice.columns || each.choice.groups != choice.groups;
-      });
-      options_[l] = options;
-      tiles_ -= ceilDivide(works_[l].neurons, choice.columns) * choice.groups;
-      first_[l] = tiles_;
-      weights -= works_[l].weights();
-    }
-  }
-
-  // The other layers share the rest of the tiles, and their memory.
+  // Layers share the tiles, one after the other, and their memory. The last one, often a small readout, takes the last
+  // tiles, which others leave free.
   Layout at(double price) const {
     Layout layout;
     const Bytes homes = bytesOfHomes(plan_);
-    double shared = 0, most = 0, buffer = homes.buffer;
+    double kept = homes.kept, buffer = homes.buffer;
     for (std::size_t l = 0; l < works_.size(); ++l) {
       const Option& option = cheapest(options_[l], price);
       layout.layers.push_back(layerOf(plan_, l, works_[l], option.choice));
-      layout.layers.back().tiles.first = first_[l];
       layout.cycles += option.cycles;
       buffer = std::max(buffer, option.bytes.buffer);
-      shared += first_[l] == 0 ? option.bytes.kept : unitBytesOf(works_[l], option.choice).kept;
-      most = std::max({most, shared, option.bytes.kept});
+      kept += option.bytes.kept;
     }
-    layout.bytes = static_cast<std::size_t>(homes.kept + most + buffer);
+    LayerPlan& last = layout.layers.back();
+    const unsigned used = last.tiles.count * static_cast<unsigned>(last.sample_groups.size());
+    last.tiles.first = (plan_.num_tiles - used) / 2 * 2;  // pairs of tiles receive what both take at twice the speed
+    layout.bytes = static_cast<std::size_t>(kept + buffer);
     return layout;
   }
 
@@ -200,8 +173,6 @@ class Placement {
   std::size_t bytes_;
   std::vector<Work> works_;
   std::vector<std::vector<Option>> options_;  // of each layer
-  std::vector<unsigned> first_;               // tiles
-  unsigned tiles_;                            // that layers share
 };
 
 // Numbers of blocks to try, a quarter apart.
