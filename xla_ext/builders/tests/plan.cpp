@@ -102,7 +102,7 @@ void testUnit() {
   CHECK(!onUnit(400, true));
 }
 
-// A recurrent layer has tiles that its neurons leave free for the lists of its loop, one for each sample.
+// The spikes that the state of a recurrent layer carries have a home for each sample.
 void testRecurrent() {
   NetworkOptions options = fewSteps();
   options.layers[0].recurrent = true;
