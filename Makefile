@@ -37,8 +37,8 @@ demo-ipu: kernels  ## train it for an epoch on a modelled IPU, and estimate the 
 	$(BIN)/snnjax $(DEMO_IPU)
 
 .PHONY: test
-test: .venv/ready $(LIBRARY)  ## every check: linter, types, tests, doctests, notebooks, fuzz
-	@$(MAKE) --no-print-directory --jobs 2 lint types $(if $(LIBRARY),fuzz-short)  # each keeps one core busy
+test: .venv/ready  ## every check: linter, types, tests, doctests, notebooks, fuzz
+	@$(MAKE) --no-print-directory --jobs 2 lint types $(if $(LIBRARY),fuzz-short build/release)  # keeps two cores busy
 	@$(if $(LIBRARY),$(MAKE) --no-print-directory ipu-model)
 	$(BIN)/python -m pytest $(PYTEST)
 
@@ -75,7 +75,7 @@ $(PRESETS:%=build/%): .venv/ready
 	$(BIN)/cmake -S xla_ext --preset $(@F) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python
 	@echo "Compiling what changed; all of build/release takes about 4 minutes on 2 cores, the CPU kernels one."
-	$(BIN)/cmake --build $@$(if $(ONLY), --target $(ONLY))
+	+$(BIN)/cmake --build $@$(if $(ONLY), --target $(ONLY))
 
 .PHONY: ipu-model ipu-model-asan ipu-model-tsan calibrate
 ipu-model: build/release  ## test the IPU Model, its codelets and its builders, and the CPU kernels on their own

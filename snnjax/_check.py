@@ -112,6 +112,15 @@ def check_number(op: str, argument: str, value: Any) -> None:
         check_array(op, argument, value)
 
 
+def check_per_neuron(op: str, argument: str, value: Any, neurons: int) -> None:
+    """Check that `value` is one number, or one for each neuron."""
+    check_number(op, argument, value)
+    shape = np.shape(value)
+    if shape not in ((), (1,), (neurons,)):
+        expected, actual = f"be a scalar or have shape [neurons] = [{neurons}]", list(shape)
+        fail(f"{op}: `{argument}` must {expected}, got {actual}. Pass one value, or one per neuron.")
+
+
 def check_real_array(op: str, argument: str, value: Any) -> None:
     """Check that `value` is an array whose dtype is not complex."""
     check_array(op, argument, value)

@@ -120,6 +120,22 @@ def test_public_functions_say_what_a_reader_needs():
     assert {"spike_matmul", "superspike"} <= {node.name for _, node in functions}
 
 
+def first_lines_with_a_colon(source):
+    """Names of properties that the site would show with a type: the words before the colon."""
+    for node in ast.walk(ast.parse(source)):
+        is_property = any("property" in ast.unparse(each) for each in getattr(node, "decorator_list", []))
+        if is_property and ":" in (ast.get_docstring(node) or "").partition("\n")[0]:
+            yield node.name
+
+
+def test_first_lines_of_properties_have_no_colon():
+    assert list(first_lines_with_a_colon('@property\ndef f(x):\n    """A, B: c."""')) == ["f"]
+    found = {
+        path: list(first_lines_with_a_colon((ROOT / path).read_text())) for path in python_files("snnjax")
+    }
+    assert not {path: names for path, names in found.items() if names}
+
+
 def test_wrong_example_is_found():
     assert run_examples(">>> 1 + 1\n2\n", "right", {}) == (1, "")
     assert "Got:\n    2" in run_examples(">>> 1 + 1\n3\n", "wrong", {})[1]

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
+from snnjax._check import check_per_neuron
 from snnjax._types import upcast
 from snnjax.neurons._step import check_inputs, just_below
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
@@ -59,6 +60,7 @@ def advance(
     """
     given = form.constants(params)
     check_inputs(op, state.v, inputs)
+    _check_constants(op, given, inputs.shape[-1])
     second, threshold = given.second_state, given.threshold
     v, w = (state.v, None) if second is None else state
     stepped = glif_step(given, LIFConvention(surrogate, *form[1:]), v, w, upcast(inputs))
@@ -66,3 +68,11 @@ def advance(
     if second is not None and second.threshold_coupling is not None:
         threshold = stepped.threshold
     return stepped.membrane, just_below(upcast(threshold)) if form.inclusive else threshold, after
+
+
+def _check_constants(op: str, given: GLIFConstants, neurons: int) -> None:
+    """Check that the constants of a user's neuron are one for all, or one for each."""
+    second = {} if given.second_state is None else given.second_state._asdict()
+    for name, value in {**given._asdict(), **second}.items():
+        if name != "second_state" and value is not None:
+            check_per_neuron(op, name, value, neurons)

@@ -159,7 +159,7 @@ class Convolution:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The form for the kernels, as in `ConvolutionShape`: one spatial axis is an image of height 1."""
+        """The form for the kernels, as in `ConvolutionShape`, where one spatial axis is an image of height 1."""
         missing = 2 - len(self.kernel)
         ones, pairs = (1,) * missing, ((0, 0),) * missing + self.padding
         (top, bottom), (left, right) = pairs

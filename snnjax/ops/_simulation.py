@@ -39,7 +39,7 @@ class SynapticLIF:
 
     @property
     def num_receptors(self) -> int:
-        """The number of kinds of synapses: of time constants or reversal potentials."""
+        """The number of kinds of synapses, which is that of time constants or reversal potentials."""
         return self.effect.shape[0]
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax._batching import SHARED
-from snnjax._check import check_array, check_choice, check_float_array, check_number, check_shape, fail
+from snnjax._check import check_array, check_choice, check_float_array, check_per_neuron, check_shape, fail
 from snnjax._dispatch import Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
@@ -104,13 +104,9 @@ def lif_step(
 
 def per_neuron(op: str, argument: str, value: ArrayLike, v: Array) -> Array:
     """`value` as an array ``[1]`` or ``[neurons]`` in the dtype of `v`."""
-    check_number(op, argument, value)
+    check_per_neuron(op, argument, value, v.shape[-1])
     array = jnp.asarray(value, v.dtype)
-    array = array.reshape(1) if array.ndim == 0 else array
-    if array.shape not in ((1,), (v.shape[-1],)):
-        expected, actual = f"be a scalar or have shape [neurons] = [{v.shape[-1]}]", list(array.shape)
-        fail(f"{op}: `{argument}` must {expected}, got {actual}. Pass one value, or one per neuron.")
-    return array
+    return array.reshape(1) if array.ndim == 0 else array
 
 
 def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> None:

@@ -33,7 +33,7 @@ class Pooling:
 
     @property
     def out_shape(self) -> tuple[int, ...]:
-        """The output shape: windows per axis, and the channels."""
+        """The output shape, which is the windows per axis, and the channels."""
         axes = zip(self.shape[:-1], self.window, self.strides, strict=True)
         return (*((length - size) // stride + 1 for length, size, stride in axes), self.shape[-1])
 

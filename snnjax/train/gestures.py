@@ -19,20 +19,26 @@ _LONGEST = 250  # steps that a sample is cut from: exp(_STRETCH) windows, plus a
 _HOP = 50  # steps between training samples; validation and test samples do not overlap
 
 
-def people(seed: int) -> tuple[list[int], list[int], list[int]]:
-    """The people to train, validate and test on; five consecutive seeds test everyone once."""
+def people(seed: int, *, validating: bool = True) -> tuple[list[int], list[int], list[int]]:
+    """The people to train, validate and test on; five consecutive seeds test everyone once.
+
+    Without validation, its two people are trained on.
+    """
     folds = np.array(SUBJECTS).reshape(_FOLDS, -1)
     test, validation = seed % _FOLDS, (seed + 1) % _FOLDS
-    train = np.delete(folds, [test, validation], axis=0)
-    return train.ravel().tolist(), folds[validation].tolist(), folds[test].tolist()
+    train = np.delete(folds, [test, validation] if validating else test, axis=0)
+    return train.ravel().tolist(), folds[validation].tolist() if validating else [], folds[test].tolist()
 
 
-def parts(path: Path | str | None, seed: int) -> tuple[SeriesDataset, SeriesDataset, SeriesDataset]:
-    """The training samples, which are longer than a window, and the validation and test windows."""
-    train, validation, test = people(seed)
+def parts(
+    path: Path | str | None, seed: int, *, validating: bool = True
+) -> tuple[SeriesDataset, SeriesDataset | None, SeriesDataset]:
+    """The training samples, which are longer than a window, and the validation (or None) and test windows."""
+    train, validation, test = people(seed, validating=validating)
     longer = load_spar(path, subjects=train, window=_LONGEST, hop=_HOP)
-    judged = [load_spar(path, subjects=each, window=_WINDOW, hop=_WINDOW) for each in (validation, test)]
-    return longer, judged[0], judged[1]
+    judged = {"window": _WINDOW, "hop": _WINDOW}
+    known = load_spar(path, subjects=validation, **judged) if validating else None
+    return longer, known, load_spar(path, subjects=test, **judged)
 
 
 def windows(samples: SeriesDataset) -> SeriesDataset:

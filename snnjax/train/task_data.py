@@ -135,10 +135,13 @@ def _electrocardiograms(settings: TaskSettings) -> TaskData:
 
 
 def _gestures(settings: TaskSettings, path: Path | str | None) -> TaskData:
-    train, validation, test = (_cut(part, settings) for part in gestures.parts(path, settings.training.seed))
-    calm, key = gestures.windows(train), task_key(settings, 2)
-    judged = [_standardised(part, calm) for part in (validation, test)]
-    task = _split_task(settings, _standardised(calm, calm), judged[0], judged[1], 6)
+    seed, validating = settings.training.seed, settings.validation_share > 0
+    train, validation, test = gestures.parts(path, seed, validating=validating)
+    train, key = _cut(train, settings), task_key(settings, 2)
+    calm = gestures.windows(train)
+    if validation is not None:
+        validation = _standardised(_cut(validation, settings), calm)
+    task = _split_task(settings, _standardised(calm, calm), validation, _standardised(test, calm), 6)
     if not settings.augment:
         return task
 

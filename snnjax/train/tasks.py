@@ -201,7 +201,10 @@ TASKS |= {
         initial_activity=0.1,
         augment=True,
         noise=0.5,
-        training=TrainConfig(epochs=30, batch_size=64, learning_rate=5e-3, activity_bound=0.2),
+        validation_share=0.0,
+        training=TrainConfig(
+            epochs=30, batch_size=64, learning_rate=5e-3, activity_bound=0.2, selection="average"
+        ),
     ),
     # Tuned on validation data and on the words of the last 20 training voices, without training on these: 600 words of
     # 30 voices, by the mean accuracy of the last fifth of the epochs.

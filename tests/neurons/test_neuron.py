@@ -325,6 +325,26 @@ def test_step_computes_its_constants_once(name: str) -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (2, 1)])
+@pytest.mark.parametrize("name", ["decay", "threshold", "w_jump"])
+def test_constants_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) -> None:
+    """Those that would broadcast along the batch are, too: the fused op takes none of them."""
+    half = jnp.array(0.5)
+    constants = neurons.GLIFConstants(half, half, half, neurons.SecondState(half, half, half, half))
+    where = constants if name in constants._fields else constants.second_state
+    assert where is not None
+    wrong = where._replace(**{name: jnp.zeros(shape)})
+    constants = wrong if where is constants else constants._replace(second_state=wrong)
+    neuron = neurons.adlif()._replace(glif=neurons.GLIF(lambda params: constants))
+    state, inputs = neuron.initial_state(None, 2, 3), jnp.zeros((2, 3))
+    with pytest.raises(ValueError) as error:
+        neuron.step(None, state, inputs)
+    assert str(error.value) == (
+        f"adlif.step: `{name}` must be a scalar or have shape [neurons] = [3], got {list(shape)}. "
+        "Pass one value, or one per neuron."
+    )
+
+
 def test_names_are_those_of_the_factories() -> None:
     for name in FACTORIES:
         assert getattr(neurons, name)().name == name

@@ -1,6 +1,7 @@
 """The smartwatch task: disjoint people, and augmentation that is consistent with a rotated watch."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import numpy as np
@@ -30,13 +31,23 @@ def test_five_seeds_test_everyone_once():
     assert gestures.people(7) == gestures.people(2)
 
 
+def test_without_validation_its_people_are_trained_on():
+    train, validation, test = gestures.people(3)
+    everyone, nobody, same = gestures.people(3, validating=False)
+    assert (sorted(train + validation), [], test) == (everyone, nobody, same)
+
+
 def test_parts_hold_only_their_people(path):
-    for part, people in zip(gestures.parts(path, 3), gestures.people(3), strict=True):
-        assert set(np.unique(part.series[:, :, 0])) == set(people)
+    for validating in (True, False):
+        parts, groups = (
+            made(3, validating=validating) for made in (partial(gestures.parts, path), gestures.people)
+        )
+        for part, people in zip(parts, groups, strict=True):
+            assert (set() if part is None else set(np.unique(part.series[:, :, 0]))) == set(people)
 
 
 def test_task_has_standardised_windows_of_four_seconds(path):
-    parts = load_task(replace(TASKS["spar"], augment=False), path)
+    parts = load_task(replace(TASKS["spar"], augment=False, validation_share=0.2), path)
     train = parts.train(0)
     assert (
         train.series.shape[1:] == parts.validation.series.shape[1:] == parts.test.series.shape[1:] == (200, 6)

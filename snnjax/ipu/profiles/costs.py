@@ -77,7 +77,7 @@ class Costs:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which ops of the library run on their references: without codelets for their arrays, or faster there."""
+        """Which ops of the library run on their references, because they are faster there, or lack codelets."""
         return tuple(self.data.get("notes", ()))
 
     @property
@@ -129,7 +129,7 @@ class Costs:
 
     @functools.cached_property
     def limits(self) -> tuple[Limit, ...]:
-        """What keeps the average tile from computing, the largest loss first: where it arises, and what to do."""
+        """What keeps the average tile from computing, where it arises and what to do, the largest loss first."""
         return limits_of(
             self.phases, self.operations, float(self.tile_cycles.mean()), len(self.data["tiles"])
         )

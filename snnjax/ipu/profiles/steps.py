@@ -69,7 +69,7 @@ class StepCost:
 
     @property
     def balance(self) -> float:
-        """Mean busy time of the tiles with vertices, relative to the slowest: 1 when all take equally long."""
+        """Mean busy time of the tiles with vertices, relative to the slowest, so 1 when all take equally long."""
         possible = self.phases.compute * self.tiles
         return self.tile_cycles / possible if possible else 1.0
 

@@ -33,7 +33,7 @@ class SweepRow:
 
     @property
     def limit(self) -> str:
-        """The largest loss: "waiting", "exchange", "sync"; "memory" if the program does not fit, "compute" if none."""
+        """The largest loss, such as "waiting"; "memory" if the program does not fit, "compute" if there is none."""
         if self.profile is None:
             return "memory"
         return next((limit.name for limit in self.profile.limits if limit.name != "host"), _COMPUTE)

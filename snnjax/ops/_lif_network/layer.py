@@ -46,7 +46,7 @@ class Neurons(NamedTuple):
 
     @property
     def scan(self) -> Scan:
-        """That of a step of the layer: recurrent weights let neurons act on one another."""
+        """That of a step of the layer, in which recurrent weights let neurons act on one another."""
         return self.loops.apart if self.constants.recurrent is None else self.loops.mixed
 
     @property

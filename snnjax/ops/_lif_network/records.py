@@ -109,7 +109,7 @@ class Operands(NamedTuple):
 
     @property
     def dtype(self) -> Any:
-        """The dtype of the op: of weights, spikes and output."""
+        """The dtype of weights, spikes and output."""
         return self.inputs.dtype if self.has_currents else self.linears[0].weights.dtype
 
     @property

@@ -39,7 +39,7 @@ class Windows(NamedTuple):
 
     @property
     def has_gaps(self) -> bool:
-        """Whether windows hold places without an element: around the array, or between its elements."""
+        """Whether windows hold places without an element, around the array or between its elements."""
         return any(n > 0 for n in self.padding) or any(n > 1 for n in self.base)
 
 
