@@ -60,11 +60,10 @@ class SelectCandidates : public poplar::MultiVertex {
   In<float> threshold;          // [neurons]
   In<float> second_threshold;   // [neurons]
   If<raised, In<float>> raise;  // as v, added to both thresholds
-  Out<Id> lists;                // [rows, workers, stride], of Part
+  Out<Id> lists;                // [rows, workers, listStride(slots)], of Part; the slots are those of a share
   Out<float> membranes;         // [rows, workers, slots], of Part
   unsigned rows, neurons;
   unsigned columns;  // neuron j of a row lies in block j / columns; the last block may hold more than `neurons`
-  unsigned slots, stride;
 
   bool compute(unsigned worker) {
     for (unsigned row = 0; row < rows; ++row) select(row, worker);
@@ -82,27 +81,6 @@ class SelectCandidates : public poplar::MultiVertex {
       scan((block * rows + row) * columns + j - block * columns, 2, Range{j, last}, body);
       j = last;
     }
-  }
-
-  Counts count(unsigned row, unsigned worker) const {
-    Counts counts = {0, 0};
-    forEachCandidate(row, worker, [&](unsigned, float, bool is_spike) { ++(is_spike ? counts.spikes : counts.near); });
-    return counts;
-  }
-
-  // The cut of the spikes, or of the others.
-  Cut cutOf(unsigned row, unsigned worker, bool spikes, unsigned found, unsigned kept) const {
-    const auto forEach = [&](auto&& body) {
-      forEachCandidate(row, worker, [&](unsigned j, float membrane, bool is_spike) {
-        if (is_spike == spikes) body(membrane, j);
-      });
-    };
-    const auto countAbove = [&](float bound) {
-      unsigned above = 0;
-      forEach([&](float membrane, unsigned) { above += membrane > bound ? 1 : 0; });
-      return above;
-    };
-    return findCut(found, kept, extremesOf(forEach), countAbove, forEach);
   }
 
  private:
@@ -143,34 +121,18 @@ class SelectCandidates : public poplar::MultiVertex {
     if (is_spike || v[at] > limit(second_threshold, j, at, one)) body(j, v[at], is_spike);
   }
 
-  // In one pass where all candidates fit.
   void select(unsigned row, unsigned worker) {
-    const unsigned item = row * kShares + worker;
-    Id* const record = &lists[item * stride];
+    const unsigned item = row * kShares + worker, slots = neuronsOfShare(neurons);
+    Id* const record = &lists[item * listStride(slots)];
     float* const own = &membranes[item * slots];
-    const auto put = [&](bool is_spike, unsigned k, unsigned j, float membrane) {
-      const unsigned slot = is_spike ? k : slots - 1 - k;
-      record[kListHeader + slot] = static_cast<Id>(j);
-      own[slot] = membrane;
-    };
     Counts found = {0, 0};
     forEachCandidate(row, worker, [&](unsigned j, float membrane, bool is_spike) {
-      unsigned& count = is_spike ? found.spikes : found.near;
-      if (found.spikes + found.near < slots) put(is_spike, count, j, membrane);
-      ++count;
+      const unsigned slot = is_spike ? found.spikes++ : slots - ++found.near;
+      record[kListHeader + slot] = static_cast<Id>(j);
+      own[slot] = membrane;
     });
-    const Counts kept = found.cappedTo(slots);
-    record[kKept] = static_cast<Id>(kept.spikes);
-    record[kListed] = static_cast<Id>(kept.spikes + kept.near);
-    record[kTrueSpikes] = static_cast<Id>(found.spikes);
-    if (found.spikes + found.near <= slots) return;
-    const Cut spike_cut = cutOf(row, worker, true, found.spikes, kept.spikes);
-    const Cut near_cut = cutOf(row, worker, false, found.near, kept.near);
-    Counts next = {0, 0};
-    forEachCandidate(row, worker, [&](unsigned j, float membrane, bool is_spike) {
-      if (!(is_spike ? spike_cut : near_cut).keeps(membrane, j)) return;
-      put(is_spike, (is_spike ? next.spikes : next.near)++, j, membrane);
-    });
+    record[kKept] = static_cast<Id>(found.spikes);
+    record[kListed] = static_cast<Id>(found.spikes + found.near);
   }
 };
 
@@ -182,17 +144,17 @@ class CombineCandidates : public poplar::MultiVertex {
   // Candidates of one row that fit on a worker's stack.
   static constexpr unsigned kMostGathered = 128;
 
-  In<Id> lists;             // [rows, workers, part_stride], of Part
+  In<Id> lists;             // [rows, workers, listStride(slots)], of Part; the slots are those of a share
   In<float> membranes;      // [rows, workers, slots], of Part
   Out<Id> list;             // [rows, stride], records
   InOut<unsigned> dropped;  // [rows], spikes that found no slot are added
-  unsigned rows, slots, part_stride, stride, capacity, num_neurons;
+  unsigned rows, stride, capacity, num_neurons;
 
   bool compute(unsigned worker) {
     const RowShares sharing(rows);
     sharing.forEach(worker, [&](unsigned row, unsigned share) {
       const Counts found = count(row), kept = found.cappedTo(capacity);
-      if (share == 0) writeHeader(row, kept);
+      if (share == 0) writeHeader(row, found, kept);
       const Range own = shareAmong(sharing.shares, stride - kListHeader, share, kPerWord<Id>);
       place(row, true, found.spikes, kept.spikes, 0, own);
       place(row, false, found.near, kept.near, kept.spikes, own);
@@ -202,8 +164,8 @@ class CombineCandidates : public poplar::MultiVertex {
   }
 
   Part<Id> partOf(unsigned p, unsigned row) const {
-    const unsigned item = row * kShares + p;
-    return {&lists[item * part_stride], &membranes[item * slots], slots};
+    const unsigned item = row * kShares + p, slots = neuronsOfShare(num_neurons);
+    return {&lists[item * listStride(slots)], &membranes[item * slots], slots};
   }
 
   Counts count(unsigned row) const {
@@ -251,14 +213,12 @@ class CombineCandidates : public poplar::MultiVertex {
     return numAbove(part.membranes + first, count, first % 2 == 0, bound);
   }
 
-  void writeHeader(unsigned row, Counts kept) {
-    unsigned true_spikes = 0;
-    for (unsigned p = 0; p < kShares; ++p) true_spikes += static_cast<unsigned>(partOf(p, row).record[kTrueSpikes]);
+  void writeHeader(unsigned row, Counts found, Counts kept) {
     Id* const record = &list[row * stride];
     record[kKept] = static_cast<Id>(kept.spikes);
     record[kListed] = static_cast<Id>(kept.spikes + kept.near);
-    record[kTrueSpikes] = static_cast<Id>(true_spikes);
-    dropped[row] += true_spikes - smaller(true_spikes, kept.spikes);
+    record[kTrueSpikes] = static_cast<Id>(found.spikes);
+    dropped[row] += found.spikes - kept.spikes;
   }
 
   // Writes the kept candidates of one kind, starting at slot `slot`, into the slots that belong to this worker; the

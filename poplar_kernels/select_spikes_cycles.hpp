@@ -28,12 +28,11 @@ constexpr Slots kPair = 8, kNearPair = 12, kNeuron = 9, kBlock = 7;
 // What raises the thresholds of a pair, or of a neuron: its load, and two sums of which one finds a bundle; where a
 // pair is tested by itself, two sums for each of both.
 constexpr Slots kRaised = 2, kRaisedNearPair = 4;
-// A candidate: its count and the test for room 3, id, its store, that of the membrane and the slot 2.
-constexpr Slots written(unsigned id_bytes) { return 6 + store(id_bytes); }
-// A candidate in a pass of the search for the cut, or in the last pass where there is one: compared with the bound 1,
-// its result and the branch 2, the count or the slot 2. One at the bound: two products and five other steps of the
-// hash, its comparison with the branch, the count 3.
-constexpr Slots kTested = 5, kHashed = 12;
+// A candidate: its count, id, its store, that of the membrane and the slot 2.
+constexpr Slots written(unsigned id_bytes) { return 4 + store(id_bytes); }
+// One at the bound of a cut: two products and five other steps of the hash, its comparison with the branch, the
+// count 3.
+constexpr Slots kHashed = 12;
 // A part: pointers moved on 2, two loads of its counts with their bounds 4, their difference, the test, the loop 2.
 // A candidate of it that is gathered: load, store with the smaller one, branch with the larger one; of those of many
 // parts the extremes: the same. One in the last pass: load, comparison, its result, branch, loop; where it is kept, its
@@ -59,17 +58,9 @@ constexpr Slots walkOf(ChunkWalk walk) {
   return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron + walk.blocks * kBlock + raised;
 }
 
-// A row of a worker of SelectCandidates. The search goes over all neurons in each of its `passes`, the last of which
-// writes, and meets `tested` candidates in them, and those at the bound `hashed` times.
-struct ChunkWork {
-  ChunkWalk walk;
-  Slots found, kept, passes, tested, hashed;
-};
-
-constexpr Slots selectChunk(ChunkWork work, unsigned id_bytes) {
-  const Slots header = 16 + 3 * store(id_bytes);  // row, pointers, counts
-  return header + (1 + work.passes) * walkOf(work.walk) + (work.found + work.kept) * written(id_bytes) +
-         work.passes * kPass + work.tested * kTested + work.hashed * kHashed;
+// A row of a worker of SelectCandidates: pointers, counts.
+constexpr Slots selectRow(ChunkWalk walk, Slots found, unsigned id_bytes) {
+  return 16 + 2 * store(id_bytes) + walkOf(walk) + found * written(id_bytes);
 }
 
 // The search for the cut of `candidates`. Gathered ones are stored first, and the search then does not touch the parts.
@@ -97,46 +88,26 @@ constexpr Slots combineShare(CombineWork work, unsigned id_bytes) {
          pads(work.pad_slots, id_bytes) + work.searches;
 }
 
-template <class Id, bool raised>
-ChunkWalk walkOver(const SelectCandidates<Id, raised>& vertex, unsigned row, unsigned worker) {
-  const Range own = neuronsOfWorker(vertex.neurons, worker);
-  const unsigned neurons = own.last - own.first, columns = vertex.columns;
-  const Slots blocks = columns == 2 ? 1 : (neurons + columns - 1) / columns;
-  if (columns % 2 != 0) return {0, 0, neurons, blocks, raised};
-  Slots near_pairs = 0;
-  unsigned last_pair = ~0U;
-  vertex.forEachCandidate(row, worker, [&](unsigned j, float, bool) {
-    near_pairs += j / 2 != last_pair ? 1 : 0;
-    last_pair = j / 2;
-  });
-  return {neurons / 2, near_pairs, neurons % 2, blocks, raised};
-}
-
 }  // namespace cycles
 
 template <class Id, bool raised>
 std::uint64_t workerCycles(const SelectCandidates<Id, raised>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(raised ? 11 : 10, false);
+  const Range own = neuronsOfWorker(vertex.neurons, worker);
+  const unsigned neurons = own.last - own.first, columns = vertex.columns;
+  const Slots blocks = columns == 2 ? 1 : (neurons + columns - 1) / columns;
+  Slots slots = entry(raised ? 9 : 8, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
-    const auto found = vertex.count(row, worker);
-    const auto kept = found.cappedTo(vertex.slots);
-    ChunkWork work = {walkOver(vertex, row, worker), found.spikes + found.near, 0, 0, 0, 0};
-    const auto add = [&](bool spikes, unsigned all, unsigned stay) {
-      if (stay == 0 || stay == all) return;
-      const auto cut = vertex.cutOf(row, worker, spikes, all, stay);
-      const Slots passes = 1 + cut.counts + cut.tie_passes;  // 1: the least and the largest one
-      work.passes += passes;
-      work.tested += (passes + 1) * all;
-      work.hashed += Slots{cut.tie_passes} * cut.ties;
-    };
-    if (found.spikes + found.near > vertex.slots) {
-      work.kept = kept.spikes + kept.near;
-      work.passes = 1;
-      add(true, found.spikes, kept.spikes);
-      add(false, found.near, kept.near);
-    }
-    slots += selectChunk(work, sizeof(Id));
+    Slots found = 0, near_pairs = 0;
+    unsigned last_pair = ~0U;
+    vertex.forEachCandidate(row, worker, [&](unsigned j, float, bool) {
+      ++found;
+      near_pairs += j / 2 != last_pair ? 1 : 0;
+      last_pair = j / 2;
+    });
+    const ChunkWalk in_pairs = {neurons / 2, near_pairs, neurons % 2, blocks, raised},
+                    single = {0, 0, neurons, blocks, raised};
+    slots += selectRow(columns % 2 == 0 ? in_pairs : single, found, sizeof(Id));
   }
   return slots;
 }
@@ -144,7 +115,7 @@ std::uint64_t workerCycles(const SelectCandidates<Id, raised>& vertex, unsigned 
 template <class Id>
 std::uint64_t workerCycles(const CombineCandidates<Id>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(10, true);
+  Slots slots = entry(8, true);
   const RowShares sharing(vertex.rows);
   sharing.forEach(worker, [&](unsigned row, unsigned share) {
     const auto found = vertex.count(row);

@@ -164,18 +164,6 @@ std::size_t statesOfBlock(const NetworkPlan& plan, std::size_t l) {
   return (plan.options.keeps_record ? 4U : 2U) + (raises ? 1U : 0U);
 }
 
-// Of all tiles, what products on the matrix unit take.
-Bytes unitBytesOf(const Work& work, Choice choice) {
-  Bytes bytes;
-  const auto add = [&](const UnitProduct& product) {
-    bytes.kept += product.bytes.kept;
-    bytes.buffer = std::max(bytes.buffer, product.bytes.buffer);
-  };
-  if (choice.currents_on_unit) add(work.units[choice.share].currents);
-  if (choice.gradient_on_unit) add(work.units[choice.share].gradient);
-  return bytes;
-}
-
 }  // namespace
 
 std::size_t rowsAtHome(const NetworkPlan& plan) { return ceilDivide(plan.blockRows(), plan.num_tiles); }
@@ -220,6 +208,17 @@ double cyclesOf(const Work& work, Choice choice) {
   Load load = work.learns ? gradientOf(work, *work.recurrent, choice) : Load();
   load.bytes += (work.recurrent->inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   return input + load.cycles() + supersteps + work.steps() * stepOf(work, *work.recurrent, choice);
+}
+
+Bytes unitBytesOf(const Work& work, Choice choice) {
+  Bytes bytes;
+  const auto add = [&](const UnitProduct& product) {
+    bytes.kept += product.bytes.kept;
+    bytes.buffer = std::max(bytes.buffer, product.bytes.buffer);
+  };
+  if (choice.currents_on_unit) add(work.units[choice.share].currents);
+  if (choice.gradient_on_unit) add(work.units[choice.share].gradient);
+  return bytes;
 }
 
 Bytes bytesOf(const Work& work, Choice choice) {

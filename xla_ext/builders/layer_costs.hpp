@@ -79,6 +79,9 @@ struct PartsPlan {
 };
 PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples);
 
+// Of these, what products on the matrix unit take, of all tiles.
+Bytes unitBytesOf(const Work& work, Choice choice);
+
 // How the dot products of all blocks with listed entries are summed: rows in `parts`, whose sums their readers add,
 // each part in `runs` of an even number of entries, the last of which may be shorter.
 struct SumsPlan {

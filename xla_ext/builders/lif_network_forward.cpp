@@ -1,5 +1,4 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
-#include <algorithm>
 #include <popops/Reduce.hpp>
 #include <poputil/VertexTemplates.hpp>
 
@@ -16,8 +15,6 @@ using poplar::UNSIGNED_SHORT;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
-
-constexpr unsigned kCandidates = 128, kTimes = 3;  // slots of a worker at least, also so many times the capacity
 
 class Forward {
  public:
@@ -131,17 +128,14 @@ class Forward {
     const LayerPlan& layer = plan_.layers[l];
     const ListPlan& list = plan_.lists[l + 1];
     const bool raises = layer.neuron.raises_threshold;
-    // Workers offer more than a list takes: a search among the few candidates of a row is far cheaper than among
-    // neurons.
-    const unsigned slots =
-        (std::min(std::max(kTimes * list.capacity, kCandidates), neuronsOfShare(layer.neurons)) + 1) / 2 * 2;
-    const unsigned stride = listStride(slots);
+    const unsigned slots = neuronsOfShare(layer.neurons);
     const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
       const Tensor tensor = graph_.addVariable(type, {home.rows, kShares, width}, name(part, l));
       graph_.setTileMapping(tensor, home.tile);
       return tensor;
     };
-    const Tensor records = add(UNSIGNED_SHORT, stride, "records"), membranes = add(poplar::FLOAT, slots, "membranes");
+    const Tensor records = add(UNSIGNED_SHORT, listStride(slots), "records"),
+                 membranes = add(poplar::FLOAT, slots, "membranes");
     std::vector<Field> fields = {{"v", ofHome(from.v, home)},
                                  {"threshold", tensors_.layers[l].threshold},
                                  {"second_threshold", tensors_.layers[l].second_threshold},
@@ -149,22 +143,14 @@ class Forward {
                                  {"membranes", membranes}};
     if (raises) fields.push_back({"raise", ofHome(from.raise, home)});
     addVertex(graph_, candidates, templateVertex("snnjax::SelectCandidates", UNSIGNED_SHORT, raises), home.tile, fields,
-              {{"rows", home.rows},
-               {"neurons", layer.neurons},
-               {"columns", layer.tiles.columns},
-               {"slots", slots},
-               {"stride", stride}});
-    addVertex(graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
-              {{"lists", records},
-               {"membranes", membranes},
-               {"list", rowsOf(tensors_.lists[l + 1].lists, home)},
-               {"dropped", rowsOf(dropped, home)}},
-              {{"rows", home.rows},
-               {"slots", slots},
-               {"part_stride", stride},
-               {"stride", list.stride},
-               {"capacity", list.capacity},
-               {"num_neurons", list.num_neurons}});
+              {{"rows", home.rows}, {"neurons", layer.neurons}, {"columns", layer.tiles.columns}});
+    addVertex(
+        graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
+        {{"lists", records},
+         {"membranes", membranes},
+         {"list", rowsOf(tensors_.lists[l + 1].lists, home)},
+         {"dropped", rowsOf(dropped, home)}},
+        {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_neurons", list.num_neurons}});
   }
 
   poplar::Graph& graph_;

@@ -117,6 +117,7 @@ Bytes bytesOfHomes(const NetworkPlan& plan) {
     const std::size_t record = list.stride * 2, entries = list.capacity * kWord, row = list.num_neurons * kWord;
     kept += rows * (blocks * (record + (l == 0 ? 2 * entries : 0)) + entries + (blocks > 1 ? record : 0));
     if (l == 0) continue;
+    kept += rows * (row + list.num_neurons * 2);  // candidates, with their membranes
     if (plan.options.keeps_record) kept += rows * row;
     most = std::max<std::size_t>(most, row * (2 + 2 * rows));
     if (plan.options.layers[l - 1].recurrent) most = std::max(most, plan.paddedSteps() * record);
@@ -150,22 +151,25 @@ class Placement {
 
  private:
   // Layers share the tiles, one after the other, and their memory. The last one, often a small readout, takes the last
-  // tiles, which others leave free.
+  // tiles, which others may leave free.
   Layout at(double price) const {
     Layout layout;
     const Bytes homes = bytesOfHomes(plan_);
-    double kept = homes.kept, buffer = homes.buffer;
+    double kept = 0, buffer = homes.buffer;
+    unsigned used = 0;
     for (std::size_t l = 0; l < works_.size(); ++l) {
-      const Option& option = cheapest(options_[l], price);
-      layout.layers.push_back(layerOf(plan_, l, works_[l], option.choice));
-      layout.cycles += option.cycles;
-      buffer = std::max(buffer, option.bytes.buffer);
-      kept += option.bytes.kept;
+      const auto& [choice, cycles, bytes] = cheapest(options_[l], price);
+      LayerPlan& layer = layout.layers.emplace_back(layerOf(plan_, l, works_[l], choice));
+      const unsigned own = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
+      const bool is_last = l + 1 == works_.size();
+      if (is_last) layer.tiles.first = (plan_.num_tiles - own) / 2 * 2;  // pairs of tiles receive faster
+      const bool is_apart = is_last && layer.tiles.first >= used;
+      kept = is_apart ? std::max(kept + unitBytesOf(works_[l], choice).kept, bytes.kept) : kept + bytes.kept;
+      used = std::max(used, own);
+      layout.cycles += cycles;
+      buffer = std::max(buffer, bytes.buffer);
     }
-    LayerPlan& last = layout.layers.back();
-    const unsigned used = last.tiles.count * static_cast<unsigned>(last.sample_groups.size());
-    last.tiles.first = (plan_.num_tiles - used) / 2 * 2;  // pairs of tiles receive what both take at twice the speed
-    layout.bytes = static_cast<std::size_t>(kept + buffer);
+    layout.bytes = static_cast<std::size_t>(homes.kept + kept + buffer);
     return layout;
   }
 

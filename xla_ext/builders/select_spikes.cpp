@@ -1,6 +1,5 @@
 #include "select_spikes.hpp"
 
-#include <algorithm>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
@@ -27,16 +26,14 @@ struct Stages {
 // The candidates of the rows of a block, listed by workers, and the lists of these joined.
 void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
               const RowBlock& block, const Stages& stages) {
-  // Whole 64-bit words of membranes.
-  const unsigned slots = (std::min(options.capacity, neuronsOfShare(options.neurons)) + 1) / 2 * 2;
-  const unsigned stride = listStride(slots);
+  const unsigned slots = neuronsOfShare(options.neurons);
   const auto add = [&](const poplar::Type& type, unsigned width, const char* name) {
     const poplar::Tensor tensor = graph.addVariable(type, {block.rows(), kShares, width}, name);
     graph.setTileMapping(tensor, block.tile);
     return tensor;
   };
   const poplar::Type ids = idType(options.long_ids);
-  const poplar::Tensor records = add(ids, stride, "candidates/records"),
+  const poplar::Tensor records = add(ids, listStride(slots), "candidates/records"),
                        membranes = add(poplar::FLOAT, slots, "candidates/membranes");
   addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", ids, false), block.tile,
             {{"v", stages.v.slice(block.first, block.last)},
@@ -44,19 +41,13 @@ void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const Se
              {"second_threshold", tensors.second_threshold},
              {"lists", records},
              {"membranes", membranes}},
-            {{"rows", block.rows()},
-             {"neurons", options.neurons},
-             {"columns", options.neurons},
-             {"slots", slots},
-             {"stride", stride}});
+            {{"rows", block.rows()}, {"neurons", options.neurons}, {"columns", options.neurons}});
   addVertex(graph, stages.lists, templateVertex("snnjax::CombineCandidates", ids), block.tile,
             {{"lists", records},
              {"membranes", membranes},
              {"list", tensors.records.slice(block.first, block.last)},
              {"dropped", stages.dropped.slice(block.first, block.last)}},
             {{"rows", block.rows()},
-             {"slots", slots},
-             {"part_stride", stride},
              {"stride", listStride(options.capacity)},
              {"capacity", options.capacity},
              {"num_neurons", options.neurons}});

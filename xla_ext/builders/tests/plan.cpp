@@ -64,7 +64,7 @@ void checkPlaces(const NetworkPlan& plan) {
 
 // Few steps run at once; of many, blocks that fit, the last of which may have steps to spare.
 void testBlocks() {
-  for (const unsigned steps : {1U, 10U, 100U, 101U, 307U}) {
+  for (const unsigned steps : {1U, 10U, 100U, 101U, 277U}) {
     NetworkOptions options = nmnist();
     options.num_steps = steps;
     const NetworkPlan plan = planNetwork(options, 1472, kBytes);

@@ -50,10 +50,7 @@ static_assert(lifStep(kSubtract, 4, 2) == 5 + 2 + 3 + 2 + 3 + 6 + 6);
 // Lists.
 static_assert(pads(8, 2) == 6 + 4 + 8 && pads(8, 4) == 6 + 16);
 static_assert(walkOf({30, 4, 1, 1}) == 30 * 8 + 4 * 12 + 9 + 7);
-static_assert(selectChunk({{30, 0, 1, 1}, 0, 0, 0, 0, 0}, 2) == 28 + 30 * 8 + 9 + 7);
-// Two of three kept: in four passes, and the last one, each is tested.
-static_assert(selectChunk({{30, 2, 1, 1}, 3, 2, 5, 15, 0}, 2) ==
-              28 + (1 + 5) * (30 * 8 + 2 * 12 + 9 + 7) + (3 + 2) * 10 + 5 * 12 + 15 * 5);
+static_assert(selectRow({30, 2, 1, 1}, 3, 2) == 24 + (30 * 8 + 2 * 12 + 9 + 7) + 3 * 8);
 static_assert(combineShare({5, 0, 0}, 2) == 70 + 6 * (3 * 10 + 4) + 5 * 6 + 10);
 // 700 candidates: the extremes, nine counts of 350 pairs, the pass that writes.
 static_assert(searchLists({700, 100, 9, 0, 0, false}) == (60 + 700 * 3) + 9 * (12 + 60 + 350 * 4) + 700 * 5 + 100 * 3);
@@ -91,8 +88,8 @@ void testMonotone() {
     checkMonotone("updates in pairs of columns", [=](unsigned n) { return addToListedRows(10, 2 * n, false); });
   }
   checkMonotone("search", [](unsigned n) { return numBelow(n); });
-  checkMonotone("candidates", [](unsigned n) { return selectChunk({{100, n / 2, 0, 1}, n, n, 0, 0, 0}, 2); });
-  checkMonotone("chunk", [](unsigned n) { return selectChunk({{n, 0, 0, 1}, 0, 0, 0, 0, 0}, 2); });
+  checkMonotone("candidates", [](unsigned n) { return selectRow({100, n / 2, 0, 1}, n, 2); });
+  checkMonotone("chunk", [](unsigned n) { return selectRow({n, 0, 0, 1}, 0, 2); });
   checkMonotone("pairs near", [](unsigned n) { return walkOf({200, n, 1, 1}); });
   checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 9, 1, 3, false}); });
   checkMonotone("passes of the search", [](unsigned n) { return searchLists({100, 9, n, n, 3, true}); });

@@ -307,8 +307,7 @@ void testCandidates(const ipu_model::CodeletLibrary& library, unsigned columns) 
     vertex.edge("v", membranes).edge("threshold", std::vector<float>(kNeurons, 1.0f));
     vertex.edge("second_threshold", std::vector<float>(kNeurons, 0.5f));
     vertex.edge("lists", std::vector<unsigned short>(kItems * kStrideOut, 7)).zeros("membranes", kItems * kSlots);
-    vertex.state("rows", kRows).state("neurons", kNeurons).state("columns", columns);
-    vertex.state("slots", kSlots).state("stride", kStrideOut).run();
+    vertex.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).run();
     return vertex.get<unsigned short>("lists");
   };
   Alone raised(library, "snnjax::SelectCandidates<unsigned short,true>");

@@ -83,20 +83,21 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, u
   constexpr unsigned kWorkers = snnjax::kShares;
   Draw draw(columns * 100U + capacity);
   const auto v = membranes(draw);
-  const unsigned slots = (std::min(capacity, snnjax::neuronsOfShare(kNeurons)) + 1) / 2 * 2;
-  const unsigned part_stride = snnjax::listStride(slots), stride = snnjax::listStride(capacity);
+  const unsigned slots = snnjax::neuronsOfShare(kNeurons), stride = snnjax::listStride(capacity);
   Alone candidates(library, "snnjax::SelectCandidates<unsigned short,false>");
   candidates.edge("v", inBlocks(v, columns)).edge("threshold", std::vector<float>(kNeurons, kThreshold));
   candidates.edge("second_threshold", std::vector<float>(kNeurons, kSecond));
-  candidates.edge("lists", std::vector<unsigned short>(kRows * kWorkers * part_stride, 7));
+  candidates.edge("lists", std::vector<unsigned short>(kRows * kWorkers * snnjax::listStride(slots), 7));
   candidates.edge("membranes", std::vector<float>(kRows * kWorkers * slots));
-  candidates.state("rows", kRows).state("neurons", kNeurons).state("columns", columns);
-  candidates.state("slots", slots).state("stride", part_stride).run();
+  candidates.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).run();
   Alone vertex(library, "snnjax::CombineCandidates<unsigned short>");
   vertex.edge("lists", candidates.get<unsigned short>("lists")).edge("membranes", candidates.get<float>("membranes"));
   vertex.edge("list", std::vector<unsigned short>(kRows * stride, 7)).edge("dropped", std::vector<unsigned>(kRows, 1));
-  vertex.state("rows", kRows).state("slots", slots).state("part_stride", part_stride).state("stride", stride);
-  vertex.state("capacity", capacity).state("num_neurons", kNeurons).run(true);
+  vertex.state("rows", kRows)
+      .state("stride", stride)
+      .state("capacity", capacity)
+      .state("num_neurons", kNeurons)
+      .run(true);
   const auto list = vertex.get<unsigned short>("list");
   const auto dropped = vertex.get<unsigned>("dropped");
   for (unsigned b = 0; b < kRows; ++b) {
@@ -109,12 +110,13 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, u
 // Records with false counts: nothing is read or written outside.
 void testHostile(const ipu_model::CodeletLibrary& library) {
   Draw draw(5);
-  constexpr unsigned kParts = snnjax::kShares, kSlots = 6, kPartStride = 16, kCapacity = 5, kStride = 16;
+  constexpr unsigned kParts = snnjax::kShares, kSlots = snnjax::neuronsOfShare(kNeurons),
+                     kPartStride = snnjax::listStride(kSlots), kCapacity = 5, kStride = 16;
   const auto lists = hostileLists<int>(draw, kParts * kRows, kPartStride, kSlots, kNeurons);
   Alone vertex(library, "snnjax::CombineCandidates<int>");
   vertex.edge("lists", lists).edge("membranes", std::vector<float>(kParts * kRows * kSlots, NAN));
   vertex.edge("list", std::vector<int>(kRows * kStride)).edge("dropped", std::vector<unsigned>(kRows));
-  vertex.state("rows", kRows).state("slots", kSlots).state("part_stride", kPartStride).state("stride", kStride);
+  vertex.state("rows", kRows).state("stride", kStride);
   vertex.state("capacity", kCapacity);
   vertex.state("num_neurons", kNeurons).run();
   for (unsigned b = 0; b < kRows; ++b) CHECK(vertex.get<int>("list")[b * kStride + 1] <= static_cast<int>(kCapacity));
@@ -183,7 +185,7 @@ void testManyCandidates(const ipu_model::CodeletLibrary& library, const std::str
   Alone vertex(library, "snnjax::CombineCandidates<" + id + ">");
   vertex.edge("lists", lists).edge("membranes", of_listed).edge("list", std::vector<Id>(kStride));
   vertex.edge("dropped", std::vector<unsigned>{0}).state("rows", 1U);
-  vertex.state("slots", kSlots).state("part_stride", kPartStride).state("stride", kStride);
+  vertex.state("stride", kStride);
   vertex.state("capacity", kCapacity).state("num_neurons", kAll).run(true);
   const std::size_t found = spikes.size();
   spikes = cut(v.data(), spikes, kCapacity);
