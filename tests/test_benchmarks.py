@@ -32,6 +32,7 @@ from tests.benchmarks import (
     streaming,
     tables,
     timing,
+    trained_peers,
     workloads,
 )
 from tests.benchmarks.plan import quick
@@ -259,7 +260,8 @@ def test_what_a_program_prints_is_no_answer(capfd):
 
 def test_peers_need_no_jax():
     """Nor anything else that imports it: their interpreters may lack it."""
-    program = "import sys, tests.benchmarks.peers, tests.benchmarks.process; sys.exit('jax' in sys.modules)"
+    modules = ", ".join(f"tests.benchmarks.{name}" for name in ("peers", "process", "trained_peers"))
+    program = f"import sys, {modules}; sys.exit('jax' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=process.ROOT)
 
 
@@ -276,6 +278,30 @@ def test_peers_are_looked_for_in_each_interpreter(monkeypatch, capsys):
     }
     turn = peers.timed("NumPy", PLAN.deep, peers.INFERENCE)(2)
     assert turn.wall > 0
+
+
+def test_trained_peers_see_each_recording_once_an_epoch():
+    events = np.arange(66)[:, None, None] == np.arange(66)  # recording n is an event at input n
+    seen = trained_peers.Recordings(events, np.arange(66), events[:0], np.arange(0), seed=0).epochs()
+    orders = []
+    for epoch in seen:
+        batches = list(epoch)
+        assert [inputs.shape for inputs, _ in batches] == [(1, trained_peers.BATCH, 66)] * 2
+        for inputs, labels in batches:
+            np.testing.assert_array_equal(inputs[0].argmax(-1), labels)
+        orders.append(tuple(np.concatenate([labels for _, labels in batches])))
+        assert len({*orders[-1]}) == 2 * trained_peers.BATCH
+    assert len({*orders}) == trained_peers.EPOCHS
+
+
+def test_times_of_trained_peers_are_the_least_over_folds():
+    results = {"snnjax": [[0.9, 3.0], [1.0, 6.0]], "other": [[0.5, 9.0]]}
+    record = {"cpus": 2, "kernels": "avx2", "results": results}
+    rows = trained_peers.section(record).splitlines()[-2:]
+    assert rows == [
+        "| snnjax | 95.00 ± 7.07 % | 3.0 s | 1.0 |",
+        "| other | 50.00 % | 9.0 s | 3.0 |",
+    ]
 
 
 @pytest.mark.parametrize("workload", PLAN.streamed, ids=lambda workload: f"{workload.steps} steps")

@@ -89,7 +89,9 @@ _NOTES = {
     "spoken": "340 words in 17 voices of espeak-ng not used in training; 200 words in 10 others are for validation. "
     "The words have the format of SHD but are not its recordings: results on one say nothing about the other. "
     "The settings were chosen with seed 0 on these 200 words and 400 of training voices, 20 of them, which were not "
-    "trained on for that. Online rules (`--rule`) follow the loss of each step, without penalties on activity, "
+    "trained on for that. On these (seed 0, parameters averaged over the last fifth of the epochs) a delay for each "
+    "synapse learns faster than one for each neuron, but ends alike: 92.2 % beside 86.7 % after 40 epochs, 93.0 % "
+    "beside 92.5 % after 120. Online rules (`--rule`) follow the loss of each step, without penalties on activity, "
     "otherwise with these settings; OTTT for 240 epochs has a learning rate of 0.01, chosen on the validation data of "
     "seed 0. The width of 384 was chosen for OTTT with seed 0 on the same 600 words. Measured before learned couplings "
     "of adlif were kept within the range that they are drawn from.",

@@ -18,7 +18,7 @@ from typing import Any
 
 from snnjax import train
 from snnjax.train.tasks import FOLDS
-from tests.benchmarks import accuracy
+from tests.benchmarks import accuracy, trained_peers
 
 ROOT = Path(__file__).parents[2]
 RECORDS, PAGE = ROOT / "docs/runs", ROOT / "docs/explanation/results.md"
@@ -96,9 +96,10 @@ def write_page() -> None:
 
 
 def page(runs: Sequence[dict[str, Any]]) -> str:
-    """The page of runs, with the picture above its table."""
+    """The page of runs, with the picture above its table and other libraries below."""
     head, mark, rest = train.results_page(runs).partition("| task |")
-    return head + accuracy.caption() + mark + rest
+    others = json.loads((RECORDS / "trained_peers.json").read_text())
+    return head + accuracy.caption() + mark + rest + trained_peers.section(others)
 
 
 def names(options: argparse.Namespace) -> tuple[str, ...]:
