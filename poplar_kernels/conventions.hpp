@@ -25,11 +25,16 @@ constexpr unsigned kMaxShortNeurons = 65535;
 //   [kKept] spikes kept
 //   [kListed] listed: spikes kept and gradient-only ids kept
 //   [kTrueSpikes] true spikes, before the cap
-//   [3] 0
-//   [4, 4 + capacity) ids: spikes ascending, then gradient-only ids ascending, then pads (the number of neurons)
+//   [kStarts, kStarts + 5) where the spikes of the shares 1 to 5 of the neurons begin, among the ids
+//   [8, 8 + capacity) ids: spikes ascending, then gradient-only ids ascending, then pads (the number of neurons)
 //   up to `listStride`, a multiple of 4: pads
-constexpr unsigned kListHeader = 4;
-constexpr unsigned kKept = 0, kListed = 1, kTrueSpikes = 2;
+//
+// A share of the neurons falls to each of the six workers of a tile: those that share what a list adds to find their
+// entries without a search.
+constexpr unsigned kListHeader = 8;
+constexpr unsigned kKept = 0, kListed = 1, kTrueSpikes = 2, kStarts = 3;
+constexpr unsigned kShares = 6;
+constexpr unsigned neuronsOfShare(unsigned num_neurons) { return (num_neurons + 2 * kShares - 1) / (2 * kShares) * 2; }
 
 // Which of equal membranes a full list keeps: those whose ids come first by this hash, as in snnjax/_types.py. It is
 // the 32-bit finaliser of MurmurHash3 (Appleby 2011), a bijection: no two ids tie.
@@ -40,25 +45,5 @@ inline unsigned hashOf(unsigned id) {
 }
 
 constexpr unsigned listStride(unsigned capacity) { return kListHeader + (capacity + 3) / 4 * 4; }
-
-// Issue slots of a listed entry that adds to so many pairs of columns: an id, and a load and a store for each pair, by
-// up to four pairs at once.
-inline unsigned slotsOfEntry(unsigned pairs) { return pairs / 4 * 14 + pairs % 4 / 2 * 10 + pairs % 2 * 8; }
-
-// How the six workers share the gradient of a matrix, for codelets and the builders that choose how many columns a tile
-// has: this many on different pairs of columns, each with six / as many on the same pairs and different rows. Those
-// that share rows search their first entry in each list, seven slots for each halving of it.
-inline unsigned workersOnPairs(unsigned pairs, unsigned listed) {
-  unsigned search = 7, best = 6, least = slotsOfEntry((pairs + 5) / 6) * listed;
-  for (unsigned left = listed; left > 0; left /= 2) search += 7;
-  for (unsigned parts = 3; parts > 0; --parts) {
-    const unsigned work = slotsOfEntry((pairs + parts - 1) / parts) * listed * parts / 6 + search;
-    if (work < least) {
-      best = parts;
-      least = work;
-    }
-  }
-  return best;
-}
 
 }  // namespace snnjax

@@ -5,39 +5,42 @@
 
 #include "lif_scan_cycles.hpp"
 #include "listed_rows_cycles.hpp"
-#include "lists.hpp"
+#include "neuron_rows.hpp"
+#include "spike_lists.hpp"
 
 namespace snnjax {
 
 template <class W, bool has_second>
 class LifRecurrentStep;
-class PackSpikes;
 class ListSpikes;
 class JoinSpikes;
+class RankSpikes;
 
 namespace cycles {
 
 // A number in a step: its row's pointers and the current as in a scan, the sum with the current, the choice of the
-// first step 2; two lanes become bits: moves 2, tests 2, shift and or 2, store; with membranes besides: a load, a store
-// and its pointer.
-constexpr Slots kRecurrentNumber = kScanNumber + kScanStep + 1 + 2 + 7;
-constexpr Slots kSentMembranes = 3;
-// A row of the weights: where it begins, its pair with the sum of the one before, the branch.
-constexpr Slots kSummedRow = 3;
+// first step 2; the choice between the membrane and -inf 3, its store and pointer 2.
+constexpr Slots kRecurrentNumber = kScanNumber + kScanStep + 1 + 2 + 5;
+// A row of the weights: where it begins, whether it ends the list, its pair with the sum of the one before, the branch.
+// A part of a list: the same without a pair, pointers 2, the loop.
+constexpr Slots kSummedRow = 4, kSummedPart = 6;
 
-// PackSpikes: a word's loop 6, a pair's load, shift, or and branch.
-constexpr Slots kPackedWord = 6, kPackedPair = 4;
-// ListSpikes: load of a word, its test, the loop. A spike: lowest bit 2, its clearing 2, the id 3, its store, a branch;
-// with membranes besides their address 2, a load and a store.
-constexpr Slots kMask = 4, kListedSpike = 2 + 2 + 3 + 1 + 1, kListedMembrane = 4;
-// JoinSpikes: a part's count, its loop; a copied spike.
-constexpr Slots kPart = 4, kCopiedSpike = 3;
-// Of more than fit, a membrane on the stack. Ranks: the parts of the own ones; of two membranes a load, two
-// comparisons, two sums that no bundle takes, the branch; around them 10. Ties, which are rare, are not counted.
-constexpr Slots kGathered = 3, kRankedPart = 4, kRankedPair = 5, kRank = 10;
-// A cut: the loop of a count over two membranes, what is around it; the extremes; a membrane compared with the cut, a
-// kept one's slot.
-constexpr Slots kCountedPair = 3, kCount = 14, kExtremes = 4, kCompared = 5, kKeptSpike = 3;
+// ListSpikes: of a pair a load, the comparison, its lanes' way to an integer register, branch, loop. Where one fired,
+// both again: comparison, its way, branch; a spike: membrane, its store, row 2, its store.
+constexpr Slots kFiredPair = 5, kFiredLanes = 6, kListedSpike = 5;
+// A count of a list with its loop. A spike that is copied: two loads and stores, the branch.
+constexpr Slots kCountOfList = 3, kCopiedSpike = 5;
+// A rank: around it 10; a list: pointers, count, test and loop; of two membranes a load, two comparisons, two sums that
+// no bundle takes, the branch. Ties, which are rare, are not counted.
+constexpr Slots kRank = 10, kRankedList = 6, kRankedPair = 5;
+
+inline Slots rank(const SpikeLists& lists) {
+  Slots slots = kRank;
+  for (unsigned list = 0; list < lists.lists; ++list) {
+    slots += kRankedList + (lists.count(list) + 1) / 2 * kRankedPair;
+  }
+  return slots;
+}
 
 }  // namespace cycles
 
@@ -48,47 +51,37 @@ std::uint64_t workerCycles(const LifRecurrentStep<W, has_second>& vertex, unsign
   const unsigned t = *vertex.block * vertex.num_steps + *vertex.iteration;
   Slots inside = advance(vertex.reset);
   if constexpr (has_second) inside += advanceSecond(vertex.raises);
-  const Slots sent = kRecurrentNumber + (vertex.sends_membranes ? kSentMembranes : 0);
   return entry(has_second ? 29 : 24, false) + ownNumbers(vertex, worker, [&](unsigned b) -> Slots {
-           if (t >= vertex.lengths[b]) return sent + kFrozenStep + (has_second ? kFreezeSecond : 0);
-           return sent + inside + kRecordHeader + (t == 0 ? 0 : vertex.lists[b * vertex.stride]) * kSummedRow;
+           if (t >= vertex.lengths[b]) return kRecurrentNumber + kFrozenStep + (has_second ? kFreezeSecond : 0);
+           return kRecurrentNumber + inside + (t == 0 ? 0 : vertex.parts * kSummedPart + vertex.listed(b) * kSummedRow);
          });
-}
-
-std::uint64_t workerCycles(const std::same_as<PackSpikes> auto& vertex, unsigned worker) {
-  using namespace cycles;
-  Slots slots = entry(6, false);
-  for (unsigned i = worker; i < vertex.batch * vertex.masks; i += vertex.numWorkers()) {
-    const unsigned first = i % vertex.masks * 16;
-    slots += kPackedWord + (smaller(first + 16, vertex.pairs) - first) * kPackedPair;
-  }
-  return slots;
 }
 
 std::uint64_t workerCycles(const std::same_as<ListSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
-  const Range own = quickShareOf(vertex.blocks, worker);
-  const Slots found = vertex.parts[worker * (1 + vertex.slots)];
-  return entry(8, false) + 8 + (own.last - own.first) * vertex.masks * kMask +
-         found * (kListedSpike + (vertex.sends_membranes ? kListedMembrane : 0));
+  const Range own = quickShareOf(vertex.pairs, worker);
+  Slots slots = entry(7, false) + 8 + (own.last - own.first) * kFiredPair;
+  for (unsigned pair = own.first; pair < own.last; ++pair) {
+    const unsigned fired =
+        (vertex.sent[2 * pair] > kNeverListed ? 1 : 0) + (vertex.sent[2 * pair + 1] > kNeverListed ? 1 : 0);
+    slots += fired > 0 ? kFiredLanes + fired * kListedSpike : 0;
+  }
+  return slots;
 }
 
 std::uint64_t workerCycles(const std::same_as<JoinSpikes> auto& vertex, unsigned worker) {
   using namespace cycles;
-  const unsigned workers = vertex.numWorkers(), total = vertex.countBefore(workers);
-  const Slots slots = entry(6, false) + workers * kPart + 8;
-  if (total <= vertex.capacity) return slots + vertex.countOf(worker) * kCopiedSpike;
-  if (total <= vertex.kMostRanked) {
-    const Range own = quickShareOf(total, worker);
-    const Slots each = kRank + (total + 1) / 2 * kRankedPair;
-    return slots + total * kGathered + workers * kRankedPart + (own.last - own.first) * each;
-  }
-  const auto cut = vertex.findCut(total);
-  const bool is_gathered = total <= vertex.kMostGathered;
-  const Slots pass = (total + 1) / 2 * kCountedPair + kCount * (is_gathered ? 1 : workers);
-  const Slots ties = cut.tie_passes * (total * kCompared + cut.ties * (kDivision + 12));
-  return slots + (is_gathered ? total * kGathered : 0) + total * kExtremes + cut.counts * pass + ties +
-         vertex.countBefore(worker + 1) * kCompared + vertex.countOf(worker) * kKeptSpike;
+  const SpikeLists lists = vertex.lists();
+  const Slots each = lists.countBefore(lists.lists) <= vertex.capacity ? kCopiedSpike : kCopiedSpike + rank(lists);
+  return entry(7, false) + lists.lists * kCountOfList + 8 + lists.count(worker) * each;
+}
+
+std::uint64_t workerCycles(const std::same_as<RankSpikes> auto& vertex, unsigned worker) {
+  using namespace cycles;
+  const SpikeLists lists = vertex.lists();
+  const Range own = quickShareOf(lists.count(vertex.own), worker);
+  const Slots each = lists.countBefore(lists.lists) <= vertex.limit ? kCopiedSpike : kCopiedSpike + rank(lists);
+  return entry(8, false) + lists.lists * kCountOfList + 8 + (own.last - own.first) * each;
 }
 
 }  // namespace snnjax

@@ -22,8 +22,8 @@ class ListInputs : public poplar::MultiVertex {
       Id* const record = &lists[b * stride];
       const unsigned count =
           list(&history[(*block * rows + b) * num_inputs], record + kListHeader, &values[b * num_inputs]);
-      for (unsigned i = 0; i < 3; ++i) record[i] = static_cast<Id>(count);  // kept, listed, true spikes
-      record[3] = 0;
+      for (unsigned i = 0; i < kStarts; ++i) record[i] = static_cast<Id>(count);  // kept, listed, true spikes
+      writeStarts(record, count, num_inputs);
     }
     return true;
   }

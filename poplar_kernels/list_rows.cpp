@@ -67,13 +67,14 @@ class RowsDense : public poplar::MultiVertex {
   unsigned rows, stride, capacity, num_inputs;
 
   bool compute(unsigned worker) {
-    const Range own = shareOf(num_inputs, worker, 2);
+    const Range own = neuronsOfWorker(num_inputs, worker);
     for (unsigned row = 0; row < rows; ++row) {
       float* const to = &dense[row * num_inputs];
       for (unsigned i = own.first; i < own.last; ++i) to[i] = 0.0f;
       const List<Id> list = {&lists[row * stride], capacity};
       const auto values_of_row = valuesOf<valued>(*this, row);
-      for (unsigned k = numBelow(list.ids(), list.spikes(), own.first); k < list.spikes(); ++k) {
+      const Range spikes = list.spikesOfWorker(worker);
+      for (unsigned k = spikes.first; k < spikes.last; ++k) {
         const auto id = static_cast<unsigned>(list.ids()[k]);
         if (id - own.first >= own.last - own.first) break;  // of the next worker, or in disorder
         to[id] += values_of_row[k];
@@ -84,7 +85,7 @@ class RowsDense : public poplar::MultiVertex {
 };
 
 // g_weights[id] += sum over rows of value * g_current[row], for the spikes of each list, which ascend. Workers share
-// the pairs of columns and, where these are few, the rows of the gradient.
+// the rows of the gradient.
 template <class Id, bool valued>
 class RowsGradient : public poplar::MultiVertex {
  public:
@@ -94,45 +95,37 @@ class RowsGradient : public poplar::MultiVertex {
   InOut<float> g_weights;                                // [num_inputs + 1, neurons], the last row is not touched
   unsigned rows, stride, capacity, num_inputs, neurons;  // neurons: even
 
-  // What falls to a worker.
-  struct Share {
-    Range pairs, inputs;
-    bool is_all;  // inputs: no search for the first one
-  };
-
-  Share shareOfWorker(unsigned worker) const {
-    const unsigned pairs = neurons / 2, parts = workersOnPairs(pairs, capacity), groups = numWorkers() / parts;
-    unsigned part = worker, group = 0;
-    for (; part >= parts; part -= parts) ++group;
-    return {shareAmong(parts, pairs, part), shareAmong(groups, num_inputs, group), groups == 1};
-  }
-
   bool compute(unsigned worker) {
-    const Share own = shareOfWorker(worker);
     for (unsigned row = 0; row < rows; ++row) {
       const List<Id> list = {&lists[row * stride], capacity};
-      const unsigned first = own.is_all ? 0 : numBelow(list.ids(), list.spikes(), own.inputs.first);
-      add(own, list.ids(), {first, list.spikes()}, row);
+      add(list.ids(), list.spikesOfWorker(worker), row);
     }
     return true;
   }
 
  private:
-  // The entries of a row, whose ids end before those of the next worker.
-  void add(const Share& own, const Id* ids, Range entries, unsigned row) {
+  // The entries of a row, up to the first id out of range.
+  void add(const Id* ids, Range entries, unsigned row) {
     const ListedRows<float> matrix = {&g_weights[0], num_inputs, neurons};
     const float* const vector = &g_current[row * neurons];
-    const auto values = valuesOf<valued>(*this, row);
+    const auto values_of_row = valuesOf<valued>(*this, row);
 #if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
-    unsigned pair = own.pairs.first;
-    for (; pair + 4 <= own.pairs.last; pair += 4)
-      addBlock<float2, 4>(matrix, ids, entries, own.inputs.last, values, vector, 2 * pair);
-    for (; pair + 2 <= own.pairs.last; pair += 2)
-      addBlock<float2, 2>(matrix, ids, entries, own.inputs.last, values, vector, 2 * pair);
-    if (pair < own.pairs.last) addBlock<float2, 1>(matrix, ids, entries, own.inputs.last, values, vector, 2 * pair);
+    const auto addPairs = [&]<unsigned kPairs>(unsigned column) {
+      addBlock<float2, kPairs>(matrix, ids, entries, num_inputs, values_of_row, vector, column);
+    };
+    unsigned j = 0;
+    for (; j + 12 <= neurons; j += 12) addPairs.template operator()<6>(j);
+    switch (neurons - j) {
+      case 10: return addPairs.template operator()<5>(j);
+      case 8: return addPairs.template operator()<4>(j);
+      case 6: return addPairs.template operator()<3>(j);
+      case 4: return addPairs.template operator()<2>(j);
+      case 2: return addPairs.template operator()<1>(j);
+      default: return;
+    }
 #else
-    for (unsigned j = 2 * own.pairs.first; j < 2 * own.pairs.last; ++j)
-      addBlock<float, 1>(matrix, ids, entries, own.inputs.last, values, vector, j);
+    for (unsigned j = 0; j < neurons; ++j)
+      addBlock<float, 1>(matrix, ids, entries, num_inputs, values_of_row, vector, j);
 #endif
   }
 };

@@ -44,11 +44,13 @@ Slots usedEntries([[maybe_unused]] const V& vertex, [[maybe_unused]] unsigned ro
 // RowsDense: an entry, its id, two for the test, a load, a sum, a store and the branch; its value.
 constexpr Slots denseEntry(bool valued) { return 7 + (valued ? 1 : 0); }
 
-// RowsGradient: blocks of four pairs, of two and of one; each goes through the entries.
+// The entries of a worker: two loads, their bounds, their address.
+constexpr Slots kShareOfRow = 6;
+
+// RowsGradient: blocks of up to six pairs; each goes through the entries.
 constexpr Slots addToPairs(Slots pairs, Slots entries, bool is_narrow, bool valued) {
-  return pairs / 4 * (5 + 4 + entries * addOfId(4, false, valued)) +
-         pairs % 4 / 2 * (5 + 2 + entries * addOfId(2, false, valued)) +
-         pairs % 2 * (5 + 1 + entries * addOfId(1, is_narrow, valued));
+  const auto block = [&](Slots own) { return 5 + own + entries * addOfId(own, is_narrow, valued); };
+  return pairs / 6 * block(6) + (pairs % 6 > 0 ? block(pairs % 6) : 0);
 }
 
 }  // namespace cycles
@@ -79,30 +81,27 @@ std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
 template <class Id, bool valued>
 std::uint64_t workerCycles(const RowsDense<Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
-  const Range own = shareOf(vertex.num_inputs, worker, 2);
+  const Range own = neuronsOfWorker(vertex.num_inputs, worker);
   const unsigned bytes = vertex.num_inputs % 2 == 0 ? 4 : 8;  // odd rows are not aligned to pairs
-  Slots slots = entry(valued ? 7 : 6, true);
+  Slots slots = entry(valued ? 7 : 6, false);
   for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    const Range found = entriesWithin(list.ids(), list.spikes(), own);
-    slots += 8 + kRecordHeader + fill(own.last - own.first, bytes) + numBelow(list.spikes()) +
-             (found.last - found.first) * denseEntry(valued) + kEndOfRows;
+    const Range found = list.spikesOfWorker(worker);
+    slots += 8 + kShareOfRow + fill(own.last - own.first, bytes) +
+             (larger(found.last, found.first) - found.first) * denseEntry(valued);
   }
   return slots;
 }
 
-// A worker's share costs one division and a second share 24.
 template <class Id, bool valued>
 std::uint64_t workerCycles(const RowsGradient<Id, valued>& vertex, unsigned worker) {
   using namespace cycles;
-  const auto own = vertex.shareOfWorker(worker);
-  const Slots pairs = own.pairs.last - own.pairs.first;
-  Slots slots = entry(valued ? 9 : 8, true) + 24;
-  for (unsigned row = 0; pairs > 0 && row < vertex.rows; ++row) {
+  Slots slots = entry(valued ? 9 : 8, false);
+  for (unsigned row = 0; row < vertex.rows; ++row) {
     const List<Id> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
-    const Range found = entriesWithin(list.ids(), list.spikes(), own.inputs);
-    slots += 8 + kRecordHeader + (own.is_all ? 0 : numBelow(list.spikes()) + kEndOfRows) +
-             addToPairs(pairs, found.last - found.first, vertex.neurons == 2, valued);
+    const Range found = list.spikesOfWorker(worker);
+    slots += 8 + kShareOfRow +
+             addToPairs(vertex.neurons / 2, larger(found.last, found.first) - found.first, vertex.neurons == 2, valued);
   }
   return slots;
 }

@@ -1,6 +1,7 @@
 // What the loops of listed_rows.hpp and lists.hpp cost, in issue slots. `width` is the bytes of a weight.
 #pragma once
 
+#include "conventions.hpp"
 #include "issue_slots.hpp"
 
 namespace snnjax::cycles {
@@ -57,7 +58,6 @@ constexpr Slots dotListedRows(Slots count, unsigned columns, unsigned width) {
 // addToListedRows: the id's load, its comparison with the bound and the branch 3, address 1 but for one pair, a load
 // and a store for each pair with sums between them, one sum that waits for the last load, the branch; with values their
 // load and the products (aux).
-constexpr Slots kEndOfRows = 3;  // the id that ends it
 constexpr Slots addOfId(Slots pairs, bool is_narrow, bool valued) {
   return 3 + (is_narrow ? 0 : 1) + 2 * pairs + 1 + 1 + (valued ? 2 : 0);
 }
@@ -76,6 +76,9 @@ constexpr Slots numBelow(Slots count) {
 
 // entriesWithin: two searches, the second in what is left; taken as long as the first.
 constexpr Slots entriesWithin(Slots count) { return 2 * numBelow(count) + 4; }
+
+// writeStarts: an id's load, comparison and branch; a share's bound, its store and the loop.
+constexpr Slots startsOf(Slots spikes) { return 4 + spikes * 3 + (kShares - 1) * (3 + kShortStore); }
 
 // The header of a record: two loads, two min, their addresses.
 constexpr Slots kRecordHeader = 6;

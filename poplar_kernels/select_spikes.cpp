@@ -1,5 +1,5 @@
-// select_spikes: from membranes to capped lists. Each part of a row of neurons lists its candidates, cut by the fair
-// rule; one vertex per row joins the lists. The result does not depend on how the row is divided: whatever a part
+// select_spikes: from membranes to capped lists. Each worker lists the candidates of its share of the neurons, cut by
+// the fair rule, then their lists are joined. The result does not depend on how a row is divided: whatever a part
 // drops, the whole row would drop.
 #include <cstring>
 
@@ -33,8 +33,26 @@ struct Counts {
   }
 };
 
-// Candidates of one chunk of a row: neurons above the threshold, then those above the second threshold. Both may be
-// raised, by an amount for each neuron of each row.
+// What a worker lists of a row: a record without pads (lists.hpp), its spikes ascending from the first slot on, the
+// others from the last one back; and the membranes of both.
+template <class Id>
+struct Part {
+  const Id* record;
+  const float* membranes;
+  unsigned slots;
+
+  unsigned spikes() const { return smaller(static_cast<unsigned>(record[kKept]), listed()); }
+  unsigned listed() const { return smaller(static_cast<unsigned>(record[kListed]), slots); }
+  unsigned count(bool of_spikes) const { return of_spikes ? spikes() : listed() - spikes(); }
+  unsigned slot(bool of_spikes, unsigned k) const { return of_spikes ? k : slots - 1 - k; }
+  unsigned id(bool of_spikes, unsigned k) const {
+    return static_cast<unsigned>(record[kListHeader + slot(of_spikes, k)]);
+  }
+  float membrane(bool of_spikes, unsigned k) const { return membranes[slot(of_spikes, k)]; }
+};
+
+// Candidates of rows: neurons above the threshold, and those above the second threshold. Both may be raised, by an
+// amount for each neuron of each row. Each worker lists its share of the neurons.
 template <class Id, bool raised>
 class SelectCandidates : public poplar::MultiVertex {
  public:
@@ -42,31 +60,20 @@ class SelectCandidates : public poplar::MultiVertex {
   In<float> threshold;          // [neurons]
   In<float> second_threshold;   // [neurons]
   If<raised, In<float>> raise;  // as v, added to both thresholds
-  Out<Id> lists;                // [rows, parts, stride], records (lists.hpp) with global ids
-  Out<float> membranes;         // [rows, parts, slots], of the listed ids
+  Out<Id> lists;                // [rows, workers, listStride(slots)], of Part; the slots are those of a share
+  Out<float> membranes;         // [rows, workers, slots], of Part
   unsigned rows, neurons;
   unsigned columns;  // neuron j of a row lies in block j / columns; the last block may hold more than `neurons`
-  unsigned parts;    // chunks of a row: 6 lets all workers share one row, 1 does where there are many rows
-  unsigned slots, stride;
-  unsigned capacity;  // of the final list: a chunk never needs to offer more
-  unsigned first_id, num_neurons;
 
   bool compute(unsigned worker) {
-    for (unsigned item = worker; item < rows * parts; item += numWorkers()) select(item);
+    for (unsigned row = 0; row < rows; ++row) select(row, worker);
     return true;
   }
 
-  // The neurons of an item, [row, part]: an even number but in the last part.
-  Range chunkOf(unsigned item) const {
-    const unsigned chunk = roundUp((neurons + parts - 1) / parts, 2), first = item % parts * chunk;
-    return {smaller(first, neurons), smaller(first + chunk, neurons)};
-  }
-
-  // Calls body(j, v, is_spike) for the candidates of an item: those above either threshold.
+  // Calls body(j, v, is_spike) for the candidates of a worker in a row: those above either threshold.
   template <class Body>
-  void forEachCandidate(unsigned item, Body&& body) const {
-    const Range own = chunkOf(item);
-    const unsigned row = item / parts;
+  void forEachCandidate(unsigned row, unsigned worker, Body&& body) const {
+    const Range own = neuronsOfWorker(neurons, worker);
     if (columns == 2) return scan((own.first / 2 * rows + row) * 2, 2 * rows, own, body);
     unsigned block = own.first / columns;
     for (unsigned j = own.first; j < own.last; ++block) {
@@ -74,27 +81,6 @@ class SelectCandidates : public poplar::MultiVertex {
       scan((block * rows + row) * columns + j - block * columns, 2, Range{j, last}, body);
       j = last;
     }
-  }
-
-  Counts count(unsigned item) const {
-    Counts counts = {0, 0};
-    forEachCandidate(item, [&](unsigned, float, bool is_spike) { ++(is_spike ? counts.spikes : counts.near); });
-    return counts;
-  }
-
-  // The cut of the spikes, or of the others.
-  Cut cutOf(unsigned item, bool spikes, unsigned found, unsigned kept) const {
-    const auto forEach = [&](auto&& body) {
-      forEachCandidate(item, [&](unsigned j, float membrane, bool is_spike) {
-        if (is_spike == spikes) body(membrane, first_id + j);
-      });
-    };
-    const auto countAbove = [&](float bound) {
-      unsigned above = 0;
-      forEach([&](float membrane, unsigned) { above += membrane > bound ? 1 : 0; });
-      return above;
-    };
-    return findCut(found, kept, countAbove, forEach);
   }
 
  private:
@@ -135,48 +121,40 @@ class SelectCandidates : public poplar::MultiVertex {
     if (is_spike || v[at] > limit(second_threshold, j, at, one)) body(j, v[at], is_spike);
   }
 
-  void select(unsigned item) {
-    Id* const record = &lists[item * stride];
-    float* const kept_membranes = &membranes[item * slots];
-    const Counts found = count(item), kept = found.cappedTo(smaller(slots, capacity));
-    record[0] = static_cast<Id>(kept.spikes);
-    record[1] = static_cast<Id>(kept.spikes + kept.near);
-    record[2] = static_cast<Id>(found.spikes);
-    record[3] = 0;
-    if (kept.spikes + kept.near > 0) {
-      const Cut spike_cut = cutOf(item, true, found.spikes, kept.spikes);
-      const Cut near_cut = cutOf(item, false, found.near, kept.near);
-      unsigned spike = 0, near = kept.spikes;
-      forEachCandidate(item, [&](unsigned j, float membrane, bool is_spike) {
-        if (!(is_spike ? spike_cut : near_cut).keeps(membrane, first_id + j)) return;
-        unsigned& slot = is_spike ? spike : near;
-        record[kListHeader + slot] = static_cast<Id>(first_id + j);
-        kept_membranes[slot++] = membrane;
-      });
-    }
-    fillPads(record + kListHeader, kept.spikes + kept.near, stride - kListHeader, num_neurons);
+  void select(unsigned row, unsigned worker) {
+    const unsigned item = row * kShares + worker, slots = neuronsOfShare(neurons);
+    Id* const record = &lists[item * listStride(slots)];
+    float* const own = &membranes[item * slots];
+    Counts found = {0, 0};
+    forEachCandidate(row, worker, [&](unsigned j, float membrane, bool is_spike) {
+      const unsigned slot = is_spike ? found.spikes++ : slots - ++found.near;
+      record[kListHeader + slot] = static_cast<Id>(j);
+      own[slot] = membrane;
+    });
+    record[kKept] = static_cast<Id>(found.spikes);
+    record[kListed] = static_cast<Id>(found.spikes + found.near);
   }
 };
 
-// Joins the lists of the parts of each row, whose ids ascend from list to list. Where there are fewer rows than
-// workers, several of them write the slots of one row.
+// Joins the parts of each row, whose ids ascend from part to part. Where there are fewer rows than workers, several of
+// them write the slots of one row.
 template <class Id>
 class CombineCandidates : public poplar::MultiVertex {
  public:
-  // Candidates of one row that fit on a worker's stack: at most 1 KiB with their ids.
+  // Candidates of one row that fit on a worker's stack.
   static constexpr unsigned kMostGathered = 128;
 
-  In<Id> lists;             // [num_lists, rows, stride_in], records
-  In<float> membranes;      // [num_lists, rows, slots], of the listed ids
+  In<Id> lists;             // [rows, workers, listStride(slots)], of Part; the slots are those of a share
+  In<float> membranes;      // [rows, workers, slots], of Part
   Out<Id> list;             // [rows, stride], records
   InOut<unsigned> dropped;  // [rows], spikes that found no slot are added
-  unsigned rows, num_lists, slots, stride_in, stride, capacity, num_neurons;
+  unsigned rows, stride, capacity, num_neurons;
 
   bool compute(unsigned worker) {
     const RowShares sharing(rows);
     sharing.forEach(worker, [&](unsigned row, unsigned share) {
       const Counts found = count(row), kept = found.cappedTo(capacity);
-      if (share == 0) writeHeader(row, kept);
+      if (share == 0) writeHeader(row, found, kept);
       const Range own = shareAmong(sharing.shares, stride - kListHeader, share, kPerWord<Id>);
       place(row, true, found.spikes, kept.spikes, 0, own);
       place(row, false, found.near, kept.near, kept.spikes, own);
@@ -185,94 +163,88 @@ class CombineCandidates : public poplar::MultiVertex {
     return true;
   }
 
-  List<Id> partOf(unsigned p, unsigned row) const { return {&lists[(p * rows + row) * stride_in], slots}; }
+  Part<Id> partOf(unsigned p, unsigned row) const {
+    const unsigned item = row * kShares + p, slots = neuronsOfShare(num_neurons);
+    return {&lists[item * listStride(slots)], &membranes[item * slots], slots};
+  }
 
   Counts count(unsigned row) const {
     Counts found = {0, 0};
-    for (unsigned p = 0; p < num_lists; ++p) {
-      const List<Id> part = partOf(p, row);
-      found.spikes += part.spikes();
-      found.near += part.listed() - part.spikes();
+    for (unsigned p = 0; p < kShares; ++p) {
+      found.spikes += partOf(p, row).count(true);
+      found.near += partOf(p, row).count(false);
     }
     return found;
   }
 
-  // The cut of the spikes, or of the others. If there are few, they are first gathered on the worker's stack, so the
-  // search passes over the parts once.
+  // The cut of the spikes, or of the others. If there are few, their membranes are first gathered on the worker's
+  // stack, so the search passes over the parts once.
   Cut cutOf(unsigned row, bool spikes, unsigned found, unsigned kept) const {
-    const auto forEach = [&](auto&& body) { forEachCandidate(row, spikes, body); };
+    const auto forEach = [&](auto&& body) {
+      for (unsigned p = 0; p < kShares; ++p) forEachOf(partOf(p, row), spikes, body);
+    };
     if (found > kMostGathered) {
-      return findCut(found, kept, [&](float bound) { return countAbove(row, spikes, bound); }, forEach);
+      const auto countAbove = [&](float bound) {
+        unsigned above = 0;
+        for (unsigned p = 0; p < kShares; ++p) above += countOf(partOf(p, row), spikes, bound);
+        return above;
+      };
+      return findCut(found, kept, extremesOf(forEach), countAbove, forEach);
     }
     alignas(8) float v[kMostGathered];
-    Id ids[kMostGathered];
     unsigned gathered = 0;
-    forEach([&](float membrane, unsigned id) {
-      v[gathered] = membrane;
-      ids[gathered++] = static_cast<Id>(id);
+    Extremes extremes;
+    forEach([&](float membrane, unsigned) {
+      extremes.add(membrane);
+      v[gathered++] = membrane;
     });
-    return findCut(
-        found, kept, [&](float bound) { return numAbove(v, gathered, true, bound); },
-        [&](auto&& body) {
-          for (unsigned k = 0; k < gathered; ++k) body(v[k], static_cast<unsigned>(ids[k]));
-        });
+    return findCut(found, kept, extremes, [&](float bound) { return numAbove(v, gathered, true, bound); }, forEach);
   }
 
  private:
-  // Calls body(v, id) for the spikes, or the others, of all parts of a row.
+  // Calls body(v, id) for the spikes, or the others, of a part.
   template <class Body>
-  void forEachCandidate(unsigned row, bool spikes, Body&& body) const {
-    for (unsigned p = 0; p < num_lists; ++p) {
-      const List<Id> part = partOf(p, row);
-      const unsigned last = spikes ? part.spikes() : part.listed();
-      for (unsigned k = spikes ? 0 : part.spikes(); k < last; ++k) {
-        body(membranes[(p * rows + row) * slots + k], static_cast<unsigned>(part.ids()[k]));
-      }
-    }
+  static void forEachOf(const Part<Id>& part, bool spikes, Body&& body) {
+    for (unsigned k = 0; k < part.count(spikes); ++k) body(part.membrane(spikes, k), part.id(spikes, k));
   }
 
-  unsigned countAbove(unsigned row, bool spikes, float bound) const {
-    unsigned above = 0;
-    for (unsigned p = 0; p < num_lists; ++p) {
-      const List<Id> part = partOf(p, row);
-      const unsigned first = spikes ? 0 : part.spikes(), last = spikes ? part.spikes() : part.listed();
-      const unsigned at = (p * rows + row) * slots + first;
-      above += numAbove(&membranes[at], last - first, at % 2 == 0, bound);
-    }
-    return above;
+  static unsigned countOf(const Part<Id>& part, bool spikes, float bound) {
+    const unsigned count = part.count(spikes), first = spikes ? 0 : part.slots - count;
+    return numAbove(part.membranes + first, count, first % 2 == 0, bound);
   }
 
-  void writeHeader(unsigned row, Counts kept) {
-    unsigned true_spikes = 0;
-    for (unsigned p = 0; p < num_lists; ++p) true_spikes += partOf(p, row).trueSpikes();
+  void writeHeader(unsigned row, Counts found, Counts kept) {
     Id* const record = &list[row * stride];
-    record[0] = static_cast<Id>(kept.spikes);
-    record[1] = static_cast<Id>(kept.spikes + kept.near);
-    record[2] = static_cast<Id>(true_spikes);
-    record[3] = 0;
-    dropped[row] += true_spikes - smaller(true_spikes, kept.spikes);
+    record[kKept] = static_cast<Id>(kept.spikes);
+    record[kListed] = static_cast<Id>(kept.spikes + kept.near);
+    record[kTrueSpikes] = static_cast<Id>(found.spikes);
+    dropped[row] += found.spikes - kept.spikes;
   }
 
-  // Writes the kept candidates of one kind, starting at slot `slot`, into the slots that belong to this worker.
+  // Writes the kept candidates of one kind, starting at slot `slot`, into the slots that belong to this worker; the
+  // first one also where the spikes of shares begin.
   void place(unsigned row, bool spikes, unsigned found, unsigned kept, unsigned slot, Range own) {
-    Id* const ids = &list[row * stride + kListHeader];
-    if (kept == 0) return;
-    if (found == kept) {  // all fit: whole runs are copied or skipped
-      for (unsigned p = 0; p < num_lists && slot < own.last; ++p) {
-        const List<Id> part = partOf(p, row);
-        const unsigned first = spikes ? 0 : part.spikes(), count = (spikes ? part.spikes() : part.listed()) - first;
-        const unsigned last = smaller(slot + count, own.last);
-        for (unsigned at = larger(slot, own.first); at < last; ++at) ids[at] = part.ids()[first + at - slot];
-        slot += count;
+    Id* const record = &list[row * stride];
+    if (!spikes && kept == 0) return;
+    const bool fits = found == kept;
+    const Cut cut = fits ? Cut{} : cutOf(row, spikes, found, kept);
+    for (unsigned p = 0; p < kShares; ++p) {
+      const Part<Id> part = partOf(p, row);
+      if (spikes && own.first == 0 && p > 0) record[kStarts + p - 1] = static_cast<Id>(slot);
+      if (fits) {  // whole runs are copied or skipped
+        const unsigned last = smaller(slot + part.count(spikes), own.last);
+        for (unsigned at = larger(slot, own.first); at < last; ++at) {
+          record[kListHeader + at] = static_cast<Id>(part.id(spikes, at - slot));
+        }
+        slot += part.count(spikes);
+        continue;
       }
-      return;
+      forEachOf(part, spikes, [&](float v, unsigned id) {
+        if (!cut.keeps(v, id)) return;
+        if (slot >= own.first && slot < own.last) record[kListHeader + slot] = static_cast<Id>(id);
+        ++slot;
+      });
     }
-    const Cut cut = cutOf(row, spikes, found, kept);
-    forEachCandidate(row, spikes, [&](float v, unsigned id) {
-      if (!cut.keeps(v, id)) return;
-      if (slot >= own.first && slot < own.last) ids[slot] = static_cast<Id>(id);
-      ++slot;
-    });
   }
 };
 

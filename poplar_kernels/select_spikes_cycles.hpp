@@ -28,15 +28,16 @@ constexpr Slots kPair = 8, kNearPair = 12, kNeuron = 9, kBlock = 7;
 // What raises the thresholds of a pair, or of a neuron: its load, and two sums of which one finds a bundle; where a
 // pair is tested by itself, two sums for each of both.
 constexpr Slots kRaised = 2, kRaisedNearPair = 4;
-// A candidate: counted 3; written: kept or not 3, slot 2, id 1, its store and that of the membrane.
-constexpr Slots kCounted = 3;
-constexpr Slots written(unsigned id_bytes) { return 6 + store(id_bytes) + 1; }
-// A candidate in a pass of the search for the cut, or in the last pass where there is one: compared with the bound 1,
-// its result and the branch 2, the count or the slot 2. One at the bound: two products and five other steps of the
-// hash, its comparison with the branch, the count 3.
-constexpr Slots kTested = 5, kHashed = 12;
-// Going over the listed of all parts: load of membrane and id, loop; a part: its address and header.
-constexpr Slots kVisited = 4, kPart = 14;
+// A candidate: its count, id, its store, that of the membrane and the slot 2.
+constexpr Slots written(unsigned id_bytes) { return 4 + store(id_bytes); }
+// One at the bound of a cut: two products and five other steps of the hash, its comparison with the branch, the
+// count 3.
+constexpr Slots kHashed = 12;
+// A part: pointers moved on 2, two loads of its counts with their bounds 4, their difference, the test, the loop 2.
+// A candidate of it that is gathered: load, store with the smaller one, branch with the larger one; of those of many
+// parts the extremes: the same. One in the last pass: load, comparison, its result, branch, loop; where it is kept, its
+// slot and the test whose it is.
+constexpr Slots kPart = 10, kGathered = 3, kLast = 5, kKeptCandidate = 3;
 // A pass that only counts what lies above a bound takes two neighbours at a time: a load, comparison, mask and sum, one
 // of them beside the load and one beside the branch: 4. Around a pass: the next bound 6, the tests of what it gave 6.
 constexpr Slots kPairAbove = 4, kPass = 12;
@@ -57,66 +58,34 @@ constexpr Slots walkOf(ChunkWalk walk) {
   return walk.pairs * kPair + walk.near_pairs * kNearPair + walk.singles * kNeuron + walk.blocks * kBlock + raised;
 }
 
-// One item of SelectCandidates. The search goes over all neurons in each of its `passes`, and meets `tested` candidates
-// in them, and those at the bound `hashed` times.
-struct ChunkWork {
-  ChunkWalk walk;
-  Slots found, kept, passes, tested, hashed;
-};
-
-constexpr Slots selectChunk(ChunkWork work, Slots pad_slots, unsigned id_bytes) {
-  const Slots walks = (work.kept > 0 ? 2 : 1) + work.passes;
-  constexpr Slots kItem = 2 * kDivision + 30;  // row and part of the item, the chunk, the header
-  return kItem + walks * walkOf(work.walk) + work.found * kCounted + work.passes * kPass + work.tested * kTested +
-         work.hashed * kHashed + work.kept * written(id_bytes) + pads(pad_slots, id_bytes);
+// A row of a worker of SelectCandidates: pointers, counts.
+constexpr Slots selectRow(ChunkWalk walk, Slots found, unsigned id_bytes) {
+  return 16 + 2 * store(id_bytes) + walkOf(walk) + found * written(id_bytes);
 }
 
-// The search for the cut of `candidates` in `parts` lists, and the pass that writes what it keeps. Gathered ones are
-// stored first with their ids, and the search then does not touch the parts.
+// The search for the cut of `candidates`. Gathered ones are stored first, and the search then does not touch the parts.
 struct ListSearch {
-  Slots candidates, counts, tie_passes, ties;
+  Slots candidates, kept, counts, tie_passes, ties;
   bool gathered;
 };
 
-constexpr Slots searchLists(ListSearch search, Slots parts, unsigned id_bytes) {
-  const Slots visit = parts * kPart + search.candidates * kVisited;
-  const Slots each_pass = kPass + (search.gathered ? 0 : parts * kPart);
-  const Slots count = each_pass + (search.candidates + 1) / 2 * kPairAbove;
-  const Slots tie_pass = each_pass + search.candidates * (kVisited + 2) + search.ties * kHashed;
-  const Slots gather = search.gathered ? visit + search.candidates * (1 + store(id_bytes)) : 0;
-  return gather + each_pass + search.candidates * kVisited + search.counts * count + search.tie_passes * tie_pass +
-         visit + search.candidates * kTested;
+constexpr Slots searchLists(ListSearch search) {
+  const Slots parts = kShares * kPart, count = (search.candidates + 1) / 2 * kPairAbove;
+  const Slots tie_pass = kPass + parts + search.candidates * kLast + search.ties * kHashed;
+  return parts + search.candidates * kGathered + search.counts * (kPass + (search.gathered ? 0 : parts) + count) +
+         search.tie_passes * tie_pass + search.candidates * kLast + search.kept * kKeptCandidate;
 }
 
 // One share of a row of CombineCandidates: all parts are gone over to count, and once for either kind; `own` ids are
 // copied; `searches` where there are too many.
 struct CombineWork {
-  Slots parts, own, pad_slots, searches;
+  Slots own, pad_slots, searches;
 };
 
 constexpr Slots combineShare(CombineWork work, unsigned id_bytes) {
   constexpr Slots kShare = kDivision + 30;
-  return kShare + 3 * work.parts * kPart + work.own * (2 + store(id_bytes)) + pads(work.pad_slots, id_bytes) +
-         work.searches;
-}
-
-}  // namespace cycles
-
-namespace cycles {
-
-template <class Id, bool raised>
-ChunkWalk walkOver(const SelectCandidates<Id, raised>& vertex, unsigned item) {
-  const Range own = vertex.chunkOf(item);
-  const unsigned neurons = own.last - own.first, columns = vertex.columns;
-  const Slots blocks = columns == 2 ? 1 : (neurons + columns - 1) / columns;
-  if (columns % 2 != 0) return {0, 0, neurons, blocks, raised};
-  Slots near_pairs = 0;
-  unsigned last_pair = ~0U;
-  vertex.forEachCandidate(item, [&](unsigned j, float, bool) {
-    near_pairs += j / 2 != last_pair ? 1 : 0;
-    last_pair = j / 2;
-  });
-  return {neurons / 2, near_pairs, neurons % 2, blocks, raised};
+  return kShare + kShares * (3 * kPart + store(id_bytes)) + work.own * (2 + store(id_bytes)) +
+         pads(work.pad_slots, id_bytes) + work.searches;
 }
 
 }  // namespace cycles
@@ -124,25 +93,21 @@ ChunkWalk walkOver(const SelectCandidates<Id, raised>& vertex, unsigned item) {
 template <class Id, bool raised>
 std::uint64_t workerCycles(const SelectCandidates<Id, raised>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(raised ? 14 : 13, true);
-  for (unsigned item = worker; item < vertex.rows * vertex.parts; item += vertex.numWorkers()) {
-    const auto found = vertex.count(item);
-    const auto kept = found.cappedTo(smaller(vertex.slots, vertex.capacity));
-    const unsigned listed = kept.spikes + kept.near;
-    ChunkWork work = {walkOver(vertex, item), found.spikes + found.near, listed, 0, 0, 0};
-    const auto add = [&](bool spikes, unsigned all, unsigned stay) {
-      if (stay == 0 || stay == all) return;
-      const auto cut = vertex.cutOf(item, spikes, all, stay);
-      const Slots passes = 1 + cut.counts + cut.tie_passes;  // 1: the least and the largest one
-      work.passes += passes;
-      work.tested += (passes + 1) * all;
-      work.hashed += Slots{cut.tie_passes} * cut.ties;
-    };
-    if (listed > 0) {
-      add(true, found.spikes, kept.spikes);
-      add(false, found.near, kept.near);
-    }
-    slots += selectChunk(work, vertex.stride - kListHeader - listed, sizeof(Id));
+  const Range own = neuronsOfWorker(vertex.neurons, worker);
+  const unsigned neurons = own.last - own.first, columns = vertex.columns;
+  const Slots blocks = columns == 2 ? 1 : (neurons + columns - 1) / columns;
+  Slots slots = entry(raised ? 9 : 8, false);
+  for (unsigned row = 0; row < vertex.rows; ++row) {
+    Slots found = 0, near_pairs = 0;
+    unsigned last_pair = ~0U;
+    vertex.forEachCandidate(row, worker, [&](unsigned j, float, bool) {
+      ++found;
+      near_pairs += j / 2 != last_pair ? 1 : 0;
+      last_pair = j / 2;
+    });
+    const ChunkWalk in_pairs = {neurons / 2, near_pairs, neurons % 2, blocks, raised},
+                    single = {0, 0, neurons, blocks, raised};
+    slots += selectRow(columns % 2 == 0 ? in_pairs : single, found, sizeof(Id));
   }
   return slots;
 }
@@ -150,20 +115,19 @@ std::uint64_t workerCycles(const SelectCandidates<Id, raised>& vertex, unsigned 
 template <class Id>
 std::uint64_t workerCycles(const CombineCandidates<Id>& vertex, unsigned worker) {
   using namespace cycles;
-  Slots slots = entry(10, true);
+  Slots slots = entry(8, true);
   const RowShares sharing(vertex.rows);
   sharing.forEach(worker, [&](unsigned row, unsigned share) {
     const auto found = vertex.count(row);
     const auto kept = found.cappedTo(vertex.capacity);
     const unsigned listed = kept.spikes + kept.near;
     const Range own = shareAmong(sharing.shares, vertex.stride - kListHeader, share, kPerWord<Id>);
-    CombineWork work = {vertex.num_lists, smaller(own.last, larger(listed, own.first)) - own.first, 0, 0};
+    CombineWork work = {smaller(own.last, larger(listed, own.first)) - own.first, 0, 0};
     work.pad_slots = own.last - own.first - work.own;
     const auto add = [&](bool spikes, unsigned all, unsigned stay) {
       if (stay == 0 || stay == all) return;
       const auto cut = vertex.cutOf(row, spikes, all, stay);
-      const ListSearch search = {all, cut.counts, cut.tie_passes, cut.ties, all <= vertex.kMostGathered};
-      work.searches += searchLists(search, vertex.num_lists, sizeof(Id));
+      work.searches += searchLists({all, stay, cut.counts, cut.tie_passes, cut.ties, all <= vertex.kMostGathered});
     };
     add(true, found.spikes, kept.spikes);
     add(false, found.near, kept.near);

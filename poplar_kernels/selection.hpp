@@ -70,21 +70,56 @@ inline unsigned numAbove(const float* v, unsigned count, [[maybe_unused]] bool i
   return above;
 }
 
+// How many of `count` floats, from 64 bits on, lie above `v`, and how many equal it.
+struct Standing {
+  unsigned above, equal;
+};
+
+inline Standing standingOf(const float* others, unsigned count, float v) {
+  Standing found = {0, 0};
+  unsigned k = 0;
+#if defined(__IPU__) || defined(SNNJAX_VECTOR_FORM)
+  using Of = Numbers<float2>;
+  float2 above = {0.0f, 0.0f}, at_least = {0.0f, 0.0f};
+  for (; k + 2 <= count; k += 2) {
+    above += fires(Of::load(others + k), Of::fill(v));
+    at_least += firesAt(Of::load(others + k), Of::fill(v));
+  }
+  found.above = static_cast<unsigned>(above[0] + above[1]);
+  found.equal = static_cast<unsigned>(at_least[0] + at_least[1]) - found.above;
+#endif
+  for (; k < count; ++k) {
+    found.above += others[k] > v ? 1 : 0;
+    found.equal += others[k] == v ? 1 : 0;
+  }
+  return found;
+}
+
+struct Extremes {
+  float least = __builtin_inff(), largest = -__builtin_inff();
+  void add(float v) {
+    least = v < least ? v : least;
+    largest = v > largest ? v : largest;
+  }
+};
+
+template <class ForEach>
+inline Extremes extremesOf(ForEach&& forEach) {
+  Extremes extremes;
+  forEach([&](float v, unsigned) { extremes.add(v); });
+  return extremes;
+}
+
 // The cut that keeps the first `slots` of `count` candidates. `forEach(body)` calls body(v, id) for each of them, and
 // `countAbove(bound)` says how many lie above it. The last membrane to keep is found by bisecting the floats between
 // the smallest and the largest, which ends as soon as a bound separates two candidates; ties by bisecting their hashes.
 // It needs no extra memory; workers that share a row all search.
 template <class CountAbove, class ForEach>
-inline Cut findCut(unsigned count, unsigned slots, CountAbove&& countAbove, ForEach&& forEach) {
+inline Cut findCut(unsigned count, unsigned slots, Extremes extremes, CountAbove&& countAbove, ForEach&& forEach) {
   constexpr float kInfinity = __builtin_inff();
   if (count <= slots || slots == 0) return {count <= slots ? -kInfinity : kInfinity, false, 0, 0, 0, 0};
   Cut cut = {0.0f, true, ~0U, 0, 0, 0};
-  float least = kInfinity, largest = -kInfinity;
-  forEach([&](float v, unsigned) {
-    least = v < least ? v : least;
-    largest = v > largest ? v : largest;
-  });
-  unsigned first = keyOf(least), last = keyOf(largest), above = 0;
+  unsigned first = keyOf(extremes.least), last = keyOf(extremes.largest), above = 0;
   while (first < last) {
     const unsigned middle = first + (last - first) / 2;
     const float bound = floatOf(middle);

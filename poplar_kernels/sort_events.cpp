@@ -41,8 +41,8 @@ class SortEvents : public poplar::MultiVertex {
       numbers[at] = values[row * capacity + k];
       from[at] = k;
     }
-    for (unsigned i = 0; i < kListHeader - 1; ++i) record[i] = static_cast<unsigned short>(end);
-    record[kListHeader - 1] = 0;
+    for (unsigned i = 0; i < kStarts; ++i) record[i] = static_cast<unsigned short>(end);
+    writeStarts(record, end, num_inputs);
     for (unsigned k = end; k < stride - kListHeader; ++k) own[k] = static_cast<unsigned short>(num_inputs);
     for (unsigned k = end; k < capacity; ++k) {
       numbers[k] = 0.0f;

@@ -4,7 +4,7 @@
 
 #include <concepts>
 
-#include "issue_slots.hpp"
+#include "listed_rows_cycles.hpp"
 #include "lists.hpp"
 
 namespace snnjax {
@@ -18,7 +18,7 @@ namespace cycles {
 // A slot of the input: its id, range 2, loop 2; of one in range the id before it with the comparison 3, the value 2,
 // and three stores, one of 16 bits. A pad: three stores and the branch.
 constexpr Slots sortedEvents(Slots listed, Slots capacity, Slots pads) {
-  return 44 + capacity * 5 + listed * (3 + 2 + 2 + kShortStore) + pads * (3 + kShortStore);
+  return 44 + capacity * 5 + listed * (3 + 2 + 2 + kShortStore) + pads * (3 + kShortStore) + startsOf(listed);
 }
 
 // A zero by its store and branch; a slot: its number, range 2, address 1, load, store, loop 2.

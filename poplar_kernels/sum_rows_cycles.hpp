@@ -12,20 +12,20 @@ class SumRows;
 
 namespace cycles {
 
-// A column, or a pair of neighbours: pointer, zero, the count's test, the store, the loop: 6; each row a load that
-// moves on by the row's length, with the sum of the row before in the branch's bundle: 2.
+// A column, a pair of neighbours or four of these: pointer, the count's test, the loop: 4, a zero and a store for each;
+// a row: loads, the last of which moves on by the row's length, with the sums before in their bundles, and the branch.
+constexpr Slots sumColumns(Slots rows, Slots at_once) { return 4 + 2 * at_once + rows * (at_once + 1); }
+
 constexpr Slots sumRows(Slots rows, Slots columns, bool in_pairs) {
-  return (in_pairs ? columns / 2 : columns) * (6 + rows * 2);
+  if (!in_pairs) return columns * sumColumns(rows, 1);
+  return columns / 8 * sumColumns(rows, 4) + columns % 8 / 2 * sumColumns(rows, 1);
 }
 
 }  // namespace cycles
 
 std::uint64_t workerCycles(const std::same_as<SumRows> auto& vertex, unsigned worker) {
-  unsigned own = 0;
-  for (unsigned j = 2 * worker; j < vertex.columns; j += 2 * vertex.numWorkers()) {
-    own += smaller(2, vertex.columns - j);
-  }
-  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own, vertex.columns % 2 == 0);
+  const Range own = vertex.ownColumns(worker);
+  return cycles::entry(4, false) + cycles::sumRows(vertex.rows, own.last - own.first, vertex.columns % 2 == 0);
 }
 
 }  // namespace snnjax

@@ -12,7 +12,6 @@ struct Range {
 
 constexpr unsigned smaller(unsigned a, unsigned b) { return a < b ? a : b; }
 constexpr unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
-constexpr unsigned roundUp(unsigned count, unsigned unit) { return (count + unit - 1) / unit * unit; }
 
 // The share of `worker` in `count` elements, in whole units. Shares are as even as units allow, in worker order.
 constexpr Range shareAmong(unsigned num_workers, unsigned count, unsigned worker, unsigned unit = 1) {

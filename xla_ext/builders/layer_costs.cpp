@@ -35,19 +35,21 @@ struct Load {
   double cycles() const { return slots * kWorkers + bytes / kExchangeBytes; }
 };
 
-// Of all steps: the gradients of a matrix.
+// Whether blocks of columns may be those of a user's array, on a tile each.
+bool isInPlace(const Work& work, Choice choice) { return work.neurons % choice.columns == 0; }
+
+// Of all steps: the gradients of a matrix, which are 0 at first. Workers share its rows; the busiest has more entries
+// than the others.
 Load gradientOf(const Work& work, const Product& product, Choice choice) {
+  constexpr double kBusiest = 1.15;
   const double matrix = (product.inputs + 1) * choice.columns, rows = rowsOf(work, choice);
-  const auto pairs = choice.columns / 2, parts = workersOnPairs(pairs, static_cast<unsigned>(product.capacity));
-  const double shares = double{1} * kWorkers / parts;
-  const unsigned own = ceilDivide(pairs, parts);
-  const double search = shares > 1 ? 14 + 7 * std::log2(product.listed + 1) : 0;
+  const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 6);
   Load load;
-  load.slots += rows * (24 + search + product.listed / shares * slotsOfEntry(own));
-  load.slots += product.inputs / shares * (own + 1);
+  load.slots += rows * (14 + 5 * blocks + pairs + kBusiest * product.listed / kWorkers * (6 * blocks + 2 * pairs));
+  load.slots += matrix / 2 / kWorkers * 1.25;
   if (choice.groups == 1) return load;
-  load.slots += matrix / choice.groups / 2 / kWorkers * (6 + 2 * choice.groups);
-  load.bytes += matrix * kWord;
+  load.slots += matrix / choice.groups / 2 / kWorkers * (3 + 1.25 * choice.groups);
+  load.bytes += matrix * kWord * (isInPlace(work, choice) ? 2 : 1);  // the sums go on to one tile then
   return load;
 }
 
@@ -59,8 +61,9 @@ double inputOf(const Work& work, Choice choice) {
   const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
   const double bytes = (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
-  // For the unit weights leave the tiles of the layer, and their gradient comes back.
-  const double moved = Load{0, static_cast<double>(product.inputs) * choice.columns * kWord / choice.groups}.cycles();
+  // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
+  constexpr double kMessage = 3;
+  const double moved = product.inputs * (choice.columns + kMessage) / choice.groups;
   double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
   if (!work.learns) return cycles;
   cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
@@ -104,18 +107,17 @@ Unit unitOf(const NetworkPlan& plan, const Work& work, double share) {
 
 // Of a step: the loop of a recurrent layer, with its exchanges.
 double stepOf(const Work& work, const Product& product, Choice choice) {
-  constexpr double kExchange = 300, kSet = 40, kMessage = 3, kFields = 40;
-  const double samples = samplesOf(work, choice.groups), pairs = choice.columns / 2.0;
-  const double blocks = ceilDivide(work.neurons, choice.columns);
+  constexpr double kExchange = 300, kSet = 40, kFields = 40;
+  const unsigned samples = samplesOf(work, choice.groups), blocks = ceilDivide(work.neurons, choice.columns);
+  const double pairs = choice.columns / 2.0;
   const double numbers = std::ceil(samples * pairs / kWorkers), each = samples * product.listed / kWorkers;
-  Load load = {2 * kFields + numbers * (60 + 5 * product.listed) + std::ceil(pairs / 16) * (10 + 4 * pairs), 0};
-  const double sent = std::ceil(choice.columns / 32.0) + (work.sends_membranes ? choice.columns : 0);
-  double cycles = 2 * kExchange + 4 * kSet + blocks * (sent + kMessage);
-  load.slots += 2 * kFields + blocks / kWorkers * 6 + product.listed * (work.sends_membranes ? 12 : 3);
-  load.bytes += samples * static_cast<double>(product.record) * 2;
+  const PartsPlan parts = planParts(blocks, choice.columns, static_cast<unsigned>(product.capacity), samples);
+  Load load = {5 * kFields + numbers * (60 + 6 * parts.count + 4 * product.listed), 0};
+  load.bytes += double{1} * samples * parts.count * (1 + parts.slots) * kWord;
+  double cycles = 3 * kExchange + 4 * kSet + parts.cycles;
   if (work.learns) {
-    const auto entries = static_cast<unsigned>(samples) * static_cast<unsigned>(product.capacity);
-    cycles += 2 * kExchange + 3 * kSet + planSums(static_cast<unsigned>(blocks), entries).cycles;
+    const unsigned entries = samples * static_cast<unsigned>(product.capacity);
+    cycles += 2 * kExchange + 3 * kSet + planSums(blocks, entries).cycles;
     load.slots += 3 * kFields + numbers * 70 + std::ceil(each) * (8 + 2 * pairs);
   }
   return load.cycles() + cycles;
@@ -125,7 +127,7 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
 // copies of these spread over the groups; each group has the gradient of its own samples.
 Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
   const double rows = rowsOf(work, choice) / work.blocks, matrix = (product.inputs + 1) * choice.columns;
-  const bool in_place = work.neurons % choice.columns == 0;
+  const bool in_place = isInPlace(work, choice);
   const double share = in_place ? 1 : 1.0 / choice.groups;
   const double entries = static_cast<double>(product.capacity) * kWord;
   const auto weight_bytes = static_cast<double>(work.weight_bytes);
@@ -181,7 +183,6 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
                .block_steps = plan.block_steps,
                .blocks = plan.num_blocks,
                .learns = options.keeps_record,
-               .sends_membranes = false,
                .weight_bytes = options.half_weights ? 2U : 4U,
                .kept = (options.keeps_record || is_last ? 1U : 0U) + (keeps_second ? 1U : 0U),
                .states = statesOfBlock(plan, l),
@@ -194,7 +195,6 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
   work.input.valued = l == 0;  // events have room for values, to have the same place
   if (is_readout || !options.layers[l].recurrent) return work;
   work.recurrent = productOf(plan.lists[l + 1], false);
-  work.sends_membranes = canOverflow(plan.lists[l + 1]);
   work.states += 2;  // gradients of spikes beside the tile, and the slots of neurons in lists
   return work;
 }
@@ -242,6 +242,22 @@ Bytes bytesOf(const Work& work, Choice choice) {
   const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups});
   bytes.kept += own.kept + own.buffer + weights(*work.recurrent);
   return bytes;
+}
+
+PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples) {
+  constexpr double kMessage = 3, kPair = 5, kPart = 36;  // cycles; slots of a pair that is searched; cycles of a part
+  PartsPlan best;
+  best.cycles = std::numeric_limits<double>::infinity();
+  for (unsigned of_part = blocks; of_part > 0; --of_part) {
+    const unsigned count = ceilDivide(blocks, of_part), slots = (std::min(capacity, of_part * columns) + 1) / 2 * 2;
+    if (count > 1 && count * samples > blocks) break;  // tiles of their own
+    const double heard = of_part * (columns + kMessage) + of_part * columns / 2.0 * kPair;
+    const double ranked = std::ceil(double{1} * capacity / count / kWorkers) * kWorkers * (10 + 2.5 * capacity);
+    const double cycles = heard + count * (2 * slots + 2 * kMessage + kPart) + ranked +
+                          double{1} * samples * count * (slots + kMessage + 1);
+    if (cycles < best.cycles) best = {count, of_part, slots, cycles};
+  }
+  return best;
 }
 
 SumsPlan planSums(unsigned blocks, unsigned entries) {

@@ -40,7 +40,7 @@ struct Work {
   std::vector<Unit> units;  // for each share, where the unit may take them
   std::optional<Product> recurrent;
   unsigned neurons, batch, block_steps, blocks;
-  bool learns, sends_membranes;
+  bool learns;
   // Numbers for each neuron, sample and step: of all steps, and of a block. Rows of a list at a home.
   std::size_t weight_bytes, kept, states, home_rows;
   double tiles;  // of the device
@@ -69,6 +69,16 @@ unsigned samplesOf(const Work& work, unsigned groups);
 double cyclesOf(const Work& work, Choice choice);
 
 Bytes bytesOf(const Work& work, Choice choice);
+
+// In how many parts of so many blocks, the last of which may be fewer, the spikes of a sample are listed in the loop of
+// a recurrent layer, with so many slots each. What a step costs grows with the neurons of a part, and with the number
+// of parts, all of which each of them hears.
+struct PartsPlan {
+  unsigned count = 1, blocks = 1, slots = 2;
+  double cycles = 0;
+};
+PartsPlan planParts(unsigned blocks, unsigned columns, unsigned capacity, unsigned samples);
+
 // Of these, what products on the matrix unit take, of all tiles.
 Bytes unitBytesOf(const Work& work, Choice choice);
 

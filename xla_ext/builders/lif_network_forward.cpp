@@ -1,5 +1,4 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
-#include <algorithm>
 #include <popops/Reduce.hpp>
 #include <poputil/VertexTemplates.hpp>
 
@@ -16,8 +15,6 @@ using poplar::UNSIGNED_SHORT;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
-
-constexpr unsigned kCandidates = 128, kTimes = 3;  // slots of a part at least, also so many times the capacity
 
 class Forward {
  public:
@@ -108,7 +105,7 @@ class Forward {
     return selectable;
   }
 
-  // Each home lists its rows by the fair rule: workers list parts of a row, and the parts are joined.
+  // Each home lists its rows by the fair rule: workers list their shares of a row, and these are joined.
   void addSelection(std::size_t l, const Selectable& from) {
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
@@ -131,17 +128,14 @@ class Forward {
     const LayerPlan& layer = plan_.layers[l];
     const ListPlan& list = plan_.lists[l + 1];
     const bool raises = layer.neuron.raises_threshold;
-    const unsigned rows = home.rows, parts = std::max(1U, kWorkers / rows);
-    // Parts offer more than a list takes: a search among the few candidates of a row is far cheaper than among neurons.
-    const unsigned of_part = (layer.neurons + parts - 1) / parts + 1;
-    const unsigned slots = (std::min(std::max(kTimes * list.capacity, kCandidates), of_part) + 1) / 2 * 2;
-    const unsigned stride = listStride(slots);
+    const unsigned slots = neuronsOfShare(layer.neurons);
     const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
-      const Tensor tensor = graph_.addVariable(type, {rows, parts, width}, name(part, l));
+      const Tensor tensor = graph_.addVariable(type, {home.rows, kShares, width}, name(part, l));
       graph_.setTileMapping(tensor, home.tile);
       return tensor;
     };
-    const Tensor records = add(UNSIGNED_SHORT, stride, "records"), membranes = add(poplar::FLOAT, slots, "membranes");
+    const Tensor records = add(UNSIGNED_SHORT, listStride(slots), "records"),
+                 membranes = add(poplar::FLOAT, slots, "membranes");
     std::vector<Field> fields = {{"v", ofHome(from.v, home)},
                                  {"threshold", tensors_.layers[l].threshold},
                                  {"second_threshold", tensors_.layers[l].second_threshold},
@@ -149,27 +143,14 @@ class Forward {
                                  {"membranes", membranes}};
     if (raises) fields.push_back({"raise", ofHome(from.raise, home)});
     addVertex(graph_, candidates, templateVertex("snnjax::SelectCandidates", UNSIGNED_SHORT, raises), home.tile, fields,
-              {{"rows", rows},
-               {"neurons", layer.neurons},
-               {"columns", layer.tiles.columns},
-               {"parts", parts},
-               {"slots", slots},
-               {"stride", stride},
-               {"capacity", slots},
-               {"first_id", 0U},
-               {"num_neurons", list.num_neurons}});
-    addVertex(graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
-              {{"lists", records.dimShuffle({1, 0, 2})},
-               {"membranes", membranes.dimShuffle({1, 0, 2})},
-               {"list", rowsOf(tensors_.lists[l + 1].lists, home)},
-               {"dropped", rowsOf(dropped, home)}},
-              {{"rows", rows},
-               {"num_lists", parts},
-               {"slots", slots},
-               {"stride_in", stride},
-               {"stride", list.stride},
-               {"capacity", list.capacity},
-               {"num_neurons", list.num_neurons}});
+              {{"rows", home.rows}, {"neurons", layer.neurons}, {"columns", layer.tiles.columns}});
+    addVertex(
+        graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
+        {{"lists", records},
+         {"membranes", membranes},
+         {"list", rowsOf(tensors_.lists[l + 1].lists, home)},
+         {"dropped", rowsOf(dropped, home)}},
+        {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_neurons", list.num_neurons}});
   }
 
   poplar::Graph& graph_;

@@ -51,8 +51,8 @@ struct NetworkOptions {
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
 };
 
-// A tile that makes and keeps the lists of neighbouring rows [batch, block_steps] of each block of steps; in the loop
-// of a recurrent layer those of neighbouring samples.
+// A tile that makes and keeps the lists of neighbouring rows [batch, block_steps] of each block of steps; of the spikes
+// that a state carries those of a sample.
 struct Home {
   unsigned tile = 0;
   unsigned first = 0;
@@ -73,7 +73,7 @@ struct ListPlan {
   bool valued = false;       // each id has a value
   bool dense = false;        // made of a row of all inputs at their homes: the nonzero ones
   std::vector<Home> homes;
-  // Of a recurrent layer: one for each sample, which makes the lists that the next step reads.
+  // Of a recurrent layer: one for each sample, which has the spikes that the state carries.
   std::vector<Home> sample_homes;
 };
 

@@ -12,8 +12,6 @@ namespace snnjax::builders {
 namespace {
 
 constexpr double kFilled = 0.84;  // share of a tile's memory that data may take; the rest is code and a user's arrays
-constexpr double kSmall = 0.1;    // of all weights, and
-constexpr unsigned kSmallTiles = 8;    // of all tiles, what a layer may have for tiles of its own
 constexpr unsigned kMostColumns = 96;  // of a layer that fits so
 
 // What a choice costs, and takes on its tiles.
@@ -90,19 +88,12 @@ void placeHomes(NetworkPlan& plan) {
   }
 }
 
-// The samples of a recurrent layer have homes of their own for the lists of its loop: on tiles that it leaves free if
-// there are enough, else spread over all.
+// The samples of a recurrent layer have homes of their own for the spikes that its state carries.
 void placeSamples(NetworkPlan& plan) {
   const unsigned batch = plan.options.batch;
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    const LayerPlan& layer = plan.layers[l];
-    if (!layer.recurrent) continue;
-    const unsigned used = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
-    const unsigned spare = plan.num_tiles - used, first = layer.tiles.first + used;
-    for (unsigned b = 0; b < batch; ++b) {
-      const std::size_t at = spare >= batch ? std::size_t{first} + std::size_t{b} * spare / batch
-                                            : std::size_t{b} * plan.num_tiles / batch;
-      plan.lists[l + 1].sample_homes.push_back({static_cast<unsigned>(at % plan.num_tiles), b, 1});
+    for (unsigned b = 0; plan.layers[l].recurrent && b < batch; ++b) {
+      plan.lists[l + 1].sample_homes.push_back({static_cast<unsigned>(std::size_t{b} * plan.num_tiles / batch), b, 1});
     }
   }
 }
@@ -126,6 +117,7 @@ Bytes bytesOfHomes(const NetworkPlan& plan) {
     const std::size_t record = list.stride * 2, entries = list.capacity * kWord, row = list.num_neurons * kWord;
     kept += rows * (blocks * (record + (l == 0 ? 2 * entries : 0)) + entries + (blocks > 1 ? record : 0));
     if (l == 0) continue;
+    kept += rows * (row + list.num_neurons * 2);  // candidates, with their membranes
     if (plan.options.keeps_record) kept += rows * row;
     most = std::max<std::size_t>(most, row * (2 + 2 * rows));
     if (plan.options.layers[l - 1].recurrent) most = std::max(most, plan.paddedSteps() * record);
@@ -143,15 +135,10 @@ struct Layout {
 // A plan with blocks of so many steps.
 class Placement {
  public:
-  Placement(const NetworkPlan& plan, std::size_t bytes) : plan_(plan), bytes_(bytes), tiles_(plan.num_tiles) {
+  Placement(const NetworkPlan& plan, std::size_t bytes) : plan_(plan), bytes_(bytes) {
     const std::size_t count = plan.options.layers.size() + (plan.options.outputs > 0 ? 1 : 0);
     for (std::size_t l = 0; l < count; ++l) works_.push_back(workOf(plan, l));
-    first_.resize(count, 0);
-    options_.resize(count);
-    placeSmall();
-    for (std::size_t l = 0; l < count; ++l) {
-      if (options_[l].empty()) options_[l] = optionsOf(works_[l], tiles_);
-    }
+    for (const Work& work : works_) options_.push_back(optionsOf(work, plan.num_tiles));
   }
 
   // The fastest layout that fits; else one that takes little. Memory has the lowest price at which it suffices.
@@ -163,43 +150,26 @@ class Placement {
   }
 
  private:
-  // Layers with few weights, such as readouts, have tiles of their own, the last ones.
-  void placeSmall() {
-    double weights = 0;
-    for (const Work& work : works_) weights += work.weights();
-    for (std::size_t l = 0; l < works_.size(); ++l) {
-      if (works_[l].weights() > kSmall * weights) continue;
-      std::vector<Option> options = optionsOf(works_[l], tiles_ / kSmallTiles);
-      std::erase_if(options, [&](const Option& each) {
-        return each.bytes.kept + each.bytes.buffer > static_cast<double>(bytes_) / 2;
-      });
-      if (options.empty()) continue;
-      const Choice choice = cheapest(options, 0).choice;  // which products the matrix unit takes is left open
-      std::erase_if(options, [&](const Option& each) {
-        return each.choice.columns != choice.columns || each.choice.groups != choice.groups;
-      });
-      options_[l] = options;
-      tiles_ -= ceilDivide(works_[l].neurons, choice.columns) * choice.groups;
-      first_[l] = tiles_;
-      weights -= works_[l].weights();
-    }
-  }
-
-  // The other layers share the rest of the tiles, and their memory.
+  // Layers share the tiles, one after the other, and their memory. The last one, often a small readout, takes the last
+  // tiles, which others may leave free.
   Layout at(double price) const {
     Layout layout;
     const Bytes homes = bytesOfHomes(plan_);
-    double shared = 0, most = 0, buffer = homes.buffer;
+    double kept = 0, buffer = homes.buffer;
+    unsigned used = 0;
     for (std::size_t l = 0; l < works_.size(); ++l) {
-      const Option& option = cheapest(options_[l], price);
-      layout.layers.push_back(layerOf(plan_, l, works_[l], option.choice));
-      layout.layers.back().tiles.first = first_[l];
-      layout.cycles += option.cycles;
-      buffer = std::max(buffer, option.bytes.buffer);
-      shared += first_[l] == 0 ? option.bytes.kept : unitBytesOf(works_[l], option.choice).kept;
-      most = std::max({most, shared, option.bytes.kept});
+      const auto& [choice, cycles, bytes] = cheapest(options_[l], price);
+      LayerPlan& layer = layout.layers.emplace_back(layerOf(plan_, l, works_[l], choice));
+      const unsigned own = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
+      const bool is_last = l + 1 == works_.size();
+      if (is_last) layer.tiles.first = (plan_.num_tiles - own) / 2 * 2;  // pairs of tiles receive faster
+      const bool is_apart = is_last && layer.tiles.first >= used;
+      kept = is_apart ? std::max(kept + unitBytesOf(works_[l], choice).kept, bytes.kept) : kept + bytes.kept;
+      used = std::max(used, own);
+      layout.cycles += cycles;
+      buffer = std::max(buffer, bytes.buffer);
     }
-    layout.bytes = static_cast<std::size_t>(homes.kept + most + buffer);
+    layout.bytes = static_cast<std::size_t>(homes.kept + kept + buffer);
     return layout;
   }
 
@@ -207,8 +177,6 @@ class Placement {
   std::size_t bytes_;
   std::vector<Work> works_;
   std::vector<std::vector<Option>> options_;  // of each layer
-  std::vector<unsigned> first_;               // tiles
-  unsigned tiles_;                            // that layers share
 };
 
 // Numbers of blocks to try, a quarter apart.

@@ -9,7 +9,4 @@ namespace snnjax::builders {
 // Error (resource exhausted) if none does.
 void place(NetworkPlan& plan);
 
-// Whether more neurons may fire than a list takes.
-inline bool canOverflow(const ListPlan& list) { return list.capacity < list.num_neurons; }
-
 }  // namespace snnjax::builders

@@ -1,4 +1,4 @@
-// Forward: neurons, bits of their spikes, and at the homes of the samples the lists that the next step reads.
+// Forward: neurons, and the lists of what they fire, in parts of their blocks, that the next step reads.
 #include <poputil/VertexTemplates.hpp>
 
 #include "layer_costs.hpp"
@@ -15,8 +15,6 @@ using poplar::program::Repeat;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-constexpr unsigned kWordBits = 32;  // neurons whose spikes a word holds
-
 class RecurrentForward {
  public:
   RecurrentForward(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& tensors, std::size_t l,
@@ -30,82 +28,102 @@ class RecurrentForward {
         pass_(pass),
         iteration_(graph, plan.num_tiles, 0, name("iteration")),
         constants_(graph, plan, tensors, l, name("constants")),
-        sends_membranes_(canOverflow(list_)),
-        masks_(ceilDivide(layer_.tiles.columns, kWordBits)) {}
+        parts_(planParts(layer_.tiles.count, layer_.tiles.columns, list_.capacity, layer_.sample_groups[0].count)) {}
 
   void add(const Tensor& current, const Selectable& selectable) {
-    const unsigned columns = layer_.tiles.columns, width = masks_ + (sends_membranes_ ? columns : 0);
-    lists_ = addAtHomes(graph_, poplar::UNSIGNED_INT, list_.sample_homes, 1 + list_.capacity, name("lists"));
-    spikes_ = addStatesOf(poplar::UNSIGNED_INT, columns / 2, "spikes");
-    sent_ = addStatesOf(poplar::UNSIGNED_INT, width, "sent");
+    const unsigned columns = layer_.tiles.columns;
+    sent_ = addRows(poplar::FLOAT, columns, "sent");
     const auto add = [&](const char* set) { return graph_.addComputeSet(name(set)); };
-    const poplar::ComputeSet neurons = add("neurons"), pack = add("pack"), parts = add("spikes"),
-                             lists = add("own_lists");
-    forEachTile(plan_, l_, [&](const LayerTile& at) {
-      addNeurons(neurons, at, current, selectable);
-      addVertex(graph_, pack, "snnjax::PackSpikes", at.tile(),
-                {{"spikes", at.ownRows(spikes_)}, {"sent", at.ownRows(sent_)}},
-                {{"batch", at.samples()}, {"pairs", columns / 2}, {"masks", masks_}, {"width", width}});
-    });
-    for (const Home& home : list_.sample_homes) addHome(home, parts, lists);
+    const poplar::ComputeSet neurons = add("neurons"), found = add("spikes"), joined = add("own_lists"),
+                             ranked = add("own_ranks");
+    for (std::size_t g = 0; g < layer_.sample_groups.size(); ++g) {
+      for (unsigned sample = 0; sample < layer_.sample_groups[g].count; ++sample) {
+        lists_.push_back(addSample(g, sample, found, joined, ranked));
+      }
+    }
+    forEachTile(plan_, l_, [&](const LayerTile& at) { addNeurons(neurons, at, current, selectable); });
     const unsigned tiles = layer_.tiles.count * static_cast<unsigned>(layer_.sample_groups.size());
-    iteration_.advance(graph_, lists, layer_.tiles.first, tiles, 1);
+    iteration_.advance(graph_, ranked, layer_.tiles.first, tiles, 1);
     pass_.before.add(addFirstSpikes(graph_, plan_, tensors_, l_));
     pass_.before.add(constants_.program());
     pass_.body.add(iteration_.reset());
     pass_.body.add(
-        Repeat(plan_.block_steps, Sequence({Execute(neurons), Execute(pack), Execute(parts), Execute(lists)})));
+        Repeat(plan_.block_steps, Sequence({Execute(neurons), Execute(found), Execute(joined), Execute(ranked)})));
   }
 
  private:
   std::string name(const std::string& what) const { return "forward/" + what + std::to_string(l_); }
 
-  // [blocks, batch * elements], of each sample on the tiles of its group.
-  Tensor addStatesOf(const poplar::Type& type, std::size_t elements, const char* what) {
-    const std::size_t batch = plan_.options.batch;
-    const Tensor all = graph_.addVariable(type, {layer_.tiles.count, batch * elements}, name(what));
+  // [blocks, batch * columns], of each sample on the tiles of its group.
+  Tensor addRows(const poplar::Type& type, std::size_t columns, const char* what) {
+    const Tensor all = graph_.addVariable(type, {layer_.tiles.count, plan_.options.batch * columns}, name(what));
     forEachTile(plan_, l_, [&](const LayerTile& at) { graph_.setTileMapping(at.ownRows(all), at.tile()); });
     return all;
   }
 
   void addNeurons(poplar::ComputeSet set, const LayerTile& at, const Tensor& current, const Selectable& selectable) {
+    const SampleGroup& own = layer_.sample_groups[at.group];
+    const std::vector<Tensor> lists(lists_.begin() + own.first, lists_.begin() + own.first + own.count);
     std::vector<Field> fields = constants_.placed(at, neuronFields(at, tensors_, pass_.block, current, selectable));
-    fields.insert(fields.end(), {{"lists", at.ofSamples(lists_)},
+    fields.insert(fields.end(), {{"lists", poplar::concat(lists)},
                                  {"weights", tensors_.layers[l_].recurrent_copies[at.group][at.block]},
                                  {"first", at.ownRows(tensors_.layers[l_].first_current)},
                                  {"iteration", iteration_.at(at.tile())},
-                                 {"spikes", at.ownRows(spikes_)},
                                  {"sent", at.ownRows(sent_)}});
     std::vector<State> states = neuronStates(at);
-    states.insert(states.end(),
-                  {{"stride", 1 + list_.capacity}, {"masks", masks_}, {"sends_membranes", sends_membranes_}});
+    states.insert(states.end(), {{"parts", parts_.count}, {"stride", 1 + parts_.slots}});
     addVertex(graph_, set, templateVertex("snnjax::LifRecurrentStep", weightsType(plan_), layer_.neuron.second_state),
               at.tile(), fields, states);
   }
 
-  void addHome(const Home& home, poplar::ComputeSet parts, poplar::ComputeSet lists) {
-    const unsigned blocks = layer_.tiles.count, columns = layer_.tiles.columns;
-    const unsigned slots = ceilDivide(blocks, kWorkers) * columns;
-    const auto add = [&](const poplar::Type& type, std::size_t elements, const char* what) {
-      const Tensor tensor = graph_.addVariable(type, {elements}, name(what));
-      graph_.setTileMapping(tensor, home.tile);
-      return tensor;
+  // Of a sample, the lists of all parts: [parts, 1 + slots], on tiles of its group.
+  Tensor addSample(std::size_t g, unsigned sample, poplar::ComputeSet found, poplar::ComputeSet joined,
+                   poplar::ComputeSet ranked) {
+    const unsigned b = layer_.sample_groups[g].first + sample, columns = layer_.tiles.columns;
+    const auto add = [&](const poplar::Type& type, std::size_t width, const char* what) {
+      const Tensor parts = graph_.addVariable(type, {parts_.count, width}, name(what));
+      for (unsigned part = 0; part < parts_.count; ++part) graph_.setTileMapping(parts[part], tileOf(g, sample, part));
+      return parts;
     };
-    const Tensor records = add(poplar::UNSIGNED_INT, kWorkers * (1 + slots), "parts");
-    const Tensor membranes = add(poplar::FLOAT, sends_membranes_ ? kWorkers * slots : 0, "membranes");
-    const std::size_t width = sent_.dim(1) / plan_.options.batch;
-    addVertex(graph_, parts, "snnjax::ListSpikes", home.tile,
-              {{"sent", sent_.slice(home.first * width, (home.first + 1) * width, 1)},
-               {"parts", records},
-               {"membranes", membranes}},
-              {{"blocks", blocks},
-               {"columns", columns},
-               {"masks", masks_},
-               {"slots", slots},
-               {"sends_membranes", sends_membranes_}});
-    addVertex(graph_, lists, "snnjax::JoinSpikes", home.tile,
-              {{"parts", records}, {"membranes", membranes}, {"list", rowsOf(lists_, home)}},
-              {{"slots", slots}, {"capacity", list_.capacity}, {"columns", columns}});
+    const unsigned shared = ceilDivide(parts_.blocks * columns / 2, kWorkers) * 2;
+    const Tensor rows = add(poplar::UNSIGNED_INT, 1 + parts_.slots, "rows"),
+                 membranes = add(poplar::FLOAT, parts_.slots, "membranes"),
+                 lists = add(poplar::UNSIGNED_INT, 1 + parts_.slots, "lists"),
+                 rows_found = add(poplar::UNSIGNED_INT, kWorkers * (1 + shared), "rows_found"),
+                 found_membranes = add(poplar::FLOAT, kWorkers * shared, "membranes_found");
+    for (unsigned part = 0; part < parts_.count; ++part) {
+      const unsigned tile = tileOf(g, sample, part), first = part * parts_.blocks,
+                     last = std::min(layer_.tiles.count, first + parts_.blocks);
+      addVertex(graph_, found, "snnjax::ListSpikes", tile,
+                {{"sent", sent_.slice(first, last).slice(b * columns, (b + 1) * columns, 1)},
+                 {"rows", rows_found[part]},
+                 {"membranes", found_membranes[part]}},
+                {{"pairs", (last - first) * columns / 2},
+                 {"first_id", first * columns},
+                 {"columns", columns},
+                 {"slots", shared}});
+      addVertex(graph_, joined, "snnjax::JoinSpikes", tile,
+                {{"rows", rows_found[part]},
+                 {"membranes", found_membranes[part]},
+                 {"joined_rows", rows[part]},
+                 {"joined", membranes[part]}},
+                {{"slots", shared}, {"capacity", parts_.slots}, {"columns", columns}});
+      addVertex(graph_, ranked, "snnjax::RankSpikes", tile,
+                {{"rows", rows}, {"membranes", membranes}, {"list", lists[part]}},
+                {{"parts", parts_.count},
+                 {"own", part},
+                 {"slots", parts_.slots},
+                 {"limit", list_.capacity},
+                 {"columns", columns}});
+    }
+    return lists.flatten();
+  }
+
+  // Parts of samples lie evenly spread over the tiles of their group.
+  unsigned tileOf(std::size_t g, unsigned sample, unsigned part) const {
+    const unsigned count = parts_.count * layer_.sample_groups[g].count,
+                   index = part * layer_.sample_groups[g].count + sample;
+    return layer_.tileOf(std::size_t{index} * layer_.tiles.count / count, g);
   }
 
   poplar::Graph& graph_;
@@ -117,10 +135,9 @@ class RecurrentForward {
   Pass& pass_;
   Counter iteration_;  // of the loop over a block's steps
   ReadInLoop constants_;
-  bool sends_membranes_;
-  unsigned masks_;
-  Tensor lists_;          // [batch, 1 + capacity], of the step before, at the homes of the samples
-  Tensor spikes_, sent_;  // [blocks, batch * ...]
+  PartsPlan parts_;
+  Tensor sent_;                // [blocks, batch * columns]
+  std::vector<Tensor> lists_;  // of each sample, of the step before: [parts * (1 + slots)]
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The spikes that a recurrent layer's state carries from call to call: numbers of all neurons, dense at the homes of
 // the samples. Those before the first step may be any; tiles read them as a list of all neurons with values.
+#include <algorithm>
 #include <numeric>
 #include <popops/Reduce.hpp>
 #include <poputil/VertexTemplates.hpp>
@@ -100,7 +101,10 @@ void addLastGradient(poplar::Graph& graph, poplar::ComputeSet set, const Network
 
 Tensor addRecordOfAll(poplar::Graph& graph, const ListPlan& list) {
   std::vector<std::uint16_t> record(listStride(list.num_neurons), static_cast<std::uint16_t>(list.num_neurons));
-  record[kListHeader - 1] = 0;
+  for (unsigned share = 1; share < kShares; ++share) {
+    record[kStarts + share - 1] =
+        static_cast<std::uint16_t>(std::min(share * neuronsOfShare(list.num_neurons), list.num_neurons));
+  }
   std::iota(record.begin() + kListHeader, record.begin() + kListHeader + list.num_neurons, std::uint16_t{0});
   const Tensor all =
       graph.addConstant(UNSIGNED_SHORT, {record.size()}, poplar::ArrayRef<std::uint16_t>(record), "all_neurons");

@@ -115,6 +115,11 @@ class WeightsGradient {
   std::vector<poplar::Tensor> of_groups_;
 };
 
+// Where a gradient of a layer's matrix is made before it goes to `to`: there, if each of a block's tiles has a part of
+// it.
+poplar::Tensor spreadOverGroups(poplar::Graph& graph, const LayerPlan& layer, const poplar::Tensor& to,
+                                const std::string& name);
+
 // A pass runs its blocks of steps in a loop, between programs that run once.
 struct Pass {
   Pass(poplar::Graph& graph, const NetworkPlan& plan, bool is_backward);

@@ -1,6 +1,5 @@
 #include "select_spikes.hpp"
 
-#include <algorithm>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
@@ -24,70 +23,39 @@ struct Stages {
   poplar::Tensor dropped;
 };
 
-// The candidates of the rows of a block, as records of parts of rows.
-struct Candidates {
-  unsigned parts = 1;  // of a row: one per worker where there are fewer rows than workers
-  unsigned slots = 0;
-  poplar::Tensor records;    // ids [rows * parts, stride]
-  poplar::Tensor membranes;  // float [rows * parts, slots], of the listed ids
-};
-
-Candidates addCandidates(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
-                         const RowBlock& block, const Stages& stages) {
-  const unsigned workers = graph.getTarget().getNumWorkerContexts();
-  Candidates candidates;
-  candidates.parts = block.rows() < workers ? workers : 1;
-  const unsigned chunk = (options.neurons + candidates.parts - 1) / candidates.parts;
-  candidates.slots = (std::min(options.capacity, chunk) + 1) / 2 * 2;  // whole 64-bit words of membranes
-  const unsigned stride = listStride(candidates.slots);
-  const std::size_t items = std::size_t{block.rows()} * candidates.parts;
-  candidates.records = graph.addVariable(idType(options.long_ids), {items, stride}, "candidates/records");
-  candidates.membranes = graph.addVariable(poplar::FLOAT, {items, candidates.slots}, "candidates/membranes");
-  graph.setTileMapping(candidates.records, block.tile);
-  graph.setTileMapping(candidates.membranes, block.tile);
-  addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", idType(options.long_ids), false),
-            block.tile,
+// The candidates of the rows of a block, listed by workers, and the lists of these joined.
+void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
+              const RowBlock& block, const Stages& stages) {
+  const unsigned slots = neuronsOfShare(options.neurons);
+  const auto add = [&](const poplar::Type& type, unsigned width, const char* name) {
+    const poplar::Tensor tensor = graph.addVariable(type, {block.rows(), kShares, width}, name);
+    graph.setTileMapping(tensor, block.tile);
+    return tensor;
+  };
+  const poplar::Type ids = idType(options.long_ids);
+  const poplar::Tensor records = add(ids, listStride(slots), "candidates/records"),
+                       membranes = add(poplar::FLOAT, slots, "candidates/membranes");
+  addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", ids, false), block.tile,
             {{"v", stages.v.slice(block.first, block.last)},
              {"threshold", tensors.threshold},
              {"second_threshold", tensors.second_threshold},
-             {"lists", candidates.records},
-             {"membranes", candidates.membranes}},
+             {"lists", records},
+             {"membranes", membranes}},
+            {{"rows", block.rows()}, {"neurons", options.neurons}, {"columns", options.neurons}});
+  addVertex(graph, stages.lists, templateVertex("snnjax::CombineCandidates", ids), block.tile,
+            {{"lists", records},
+             {"membranes", membranes},
+             {"list", tensors.records.slice(block.first, block.last)},
+             {"dropped", stages.dropped.slice(block.first, block.last)}},
             {{"rows", block.rows()},
-             {"neurons", options.neurons},
-             {"columns", options.neurons},
-             {"parts", candidates.parts},
-             {"slots", candidates.slots},
-             {"stride", stride},
+             {"stride", listStride(options.capacity)},
              {"capacity", options.capacity},
-             {"first_id", 0U},
              {"num_neurons", options.neurons}});
-  return candidates;
-}
-
-// Their combined lists. One vertex combines the parts of a row; rows of one part each share a vertex.
-void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
-              const RowBlock& block, const Candidates& candidates, const Stages& stages) {
-  const unsigned parts = candidates.parts, rows = parts == 1 ? block.rows() : 1;
-  for (unsigned row = 0; row < block.rows(); row += rows) {
-    const std::size_t first = block.first + row, item = std::size_t{row} * parts;
-    addVertex(graph, stages.lists, templateVertex("snnjax::CombineCandidates", idType(options.long_ids)), block.tile,
-              {{"lists", candidates.records.slice(item, item + rows * parts)},
-               {"membranes", candidates.membranes.slice(item, item + rows * parts)},
-               {"list", tensors.records.slice(first, first + rows)},
-               {"dropped", stages.dropped.slice(first, first + rows)}},
-              {{"rows", rows},
-               {"num_lists", parts},
-               {"slots", candidates.slots},
-               {"stride_in", listStride(candidates.slots)},
-               {"stride", listStride(options.capacity)},
-               {"capacity", options.capacity},
-               {"num_neurons", options.neurons}});
-  }
 }
 
 void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
               const RowBlock& block, const Stages& stages) {
-  addLists(graph, options, tensors, block, addCandidates(graph, options, tensors, block, stages), stages);
+  addLists(graph, options, tensors, block, stages);
   addVertex(graph, stages.values,
             templateVertex("snnjax::ListValues", floatType(options.half_membranes), idType(options.long_ids)),
             block.tile,

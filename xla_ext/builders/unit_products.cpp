@@ -114,7 +114,10 @@ Sequence addUnitGradient(poplar::Graph& graph, const NetworkPlan& plan, const Ne
   const Tensor by_neuron = addTransposedCurrents(graph, plan, l, g_current, set, name + "/g_current");
   program.add(Execute(set));
   const Tensor product = multiply(graph, layer, by_input, by_neuron.transpose(), program, name);
-  program.add(Copy(product, asMatrix(layer, g_weights, layer.inputs)));
+  // In parts on all tiles of a block first: one tile alone would receive its rows one by one.
+  const Tensor parts = spreadOverGroups(graph, layer, g_weights, name + "/parts");
+  program.add(Copy(product, asMatrix(layer, parts, layer.inputs)));
+  if (parts != g_weights) program.add(Copy(parts, g_weights));
   return program;
 }
 

@@ -35,8 +35,7 @@ Sequence WeightsGradient::sumGroups() {
   const LayerPlan& layer = plan_.layers[l_];
   const std::size_t groups = of_groups_.size(), elements = to_.dim(1);
   if (groups == 1) return Sequence();
-  const bool is_spread = !graph_.getTileMapping(to_[0])[layer.tileOf(0, groups - 1)].empty();
-  const Tensor sums = is_spread ? to_ : addSpread(graph_, poplar::FLOAT, layer, elements, what_ + "/sums");
+  const Tensor sums = spreadOverGroups(graph_, layer, to_, what_ + "/sums");
   const poplar::ComputeSet set = graph_.addComputeSet(what_ + "/sum_of_groups");
   forEachTile(plan_, l_, [&](const LayerTile& at) {
     const Part part = partOf(layer, elements, at.group);
@@ -48,8 +47,14 @@ Sequence WeightsGradient::sumGroups() {
               {{"rows", static_cast<unsigned>(groups)}, {"columns", static_cast<unsigned>(part.last - part.first)}});
   });
   Sequence program({Execute(set)});
-  if (!is_spread) program.add(Copy(sums, to_));
+  if (sums != to_) program.add(Copy(sums, to_));
   return program;
+}
+
+Tensor spreadOverGroups(poplar::Graph& graph, const LayerPlan& layer, const Tensor& to, const std::string& name) {
+  const std::size_t groups = layer.sample_groups.size();
+  if (groups == 1 || !graph.getTileMapping(to[0])[layer.tileOf(0, groups - 1)].empty()) return to;
+  return addSpread(graph, poplar::FLOAT, layer, to.dim(1), name);
 }
 
 }  // namespace snnjax::builders

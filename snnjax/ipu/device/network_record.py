@@ -38,8 +38,10 @@ from snnjax.ops._lif_network.records import (
 )
 from snnjax.ops._lif_network.switches import Needs, Switches
 
-# The header of a list: spikes kept, listed, true spikes, 0 (poplar_kernels/conventions.hpp).
-_HEADER = 4
+# The header of a list: spikes kept, listed, true spikes, and where the spikes of the second to sixth share of the
+# neurons begin, each with an even number of them (poplar_kernels/conventions.hpp).
+_SHARES = 6
+_HEADER = 3 + _SHARES - 1
 
 
 def shapes_on_tiles(operands: Operands, switches: Switches) -> RecordOnTiles:
@@ -141,8 +143,12 @@ def _lists(record: LayerRecord, neurons: Neurons, run: LayerRun, valid: Array | 
     found = jnp.where(found > num_neurons, 2 * num_neurons, num_neurons) - found
     pads = jnp.full((*found.shape[:-1], -slots % 4), num_neurons, jnp.int32)
     kept, all_listed = (jnp.sum(marks, -1, keepdims=True, dtype=jnp.int32) for marks in (spikes, listed))
-    header = kept, all_listed, kept, jnp.zeros_like(kept)
-    return jnp.concatenate([*header, found, pads], -1).astype(id_dtype(0))
+    share = -(-num_neurons // (2 * _SHARES)) * 2
+    starts = (
+        jnp.sum(spikes[..., : index * share], -1, keepdims=True, dtype=jnp.int32)
+        for index in range(1, _SHARES)
+    )
+    return jnp.concatenate([kept, all_listed, kept, *starts, found, pads], -1).astype(id_dtype(0))
 
 
 def keep(record: Record, on_tiles: RecordOnTiles) -> Record:

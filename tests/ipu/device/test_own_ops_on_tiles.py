@@ -379,7 +379,7 @@ def test_recurrent_layers_loop_over_their_own_steps_alone() -> None:
     counts = executions(read_profile(compiled))
     sets = {name: times for name, times in counts.items() if re.match("(forward|backward)/", name)}
     loops = [name for name, times in sets.items() if times >= cases.STEPS]
-    forward = [f"forward/{part}1" for part in ("neurons", "pack", "spikes", "own_lists")]
+    forward = [f"forward/{part}1" for part in ("neurons", "spikes", "own_lists", "own_ranks")]
     assert loops == [*forward, *(f"backward/{part}1" for part in ("neurons", "own_dots", "own_sums"))]
     assert {sets[name] for name in loops} == {cases.STEPS}
 

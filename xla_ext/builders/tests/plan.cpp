@@ -64,12 +64,12 @@ void checkPlaces(const NetworkPlan& plan) {
 
 // Few steps run at once; of many, blocks that fit, the last of which may have steps to spare.
 void testBlocks() {
-  for (const unsigned steps : {1U, 10U, 100U, 101U, 307U}) {
+  for (const unsigned steps : {1U, 10U, 100U, 101U, 277U}) {
     NetworkOptions options = nmnist();
     options.num_steps = steps;
     const NetworkPlan plan = planNetwork(options, 1472, kBytes);
     checkPlaces(plan);
-    CHECK(plan.layers[0].sample_groups.size() > 1);
+    CHECK(steps == 1 || plan.layers[0].sample_groups.size() > 1);
     CHECK_EQUAL(plan.num_blocks == 1, steps <= 10);
     CHECK(plan.paddedSteps() >= steps);
     CHECK(plan.paddedSteps() - steps < plan.block_steps);
@@ -102,7 +102,7 @@ void testUnit() {
   CHECK(!onUnit(400, true));
 }
 
-// A recurrent layer has tiles that its neurons leave free for the lists of its loop, one for each sample.
+// The spikes that the state of a recurrent layer carries have a home for each sample.
 void testRecurrent() {
   NetworkOptions options = fewSteps();
   options.layers[0].recurrent = true;

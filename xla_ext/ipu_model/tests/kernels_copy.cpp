@@ -36,7 +36,7 @@ void testIota(const CodeletLibrary& library) {
 
 void testCycles() {
   namespace cycles = snnjax::cycles;
-  static_assert(cycles::fill(0) == 23 && cycles::fill(100) == 23 + 200);
+  static_assert(cycles::fill(0) == 23 && cycles::fill(100) == 23 + 125 && cycles::fill(3) == 23 + 6);
   static_assert(cycles::transpose(10, 1) == 125 && cycles::transpose(10, 2) == 165);
   static_assert(cycles::iota(10) == 65);
 }

@@ -27,7 +27,7 @@ static_assert(currentRow(14, 0, 2, 4, false) == 12 + 6 + (5 + 14 * 4) + 1);
 static_assert(currentRow(14, 100, 2, 4, true) == 12 + 6 + (5 + 14 * 7) + 100 * 5 + 1);
 // Listing 700 inputs: for each pair ld64, the comparison's way to an integer register, branch, loop; of 16 that are not
 // 0 the stores of id and value, tests and counters.
-static_assert(listedRow(700, 16, 2) == 9 + 4 * 4 + 350 * 5 + 16 * (6 + 4));
+static_assert(listedRow(700, 16, 2) == 9 + 3 * 4 + (4 + 16 * 3 + 5 * 7) + 350 * 5 + 16 * (6 + 4));
 static_assert(lastGradient(snnjax::Boxcar) == 5 + 2 + 1 + 3 + 1 + 7 + 3);
 static_assert(sumListedRows(14, 2, 4, false) == 5 + 14 * 4);
 static_assert(sumListedRows(10, 22, 4, false) == 2 * (5 + 10 * 8) + (5 + 10 * 7));
@@ -50,20 +50,14 @@ static_assert(lifStep(kSubtract, 4, 2) == 5 + 2 + 3 + 2 + 3 + 6 + 6);
 // Lists.
 static_assert(pads(8, 2) == 6 + 4 + 8 && pads(8, 4) == 6 + 16);
 static_assert(walkOf({30, 4, 1, 1}) == 30 * 8 + 4 * 12 + 9 + 7);
-static_assert(selectChunk({{30, 0, 1, 1}, 0, 0, 0, 0, 0}, 8, 2) == 110 + 30 * 8 + 9 + 7 + 18);
-// Two of three kept: in four passes, and the last one, each is tested.
-static_assert(selectChunk({{30, 2, 1, 1}, 3, 2, 4, 15, 0}, 6, 2) ==
-              110 + (2 + 4) * (30 * 8 + 2 * 12 + 9 + 7) + 3 * 3 + 4 * 12 + 15 * 5 + 2 * 11 + 16);
-static_assert(combineShare({24, 5, 0, 0}, 2) == 70 + 3 * 24 * 14 + 5 * 6 + 10);
-// 700 candidates in 24 parts: the bounds, nine counts of 350 pairs, the pass that writes.
-static_assert(searchLists({700, 9, 0, 0, false}, 24, 2) ==
-              (12 + 24 * 14 + 700 * 4) + 9 * (12 + 24 * 14 + 350 * 4) + (24 * 14 + 700 * 4) + 700 * 5);
-static_assert(searchLists({700, 9, 2, 5, false}, 24, 2) - searchLists({700, 9, 0, 0, false}, 24, 2) ==
-              2 * (12 + 24 * 14 + 700 * 6 + 5 * 12));
-// 40, gathered first: ids of 16 bits are merged into words.
-static_assert(searchLists({40, 6, 0, 0, true}, 24, 2) ==
-              (24 * 14 + 40 * (4 + 1 + 4)) + (12 + 40 * 4) + 6 * (12 + 20 * 4) + (24 * 14 + 40 * 4) + 40 * 5);
-static_assert(sumRows(733, 2, true) == 6 + 733 * 2);
+static_assert(selectRow({30, 2, 1, 1}, 3, 2) == 24 + (30 * 8 + 2 * 12 + 9 + 7) + 3 * 8);
+static_assert(combineShare({5, 0, 0}, 2) == 70 + 6 * (3 * 10 + 4) + 5 * 6 + 10);
+// 700 candidates: the extremes, nine counts of 350 pairs, the pass that writes.
+static_assert(searchLists({700, 100, 9, 0, 0, false}) == (60 + 700 * 3) + 9 * (12 + 60 + 350 * 4) + 700 * 5 + 100 * 3);
+static_assert(searchLists({700, 9, 9, 2, 5, false}) - searchLists({700, 9, 9, 0, 0, false}) ==
+              2 * (12 + 60 + 700 * 5 + 5 * 12));
+static_assert(searchLists({40, 9, 6, 0, 0, true}) == (60 + 40 * 3) + 6 * (12 + 20 * 4) + 40 * 5 + 9 * 3);  // gathered
+static_assert(sumRows(733, 2, true) == 6 + 733 * 2 && sumRows(16, 10, true) == (12 + 16 * 5) + (6 + 16 * 2));
 
 static_assert(lifStepBackward(kNone, true, kSuperSpike, 4, 2) == lifStep(kNone, 4, 2) + 6 + 3 + 5 + 6 + 2 * 14 + 2);
 static_assert(lifStep(kNone, 2, 3) == 5 + 2 * 4 + 3 + 2 + 3 + 6 + 2 + 5);  // halves one by one: merged, converted
@@ -94,12 +88,11 @@ void testMonotone() {
     checkMonotone("updates in pairs of columns", [=](unsigned n) { return addToListedRows(10, 2 * n, false); });
   }
   checkMonotone("search", [](unsigned n) { return numBelow(n); });
-  checkMonotone("candidates", [](unsigned n) { return selectChunk({{100, n / 2, 0, 1}, n, n, 0, 0, 0}, 200 - n, 2); });
-  checkMonotone("chunk", [](unsigned n) { return selectChunk({{n, 0, 0, 1}, 0, 0, 0, 0, 0}, 8, 2); });
+  checkMonotone("candidates", [](unsigned n) { return selectRow({100, n / 2, 0, 1}, n, 2); });
+  checkMonotone("chunk", [](unsigned n) { return selectRow({n, 0, 0, 1}, 0, 2); });
   checkMonotone("pairs near", [](unsigned n) { return walkOf({200, n, 1, 1}); });
-  checkMonotone("parts", [](unsigned n) { return combineShare({n, 2, 2, 0}, 2); });
-  checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 1, 3, false}, 24, 2); });
-  checkMonotone("passes of the search", [](unsigned n) { return searchLists({100, n, n, 3, true}, 24, 2); });
+  checkMonotone("candidates to cut", [](unsigned n) { return searchLists({n, 9, 9, 1, 3, false}); });
+  checkMonotone("passes of the search", [](unsigned n) { return searchLists({100, 9, n, n, 3, true}); });
   checkMonotone("sum of rows", [](unsigned n) { return sumRows(n, 4, true); });
 }
 

@@ -59,7 +59,7 @@ void testElements() {
 }
 
 void testRows() {
-  checkMonotone("filled", [](unsigned n) { return snnjax::cycles::fill(n); });
+  checkMonotone("filled", [](unsigned n) { return snnjax::cycles::fill(4 * n); });
   checkMonotone("transposed", [](unsigned n) { return transpose(n, 2); });
   checkMonotone("consecutive", [](unsigned n) { return iota(n); });
   checkMonotone("gathered", [](unsigned n) { return gatherRows(n, 24); });

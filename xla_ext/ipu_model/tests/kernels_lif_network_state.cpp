@@ -8,7 +8,7 @@ namespace {
 
 using namespace kernels;
 
-constexpr unsigned kSteps = 3, kRows = 9, kNeurons = 23, kCapacity = 7, kStride = 12;
+constexpr unsigned kSteps = 3, kRows = 9, kNeurons = 23, kCapacity = 7, kStride = 16;
 
 // Sequences that end after each number of steps, one of them beyond the last.
 std::vector<unsigned> someLengths() {

@@ -43,35 +43,33 @@ Problem withRead(Problem p, const Read& read) {
 void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
   const Read read(p.n);
   const States scan = scanned(library, withRead(p, read));
-  const unsigned pairs = p.n / 2, width = 1 + p.n;
   Alone vertex(library, "snnjax::LifRecurrentStep<float," + p.instance() + ">");
   p.setCommon(vertex, {"bias", "decay", "gain", "threshold"});
   vertex.edge("current", p.current).edge("weights", read.weights).edge("first", read.first);
   vertex.edge("membranes", p.history()).edge("counts", std::vector<float>(kBatch * p.n)).state("keep_history", true);
-  vertex.edge("v", std::vector<float>(p.current.size())).edge("spikes", std::vector<unsigned>(kBatch * pairs));
-  vertex.edge("sent", std::vector<unsigned>(kBatch * width)).state("sends_membranes", true).state("masks", 1U);
-  vertex.state("stride", 1 + kCapacity);
+  vertex.edge("v", std::vector<float>(p.current.size())).edge("sent", std::vector<float>(kBatch * p.n));
+  vertex.state("parts", 2U).state("stride", 2 + kCapacity);
   if (p.kind.second) {
     vertex.edge("w", p.history()).edge("raise", std::vector<float>(p.current.size())).state("keep_second", true);
     vertex.state("raises", p.kind.raises);
   }
   std::vector<float> counts(kBatch * p.n);
   for (unsigned t = 0; t < kSteps; ++t) {
-    std::vector<unsigned> lists;
-    for (unsigned b = 0; b < kBatch; ++b) {
-      lists.push_back(read.counts[b * kSteps + t]);
-      for (unsigned k = 0; k < kCapacity; ++k) lists.push_back(read.rows[(b * kSteps + t) * kCapacity + k] * p.n);
+    std::vector<unsigned> lists(kBatch * 2 * (2 + kCapacity), 77);
+    for (unsigned b = 0; b < kBatch; ++b) {  // the first row of a sample is in its first part
+      unsigned* to = &lists[b * 2 * (2 + kCapacity)];
+      for (unsigned k = 0; k < read.counts[b * kSteps + t]; ++k) {
+        to[k == 0 ? 0 : 2 + kCapacity + k - 1] = read.rows[(b * kSteps + t) * kCapacity + k] * p.n;
+      }
+      const unsigned count = read.counts[b * kSteps + t];
+      to[count > 0 ? 1 : 0] = ~0U;
+      to[2 + kCapacity + (count > 0 ? count - 1 : 0)] = ~0U;
     }
     vertex.edge("lists", lists).edge("iteration", std::vector<unsigned>{t}).run(t % 2 == 0);
-    Alone pack(library, "snnjax::PackSpikes");
-    pack.edge("spikes", vertex.get<unsigned>("spikes")).edge("sent", vertex.get<unsigned>("sent"));
-    pack.state("batch", kBatch).state("pairs", pairs).state("masks", 1U).state("width", width).run();
-    const auto sent = pack.get<unsigned>("sent");
-    const auto now = vertex.get<float>("counts"), v = vertex.get<float>("v");
+    const auto now = vertex.get<float>("counts"), v = vertex.get<float>("v"), sent = vertex.get<float>("sent");
     for (unsigned i = 0; i < now.size(); ++i) {
       const unsigned b = i / p.n, j = i % p.n;
-      CHECK_EQUAL(sent[b * width] >> j & 1U, now[i] > counts[i] ? 1U : 0U);
-      CHECK(std::memcmp(&sent[b * width + 1 + j], &v[(b * kSteps + t) * p.n + j], sizeof(float)) == 0);
+      CHECK_EQUAL(sent[i], now[i] > counts[i] ? v[(b * kSteps + t) * p.n + j] : -INFINITY);
     }
     counts = now;
   }
@@ -81,14 +79,14 @@ void testForward(const ipu_model::CodeletLibrary& library, const Problem& p) {
   if (p.kind.second) CHECK(vertex.get<float>("w") == scan.w);
 }
 
-// A row [kept, listed, true spikes, 0, ids] that lists the own neurons 1 and 0 of the tile, and others.
+// A row [kept, listed, true spikes, starts of shares, ids] that lists the own neurons 1 and 0 of the tile, and others.
 std::vector<unsigned short> recordOf(unsigned first_id) {
   const auto id = [&](unsigned i) { return static_cast<unsigned short>(i); };
-  return {1, 3, 1, 0, id(first_id + 1), id(first_id), id(first_id + 100), 0};
+  return {1, 3, 1, 0, 0, 0, 0, 0, id(first_id + 1), id(first_id), id(first_id + 100), 0};
 }
 
 void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bool learns) {
-  constexpr unsigned kFirst = 40, kStride = 8, kParts = 2;
+  constexpr unsigned kFirst = 40, kStride = 12, kParts = 2;
   std::vector<unsigned short> lists;
   for (unsigned row = 0; row < kBatch * kSteps; ++row) {
     const auto record = recordOf(row % kSteps == 2 ? 200 : kFirst);
@@ -130,11 +128,11 @@ void testBackward(const ipu_model::CodeletLibrary& library, const Problem& p, bo
 
 // Each listed id, hostile ones too, with the row that it names.
 void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
-  constexpr unsigned kStride = 12, kSlots = 7, kStep = 3;
+  constexpr unsigned kStride = 16, kSlots = 7, kStep = 3;
   const auto weights = Draw(n).row((kRows + 1) * n), g = Draw(n + 1).row(kBatch * kSteps * n);
   std::vector<unsigned short> lists;
   for (unsigned row = 0; row < kBatch * kSteps; ++row) {
-    for (unsigned value : {2U, row % 9, 2U, 0U, 0U, 8U, 3U, 60000U, 4U, 9U, 1U, 0U})
+    for (unsigned value : {2U, row % 9, 2U, 0U, 0U, 0U, 0U, 0U, 0U, 8U, 3U, 60000U, 4U, 9U, 1U, 0U})
       lists.push_back(static_cast<unsigned short>(value));
   }
   Alone vertex(library, "snnjax::StepDots<float>");
@@ -155,42 +153,54 @@ void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
   }
 }
 
-// What a home lists of spikes that all blocks sent, a share of `rate` in 100, with membranes of so many different
-// values.
+// What is kept of the spikes of a sample, a share of `rate` in 100 of its neurons, with membranes of so many different
+// values: each part of the blocks lists its own, in few slots, and ranks them among all.
 void testLists(const ipu_model::CodeletLibrary& library, unsigned columns, unsigned rate, unsigned capacity,
                unsigned values) {
-  const unsigned blocks = 23, masks = (columns + 31) / 32, width = masks + columns;
-  const unsigned slots = (blocks + 5) / 6 * columns;
+  constexpr unsigned kBlocks = 5, kParts = 4;
+  const unsigned neurons = kBlocks * columns, shared = (neurons / 2 + 5) / 6 * 2;
+  const unsigned slots = (std::min(capacity, neurons) + 1) / 2 * 2;
   Draw draw(columns + rate + values);
-  std::vector<unsigned> sent(blocks * width), ids;
-  std::vector<float> membranes(blocks * columns);
+  std::vector<unsigned> ids, rows, kept;
+  std::vector<float> membranes(kParts * neurons), joined;
   for (unsigned id = 0; id < membranes.size(); ++id) {
     membranes[id] = static_cast<float>(draw.below(values)) / 8.0f - 2.0f;
-    unsigned* const block = &sent[id / columns * width];
-    std::memcpy(block + masks + id % columns, &membranes[id], sizeof(float));
-    if (draw.below(100) >= rate) continue;
-    block[id % columns / 32] |= 1U << id % columns % 32;
-    ids.push_back(id);
+    if (draw.below(100) < rate) ids.push_back(id);
   }
-  Alone parts(library, "snnjax::ListSpikes");
-  parts.edge("sent", sent).edge("parts", std::vector<unsigned>(6 * (1 + slots)));
-  parts.edge("membranes", std::vector<float>(6 * slots)).state("sends_membranes", true);
-  parts.state("blocks", blocks).state("columns", columns).state("masks", masks).state("slots", slots).run();
-  Alone join(library, "snnjax::JoinSpikes");
-  join.edge("parts", parts.get<unsigned>("parts")).edge("membranes", parts.get<float>("membranes"));
-  join.edge("list", std::vector<unsigned>(1 + capacity)).state("slots", slots);
-  join.state("capacity", capacity).state("columns", columns).run(true);
+  std::vector<float> sent(membranes.size(), -INFINITY);
+  for (const unsigned id : ids) sent[id] = membranes[id];
+  for (unsigned part = 0; part < kParts; ++part) {
+    Alone found(library, "snnjax::ListSpikes");
+    const auto first = sent.begin() + part * neurons;
+    found.edge("sent", std::vector<float>(first, first + neurons))
+        .edge("rows", std::vector<unsigned>(6 * (1 + shared)));
+    found.edge("membranes", std::vector<float>(6 * shared)).state("pairs", neurons / 2).state("columns", columns);
+    found.state("first_id", part * neurons).state("slots", shared).run();
+    Alone join(library, "snnjax::JoinSpikes");
+    join.edge("rows", found.get<unsigned>("rows")).edge("membranes", found.get<float>("membranes"));
+    join.edge("joined_rows", std::vector<unsigned>(1 + slots)).edge("joined", std::vector<float>(slots));
+    join.state("slots", shared).state("capacity", slots).state("columns", columns).run(true);
+    for (const unsigned row : join.get<unsigned>("joined_rows")) rows.push_back(row);
+    for (const float v : join.get<float>("joined")) joined.push_back(v);
+  }
+  for (unsigned part = 0; part < kParts; ++part) {
+    Alone rank(library, "snnjax::RankSpikes");
+    rank.edge("rows", rows).edge("membranes", joined).edge("list", std::vector<unsigned>(1 + slots));
+    rank.state("parts", kParts).state("own", part).state("slots", slots).state("limit", capacity);
+    rank.state("columns", columns).run(true);
+    for (const unsigned row : rank.get<unsigned>("list")) {
+      if (row == ~0U) break;
+      kept.push_back(row / columns);
+    }
+  }
   std::ranges::sort(ids, [&](unsigned a, unsigned b) {
     if (membranes[a] != membranes[b]) return membranes[a] > membranes[b];
     return snnjax::hashOf(a) < snnjax::hashOf(b);
   });
   ids.resize(std::min<std::size_t>(ids.size(), capacity));
-  auto list = join.get<unsigned>("list");
-  CHECK_EQUAL(list[0], ids.size());
-  list.resize(1 + ids.size());
-  std::sort(list.begin() + 1, list.end());
   std::ranges::sort(ids);
-  for (std::size_t k = 0; k < ids.size(); ++k) CHECK_EQUAL(list[1 + k], ids[k] * columns);
+  std::ranges::sort(kept);
+  CHECK(kept == ids);
 }
 
 }  // namespace

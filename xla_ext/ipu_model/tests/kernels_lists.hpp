@@ -3,11 +3,23 @@
 
 #include <poplar/HalfFloat.hpp>
 
+#include "../poplar_kernels/conventions.hpp"
 #include "kernels_alone.hpp"
 
 namespace kernels {
 
-constexpr unsigned kHeader = 4;
+constexpr unsigned kHeader = snnjax::kListHeader;
+
+// Where the spikes of each share of the neurons begin.
+template <typename Id>
+void writeStarts(Id* record, unsigned spikes, unsigned num_neurons) {
+  for (unsigned share = 1; share < snnjax::kShares; ++share) {
+    const unsigned first = share * snnjax::neuronsOfShare(num_neurons);
+    const auto is_before = [&](Id id) { return static_cast<unsigned>(id) < first; };
+    record[snnjax::kStarts + share - 1] =
+        static_cast<Id>(std::count_if(record + kHeader, record + kHeader + spikes, is_before));
+  }
+}
 
 // Records of ascending spikes and ascending gradient-only ids; every third one is hostile: counts beyond the capacity,
 // ids out of range.
@@ -21,7 +33,6 @@ std::vector<Id> hostileLists(Draw& draw, unsigned rows, unsigned stride, unsigne
     record[0] = static_cast<Id>(is_hostile ? 60000 : spikes);
     record[1] = static_cast<Id>(is_hostile ? 50000 : listed);
     record[2] = static_cast<Id>(spikes);
-    record[3] = 0;
     for (unsigned k = 0; k < capacity; ++k) record[kHeader + k] = static_cast<Id>(draw.below(num_inputs));
     const auto ids = record + kHeader;
     std::sort(ids, ids + spikes);
@@ -31,6 +42,7 @@ std::vector<Id> hostileLists(Draw& draw, unsigned rows, unsigned stride, unsigne
       ids[capacity - 1] = static_cast<Id>(65535);
       ids[capacity - 2] = static_cast<Id>(num_inputs);
     }
+    writeStarts(record, is_hostile ? capacity : spikes, num_inputs);
   }
   return lists;
 }

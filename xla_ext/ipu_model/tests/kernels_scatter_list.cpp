@@ -6,7 +6,7 @@ namespace {
 
 using namespace kernels;
 
-constexpr unsigned kBatch = 8, kInputs = 40, kCapacity = 9, kStride = 16;
+constexpr unsigned kBatch = 8, kInputs = 40, kCapacity = 9, kStride = 20;
 
 // Ids in disorder may be missed, but nothing outside is touched (the guards of `Alone`), nor the rows of no id.
 void testDisorder(const ipu_model::CodeletLibrary& library) {
@@ -68,6 +68,9 @@ void testListInputs(const ipu_model::CodeletLibrary& library, unsigned inputs) {
       ++count;
     }
     for (unsigned i = 0; i < 3; ++i) CHECK_EQUAL(lists[b * stride + i], count);
+    std::vector<unsigned short> record(&lists[b * stride], &lists[b * stride] + stride);
+    writeStarts(record.data(), count, inputs);
+    CHECK(std::equal(record.begin(), record.begin() + kHeader, &lists[b * stride]));
   }
 }
 

@@ -297,7 +297,8 @@ void testLast(const ipu_model::CodeletLibrary& library, unsigned n) {
 
 // Raising both thresholds lists what lowering the membranes by as much would; what is listed keeps its membrane.
 void testCandidates(const ipu_model::CodeletLibrary& library, unsigned columns) {
-  constexpr unsigned kNeurons = 24, kRows = 5, kSlots = 24, kStrideOut = kHeader + kSlots;
+  constexpr unsigned kNeurons = 24, kRows = 5, kSlots = 4, kItems = kRows * snnjax::kShares,
+                     kStrideOut = kHeader + kSlots;
   Draw draw(columns);
   const auto v = draw.row(kRows * kNeurons), raise = draw.row(kRows * kNeurons);
   std::vector<float> lowered(v);
@@ -305,10 +306,8 @@ void testCandidates(const ipu_model::CodeletLibrary& library, unsigned columns) 
   const auto run = [&](Alone& vertex, const std::vector<float>& membranes) {
     vertex.edge("v", membranes).edge("threshold", std::vector<float>(kNeurons, 1.0f));
     vertex.edge("second_threshold", std::vector<float>(kNeurons, 0.5f));
-    vertex.edge("lists", std::vector<unsigned short>(kRows * kStrideOut, 7)).zeros("membranes", kRows * kSlots);
-    vertex.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).state("parts", 1U);
-    vertex.state("slots", kSlots).state("stride", kStrideOut).state("capacity", kSlots).state("first_id", 0U);
-    vertex.state("num_neurons", kNeurons).run();
+    vertex.edge("lists", std::vector<unsigned short>(kItems * kStrideOut, 7)).zeros("membranes", kItems * kSlots);
+    vertex.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).run();
     return vertex.get<unsigned short>("lists");
   };
   Alone raised(library, "snnjax::SelectCandidates<unsigned short,true>");
@@ -317,10 +316,12 @@ void testCandidates(const ipu_model::CodeletLibrary& library, unsigned columns) 
   CHECK(lists == run(plain, lowered));
   CHECK(raised.cycles() > plain.cycles());
   const auto membranes = raised.get<float>("membranes");
-  for (unsigned b = 0; b < kRows; ++b) {
-    const auto ids = listedOf(lists, b, kStrideOut, kSlots);
-    for (unsigned k = 0; k < ids.size(); ++k) {
-      CHECK_EQUAL(membranes[b * kSlots + k], v[(ids[k] / columns * kRows + b) * columns + ids[k] % columns]);
+  for (unsigned item = 0; item < kItems; ++item) {  // spikes from the first slot on, the others from the last one back
+    const auto* const record = &lists[item * kStrideOut];
+    for (unsigned slot = 0; slot < kSlots; ++slot) {
+      if (slot >= record[0] && slot < kSlots - (record[1] - record[0])) continue;
+      const unsigned id = record[kHeader + slot], b = item / snnjax::kShares;
+      CHECK_EQUAL(membranes[item * kSlots + slot], v[(id / columns * kRows + b) * columns + id % columns]);
     }
   }
 }

@@ -50,6 +50,9 @@ void checkRecord(const Id* record, const Expected& expected, unsigned stride, un
   ids.insert(ids.end(), expected.near.begin(), expected.near.end());
   ids.resize(stride - kHeader, pad);
   for (unsigned k = 0; k < ids.size(); ++k) CHECK_EQUAL(static_cast<unsigned>(record[kHeader + k]), ids[k]);
+  std::vector<Id> starts(record, record + stride);
+  writeStarts(starts.data(), static_cast<unsigned>(expected.spikes.size()), pad);
+  CHECK(std::equal(starts.begin(), starts.begin() + kHeader, record));
 }
 
 // Membranes [rows, neurons]: many ties, NaN, infinities, and a row that never fires.
@@ -76,56 +79,25 @@ std::vector<float> inBlocks(const std::vector<float>& v, unsigned columns) {
   return out;
 }
 
-struct Parts {
-  std::vector<unsigned short> lists;
-  std::vector<float> membranes;
-  unsigned slots, stride;
-};
-
-Parts makeParts(const ipu_model::CodeletLibrary& library, const std::vector<float>& v, unsigned parts, unsigned columns,
-                unsigned capacity) {
-  const unsigned chunk = ((kNeurons + parts - 1) / parts + 1) / 2 * 2;
-  const unsigned slots = std::min(capacity, chunk), stride = kHeader + (slots + 3) / 4 * 4;
-  Alone vertex(library, "snnjax::SelectCandidates<unsigned short,false>");
-  vertex.edge("v", inBlocks(v, columns)).edge("threshold", std::vector<float>(kNeurons, kThreshold));
-  vertex.edge("second_threshold", std::vector<float>(kNeurons, kSecond));
-  vertex.edge("lists", std::vector<unsigned short>(kRows * parts * stride, 7));
-  vertex.edge("membranes", std::vector<float>(kRows * parts * slots));
-  vertex.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).state("parts", parts);
-  vertex.state("slots", slots).state("stride", stride).state("capacity", capacity).state("first_id", 0U);
-  vertex.state("num_neurons", kNeurons).run();
-  return {vertex.get<unsigned short>("lists"), vertex.get<float>("membranes"), slots, stride};
-}
-
-// From [rows, parts, width] to [parts, rows, width].
-template <typename T>
-std::vector<T> byPart(const std::vector<T>& values, unsigned parts, unsigned width) {
-  std::vector<T> out(values.size());
-  for (unsigned b = 0; b < kRows; ++b) {
-    for (unsigned p = 0; p < parts; ++p) {
-      std::copy_n(values.data() + (b * parts + p) * width, width, out.data() + (p * kRows + b) * width);
-    }
-  }
-  return out;
-}
-
-void testSelection(const ipu_model::CodeletLibrary& library, unsigned parts, unsigned columns, unsigned capacity) {
-  Draw draw(parts * 100U + capacity);
+void testSelection(const ipu_model::CodeletLibrary& library, unsigned columns, unsigned capacity) {
+  constexpr unsigned kWorkers = snnjax::kShares;
+  Draw draw(columns * 100U + capacity);
   const auto v = membranes(draw);
-  const Parts made = makeParts(library, v, parts, columns, capacity);
-  if (parts == 1) {
-    for (unsigned b = 0; b < kRows; ++b) {
-      checkRecord(&made.lists[b * made.stride], select(&v[b * kNeurons], kNeurons, capacity), made.stride, kNeurons);
-    }
-  }
-  const unsigned stride = kHeader + (capacity + 3) / 4 * 4;
+  const unsigned slots = snnjax::neuronsOfShare(kNeurons), stride = snnjax::listStride(capacity);
+  Alone candidates(library, "snnjax::SelectCandidates<unsigned short,false>");
+  candidates.edge("v", inBlocks(v, columns)).edge("threshold", std::vector<float>(kNeurons, kThreshold));
+  candidates.edge("second_threshold", std::vector<float>(kNeurons, kSecond));
+  candidates.edge("lists", std::vector<unsigned short>(kRows * kWorkers * snnjax::listStride(slots), 7));
+  candidates.edge("membranes", std::vector<float>(kRows * kWorkers * slots));
+  candidates.state("rows", kRows).state("neurons", kNeurons).state("columns", columns).run();
   Alone vertex(library, "snnjax::CombineCandidates<unsigned short>");
-  vertex.edge("lists", byPart(made.lists, parts, made.stride))
-      .edge("membranes", byPart(made.membranes, parts, made.slots));
+  vertex.edge("lists", candidates.get<unsigned short>("lists")).edge("membranes", candidates.get<float>("membranes"));
   vertex.edge("list", std::vector<unsigned short>(kRows * stride, 7)).edge("dropped", std::vector<unsigned>(kRows, 1));
-  vertex.state("rows", kRows).state("num_lists", parts);
-  vertex.state("slots", made.slots).state("stride_in", made.stride).state("stride", stride).state("capacity", capacity);
-  vertex.state("num_neurons", kNeurons).run(true);
+  vertex.state("rows", kRows)
+      .state("stride", stride)
+      .state("capacity", capacity)
+      .state("num_neurons", kNeurons)
+      .run(true);
   const auto list = vertex.get<unsigned short>("list");
   const auto dropped = vertex.get<unsigned>("dropped");
   for (unsigned b = 0; b < kRows; ++b) {
@@ -138,20 +110,21 @@ void testSelection(const ipu_model::CodeletLibrary& library, unsigned parts, uns
 // Records with false counts: nothing is read or written outside.
 void testHostile(const ipu_model::CodeletLibrary& library) {
   Draw draw(5);
-  constexpr unsigned kLists = 3, kSlots = 6, kStrideIn = 12, kCapacity = 5, kStride = 12;
-  const auto lists = hostileLists<int>(draw, kLists * kRows, kStrideIn, kSlots, kNeurons);
+  constexpr unsigned kParts = snnjax::kShares, kSlots = snnjax::neuronsOfShare(kNeurons),
+                     kPartStride = snnjax::listStride(kSlots), kCapacity = 5, kStride = 16;
+  const auto lists = hostileLists<int>(draw, kParts * kRows, kPartStride, kSlots, kNeurons);
   Alone vertex(library, "snnjax::CombineCandidates<int>");
-  vertex.edge("lists", lists).edge("membranes", std::vector<float>(kLists * kRows * kSlots, NAN));
+  vertex.edge("lists", lists).edge("membranes", std::vector<float>(kParts * kRows * kSlots, NAN));
   vertex.edge("list", std::vector<int>(kRows * kStride)).edge("dropped", std::vector<unsigned>(kRows));
-  vertex.state("rows", kRows).state("num_lists", kLists);
-  vertex.state("slots", kSlots).state("stride_in", kStrideIn).state("stride", kStride).state("capacity", kCapacity);
+  vertex.state("rows", kRows).state("stride", kStride);
+  vertex.state("capacity", kCapacity);
   vertex.state("num_neurons", kNeurons).run();
   for (unsigned b = 0; b < kRows; ++b) CHECK(vertex.get<int>("list")[b * kStride + 1] <= static_cast<int>(kCapacity));
 }
 
 template <typename W>
 void testValues(const ipu_model::CodeletLibrary& library, const std::string& w, unsigned capacity) {
-  constexpr unsigned kStride = 12;
+  constexpr unsigned kStride = 16;
   Draw draw(capacity);
   const auto lists = hostileLists<unsigned short>(draw, 7, kStride, capacity, kNeurons);
   Alone vertex(library, "snnjax::ListValues<" + w + ",unsigned short>");
@@ -191,31 +164,33 @@ void testBackward(const ipu_model::CodeletLibrary& library, const std::string& t
 // More candidates in a row than a worker gathers: the search goes over the parts in every pass.
 template <typename Id>
 void testManyCandidates(const ipu_model::CodeletLibrary& library, const std::string& id, unsigned near) {
-  constexpr unsigned kParts = 5, kSlots = 60, kStride = 64, kCapacity = 100, kListStride = 104, kAll = kParts * kSlots;
+  constexpr unsigned kParts = snnjax::kShares, kSlots = 50, kPartStride = snnjax::listStride(kSlots), kCapacity = 100,
+                     kStride = snnjax::listStride(kCapacity), kAll = kParts * kSlots;
   Draw draw(near);
   const std::vector<float> v = draw.row(kAll);  // by id: many ties
-  std::vector<Id> lists(kParts * kStride);
+  std::vector<Id> lists(kParts * kPartStride);
   std::vector<float> of_listed(kAll);
   std::vector<unsigned> spikes, rest;
   for (unsigned p = 0; p < kParts; ++p) {
-    lists[p * kStride] = lists[p * kStride + 2] = static_cast<Id>(kSlots - near);
-    lists[p * kStride + 1] = static_cast<Id>(kSlots);
+    Id* const record = &lists[p * kPartStride];
+    record[0] = record[2] = static_cast<Id>(kSlots - near);
+    record[1] = static_cast<Id>(kSlots);
     for (unsigned k = 0; k < kSlots; ++k) {
-      const unsigned j = p * kSlots + k;
-      lists[p * kStride + kHeader + k] = static_cast<Id>(j);
-      of_listed[j] = v[j];
+      const unsigned j = p * kSlots + k, slot = k < kSlots - near ? k : kSlots - 1 - (k - (kSlots - near));
+      record[kHeader + slot] = static_cast<Id>(j);
+      of_listed[p * kSlots + slot] = v[j];
       (k < kSlots - near ? spikes : rest).push_back(j);
     }
   }
   Alone vertex(library, "snnjax::CombineCandidates<" + id + ">");
-  vertex.edge("lists", lists).edge("membranes", of_listed).edge("list", std::vector<Id>(kListStride));
+  vertex.edge("lists", lists).edge("membranes", of_listed).edge("list", std::vector<Id>(kStride));
   vertex.edge("dropped", std::vector<unsigned>{0}).state("rows", 1U);
-  vertex.state("num_lists", kParts).state("slots", kSlots).state("stride_in", kStride).state("stride", kListStride);
+  vertex.state("stride", kStride);
   vertex.state("capacity", kCapacity).state("num_neurons", kAll).run(true);
   const std::size_t found = spikes.size();
   spikes = cut(v.data(), spikes, kCapacity);
   const Expected expected = {spikes, cut(v.data(), rest, kCapacity - spikes.size()), found};
-  checkRecord(vertex.get<Id>("list").data(), expected, kListStride, kAll);
+  checkRecord(vertex.get<Id>("list").data(), expected, kStride, kAll);
   CHECK_EQUAL(vertex.get<unsigned>("dropped")[0], found - spikes.size());
 }
 
@@ -239,7 +214,7 @@ void testCut(unsigned kind, unsigned count) {
       ++passes;
       return static_cast<unsigned>(std::ranges::count_if(v, [&](float x) { return x > bound; }));
     };
-    const snnjax::Cut made = snnjax::findCut(count, slots, countAbove, forEach);
+    const snnjax::Cut made = snnjax::findCut(count, slots, snnjax::extremesOf(forEach), countAbove, forEach);
     CHECK_EQUAL(made.counts, passes);
     CHECK(made.counts <= 32 && made.tie_passes <= 32);
     std::vector<unsigned> ids(count), kept;
@@ -256,17 +231,13 @@ int main(int argc, char** argv) {
     for (unsigned count : {2U, 3U, 7U, 50U, 700U}) testCut(kind, count);
   }
   return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
-    for (unsigned near : {0U, 30U, 45U, 60U}) {
+    for (unsigned near : {0U, 25U, 40U, 50U}) {
       testManyCandidates<unsigned short>(library, "unsigned short", near);
       testManyCandidates<int>(library, "int", near);
     }
-    for (unsigned parts : {1U, 2U, 6U, 7U}) {
-      for (unsigned capacity : {0U, 1U, 5U, 8U, 30U, 50U}) testSelection(library, parts, 50, capacity);
-      testSelection(library, parts, 1, 9);
-      testSelection(library, parts, 2, 9);
-      testSelection(library, parts, 4, 9);
-      testSelection(library, parts, 7, 60);
-    }
+    for (unsigned capacity : {0U, 1U, 5U, 8U, 30U, 50U}) testSelection(library, 50, capacity);
+    for (unsigned columns : {1U, 2U, 4U}) testSelection(library, columns, 9);
+    testSelection(library, 7, 60);
     testHostile(library);
     for (unsigned capacity : {1U, 4U, 7U}) {
       testValues<float>(library, "float", capacity);

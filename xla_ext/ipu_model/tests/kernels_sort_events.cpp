@@ -2,13 +2,15 @@
 #include <numeric>
 
 #include "kernels_alone.hpp"
+#include "kernels_lists.hpp"
 
 namespace {
 
 using kernels::Alone;
 using kernels::Draw;
+using kernels::kHeader;
 
-constexpr unsigned kInputs = 9, kHeader = 4;
+constexpr unsigned kInputs = 9;
 
 struct Shape {
   unsigned rows, capacity;
@@ -47,13 +49,13 @@ void testSort(const ipu_model::CodeletLibrary& library, const char* name, const 
     unsigned short* const record = &lists[row * shape.stride()];
     const auto count = static_cast<unsigned short>(expected.size());
     record[0] = record[1] = record[2] = count;
-    record[3] = 0;
     for (unsigned k = 0; k < expected.size(); ++k) {
       const unsigned from = row * shape.capacity + expected[k];
       record[kHeader + k] = static_cast<unsigned short>(ids[from]);
       sorted[row * shape.capacity + k] = values[from];
       slots[row * shape.capacity + k] = expected[k];
     }
+    kernels::writeStarts(record, count, kInputs);
   }
   CHECK(vertex.get<unsigned short>("lists") == lists);
   CHECK(vertex.get<float>("sorted") == sorted);
@@ -83,9 +85,14 @@ void testCost(const ipu_model::CodeletLibrary& library) {
   unsort.zeros("g", 8).zeros("slots", 8).zeros("out", 8).state("rows", 1U).state("capacity", 8U).run();
   CHECK_EQUAL(unsort.cycles(), 17U + 12 + 8 * 10);
   Alone sort(library, "snnjax::SortEvents<int>");
-  sort.edge("ids", std::vector<int>{4, 2, 99}).zeros("values", 3).zeros("lists", 8).zeros("sorted", 3);
-  sort.zeros("slots", 3).state("rows", 1U).state("capacity", 3U).state("stride", 8U).state("num_inputs", kInputs).run();
-  CHECK_EQUAL(sort.cycles(), 21U + 44 + 3 * 5 + 2 * 11 + 2 * 7);
+  sort.edge("ids", std::vector<int>{4, 2, 99}).zeros("values", 3).zeros("lists", 12).zeros("sorted", 3);
+  sort.zeros("slots", 3)
+      .state("rows", 1U)
+      .state("capacity", 3U)
+      .state("stride", 12U)
+      .state("num_inputs", kInputs)
+      .run();
+  CHECK_EQUAL(sort.cycles(), 21U + 44 + 3 * 5 + 2 * 11 + 2 * 7 + 4 + 2 * 3 + 5 * 7);
 }
 
 void test(const ipu_model::CodeletLibrary& library) {

@@ -1,0 +1,41 @@
+// Lists of the spikes of a step of a recurrent layer, with their membranes, and the fair rule among them.
+#pragma once
+
+#include "selection.hpp"
+
+namespace snnjax {
+
+constexpr unsigned kNoRow = ~0U;  // ends a list of rows without a count
+
+// Lists of ListSpikes or JoinSpikes: a count and rows each, and their membranes.
+struct SpikeLists {
+  const unsigned* rows;    // [lists, 1 + slots]
+  const float* membranes;  // [lists, slots], an even number of slots
+  unsigned lists, slots, columns;
+
+  unsigned count(unsigned list) const { return rows[list * (1 + slots)]; }
+  unsigned row(unsigned list, unsigned k) const { return rows[list * (1 + slots) + 1 + k]; }
+  float membrane(unsigned list, unsigned k) const { return membranes[list * slots + k]; }
+  unsigned countBefore(unsigned last) const {
+    unsigned count_of_all = 0;
+    for (unsigned list = 0; list < last; ++list) count_of_all += count(list);
+    return count_of_all;
+  }
+  // How many spikes of a list the fair rule prefers to one with this membrane and row.
+  unsigned numPreferred(unsigned list, float v, unsigned row_of_v) const {
+    const float* const others = membranes + list * slots;
+    const Standing found = standingOf(others, count(list), v);
+    unsigned preferred = found.above;
+    for (unsigned k = 0; found.equal > 0 && k < count(list); ++k) {
+      preferred += others[k] == v && hashOf(row(list, k) / columns) < hashOf(row_of_v / columns) ? 1 : 0;
+    }
+    return preferred;
+  }
+  unsigned rankOf(float v, unsigned row_of_v) const {
+    unsigned rank = 0;
+    for (unsigned list = 0; list < lists; ++list) rank += numPreferred(list, v, row_of_v);
+    return rank;
+  }
+};
+
+}  // namespace snnjax
