@@ -69,8 +69,8 @@ _NOTES = {
     "that.",
     "spar": "windows of 4 s of two people who are not in the training data; each seed tests two others of the ten, "
     "and trains on the other eight. The settings were chosen with networks of six people, on two others, whom other "
-    "seeds test. The epoch that is best on two people is mostly luck: over five seeds it has 88.3 % of their windows, "
-    "the mean of the last six epochs 86.3 %, and networks of six people chosen so reached 84.4 % of the test windows. "
+    "seeds test. Which epoch is best on two people is mostly luck: over five seeds the best classifies 88.3 % of their "
+    "windows, a mean one of the last six 86.3 %, and networks of six people chosen so, 84.4 % of the test windows. "
     "The published 88.9 % (Burns et al. 2018) is for 20 people, 16 for training; data of only ten are public.",
     "nmnist": "real recordings, 1,000 of the training part and 100 of the test part, the subset of an example of "
     "SLAYER, whose network of dense layers reaches 94 %. 100 recordings have a standard error of about 2 points. "
