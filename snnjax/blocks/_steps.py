@@ -1,18 +1,28 @@
 """The steps of neurons on given currents: one after the other, with what their spikes feed back, or all at once."""
 
 import dataclasses
-import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from snnjax._check import check_shape, fail
 from snnjax._sharding import vary_alike
+from snnjax.blocks._feedback import (
+    Cells,
+    Held,
+    SpikingState,
+    Steps,
+    behind,
+    fed_back,
+    length_of,
+    one,
+    run_recurrent,
+)
 from snnjax.blocks._fire import fire
-from snnjax.blocks.block import Block, Context, Shape, choose, flat, shaped, within
+from snnjax.blocks.block import Context, choose, within
 from snnjax.blocks.sparse import Sparse
 from snnjax.neurons import Neuron
 from snnjax.ops._glif_step import align
@@ -20,49 +30,16 @@ from snnjax.ops._time_scan import platform_scan, time_scan
 from snnjax.sparse_spikes import SparseSpikes
 
 
-class SpikingState(NamedTuple):
-    """The state of `spiking`."""
-
-    neuron: Any  # the neuron's state, arrays [batch, neurons]
-    spikes: Float[Array, "batch neurons"] | None = None  # the last listed spikes, if they are fed back
-    recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
-    # Instead of the last spikes, the recurrent currents of the next steps, if they are known that early
-    coming: Float[Array, "lead_plus_1 batch neurons"] | None = None
-
-
-class Cells(NamedTuple):
-    """Neurons of a shape, and how their spikes are passed on: the static part of a run."""
-
-    neuron: Neuron
-    slots: int | None  # of their lists
-    feedback: tuple[Block, ...]  # the blocks of the recurrent connection, in order
-    shape: Shape
-    lead: int = 0  # how many steps later than they return it their signal arrives
-
-
-class Held(NamedTuple):
-    """The arrays of a run, in the accumulation dtype, in which a scan adds up cotangents."""
-
-    neuron: Any  # the constants, a set for each neuron
-    second: Any  # the second threshold
-    recurrent: tuple[Any, ...]  # the params of each block of the recurrent connection
-    drawn: tuple[Any, ...]  # the stats of each of these blocks
-
-
-class Steps(NamedTuple):
-    """Neurons over all steps, ``[time, batch, neurons]``."""
-
-    listed: Any  # the spikes that reach other neurons, an array or `SparseSpikes`
-    counted: Array  # the true spikes, as the activity counts them
-    membranes: Array | None
-
-
 def run_steps(
     cells: Cells, held: Held, state: SpikingState, currents: Array, context: Context
 ) -> tuple[SpikingState, Steps]:
     """The state after all steps, and the results of every step, all in the accumulation dtype."""
     run = _sequence if cells.neuron.sequence is not None else _scan if cells.lead == 0 else _in_pieces
-    return run(cells, held, state, currents, context)
+    # A chain of blocks would run again afterwards, for what each passes on: that takes as long as it saves.
+    if len(cells.feedback) != 1 or context.implementation == "composed":
+        return run(cells, held, state, currents, context)
+    held, state, currents, context = vary_alike((held, state, currents, context))
+    return run_recurrent(run, cells, held, state, currents, context)
 
 
 def _scan(
@@ -73,8 +50,8 @@ def _scan(
     def step(held: Held, carry: tuple[SpikingState, Any], xs: tuple[Array, Any, Any]) -> Any:
         (carried, lists), (current, inside, offset) = carry, xs
         sent = carried.spikes if lists is None else lists
-        fed_back, recurrent = _fed_back(cells, held, _one(sent), carried.recurrent, _length(inside), context)
-        current = current if fed_back is None else current + fed_back[0]
+        fed, recurrent = fed_back(cells, held, one(sent), carried.recurrent, length_of(inside), context)
+        current = current if fed is None else current + fed[0]
         membrane, threshold, after = model.advance(held.neuron, carried.neuron, current)
         hint = "Give the membrane the shape of the inputs"
         check_shape(f"{model.name}.integrate", "membrane", membrane, current.shape, "batch, neurons", hint)
@@ -101,17 +78,18 @@ def _first_lists(
     """Lists without spikes to start from, None if spikes are not fed back as lists, and the currents of the steps.
 
     Synapses are then read for listed neurons alone, backwards as well. What the state feeds back may be in no list, so
-    it is part of the first currents.
+    it is part of the first currents, but for the bias, which no list leaves out.
     """
     steps, batch = currents.shape[:2]
-    are_lists = cells.slots is not None and state.spikes is not None and isinstance(cells.feedback[0], Sparse)
-    if not are_lists or jax.tree.leaves(state.recurrent) or not isinstance(steps, int) or steps == 0:
+    are_lists = cells.slots is not None and [type(block) for block in cells.feedback] == [Sparse]
+    if not are_lists or not isinstance(steps, int) or steps == 0:
         return None, currents
-    inside = None if context.lengths is None else context.lengths > 0
-    fed_back, _ = _fed_back(cells, held, _one(state.spikes), state.recurrent, _length(inside), context)
+    (own,), inside = held.recurrent, None if context.lengths is None else context.lengths > 0
+    first = held._replace(recurrent=(own._replace(bias=None),))
+    fed, _ = fed_back(cells, first, one(state.spikes), state.recurrent, length_of(inside), context)
     neurons = math.prod(cells.shape)
     empty = SparseSpikes.from_dense(jnp.zeros((batch, neurons), currents.dtype), cells.slots or 0)
-    return empty, currents.at[:1].add(fed_back)
+    return empty, currents.at[:1].add(fed)
 
 
 def _in_pieces(
@@ -138,24 +116,15 @@ def _in_pieces(
         assert carried.coming is not None
         own = dataclasses.replace(context, lengths=left, offsets=offset)
         after, steps = _scan(alone, held, SpikingState(carried.neuron), current + carried.coming[:size], own)
-        fed_back, recurrent = _fed_back(cells, held, steps.listed, carried.recurrent, left, context)
-        known = jnp.concatenate([carried.coming, fed_back])
-        return SpikingState(after.neuron, None, recurrent, _behind(known, left, size)), steps
+        fed, recurrent = fed_back(cells, held, steps.listed, carried.recurrent, left, context)
+        known = jnp.concatenate([carried.coming, fed])
+        return SpikingState(after.neuron, None, recurrent, behind(known, left, size)), steps
 
     xs = cut(currents), left, None if context.offsets is None else cut(context.offsets)
     leaves, form = jax.tree.flatten(state)
     start = form.unflatten(vary_alike([*leaves, *jax.tree.leaves((held, xs))])[: len(leaves)])
     state, pieces = time_scan(piece, held, start, xs)
     return state, jax.tree.map(lambda leaf: leaf.reshape(count * size, *leaf.shape[2:])[:steps], pieces)
-
-
-def _behind(rows: Array, left: Array | None, size: int) -> Array:
-    """The rows of each sequence, ``[time, batch, neurons]``, from its step `left` on, but for the last `size`."""
-    most = rows.shape[0] - size
-    if left is None:
-        return rows[size:]
-    own = functools.partial(jax.lax.dynamic_slice_in_dim, slice_size=most)
-    return jax.vmap(own, in_axes=(1, 0), out_axes=1)(rows, left)
 
 
 def _sequence(
@@ -203,37 +172,6 @@ def _fired(
         shown = membrane if offset is None else membrane - threshold
         shown = choose(inside, shown, jnp.zeros_like(shown))
     return spikes, Steps(listed, counted, shown)
-
-
-def _fed_back(
-    cells: Cells, held: Held, sent: Any, recurrent: Any, lengths: Any, context: Context
-) -> tuple[Any, Any]:
-    """What blocks make of the spikes of some steps, ``[time, batch, neurons]``, and their states after these."""
-    if sent is None or recurrent is None:
-        return None, recurrent
-    signal, place, states = shaped(sent, cells.shape), cells.shape, []
-    own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
-    each = zip(cells.feedback, held.recurrent, recurrent, held.drawn, strict=True)
-    for part, *arrays in each:
-        result = part.apply(*arrays, signal, shapes=(place,), context=own)
-        if result.stats is not None:
-            fail(
-                f"spiking: `recurrent` must hold blocks whose stats stay as they are, got {part.kind}. "
-                "Put it before or behind the neurons."
-            )
-        signal, place = result.signal, part.out_shape(place)
-        states.append(result.state)
-    return flat(signal), tuple(states)
-
-
-def _one(sent: Any) -> Any:
-    """The spikes of one step, with an axis of time."""
-    return jax.tree.map(lambda leaf: leaf[None], sent)
-
-
-def _length(inside: Array | None) -> Array | None:
-    """The lengths of sequences of one step."""
-    return None if inside is None else inside.astype(jnp.int32)
 
 
 def _check_kept(neuron: Neuron, before: Any, after: Any) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -64,11 +64,24 @@ def delays_of(raw_delay: Array, min_delay: int, max_delay: int, learn: bool) -> 
     return delays if learn else jnp.round(delays)
 
 
-def earlier(block: Any) -> Any:
-    """A block of delays without the steps that all of them have."""
-    least, (low, high) = block.min_delay, block.initial
-    options: Any = {"max_delay": block.max_delay - least, "initial": (low - least, high - least)}
-    return dataclasses.replace(block, min_delay=0, **options)
+class HasDelays:
+    """What blocks with delays have in common."""
+
+    max_delay: int
+    initial: tuple[float, float]
+    learn: bool
+    min_delay: int
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the delays are neither learned nor one number."""
+        return not self.learn and self.initial[0] < self.initial[1]
+
+    def earlier(self) -> Any:
+        """The block without the steps that all delays have."""
+        least, (low, high) = self.min_delay, self.initial
+        options: Any = {"max_delay": self.max_delay - least, "initial": (low - least, high - least)}
+        return dataclasses.replace(cast(Any, self), min_delay=0, **options)
 
 
 def checked_delays(op: str, min_delay: Any, max_delay: Any, initial: Any, learn: Any) -> tuple[float, float]:
@@ -103,7 +116,7 @@ class Delayed(Op):
 
 
 @dataclass(frozen=True)
-class Axonal(Block):
+class Axonal(HasDelays, Block):
     """Axonal delays; made by `axonal`."""
 
     kind = "axonal"
@@ -116,11 +129,6 @@ class Axonal(Block):
     def count(self, shape: Shape) -> int:
         """The number of delays."""
         return {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether the delays are neither learned nor one number."""
-        return not self.learn and self.initial[0] < self.initial[1]
 
     def init(self, key: Array, *shapes: Shape, dtype: Any) -> DelayParams | None:
         """Draw learned delays in the accumulation dtype: in bfloat16 or float16 long ones would be off by steps."""
@@ -148,7 +156,7 @@ class Axonal(Block):
 
     def ahead(self) -> tuple[int, "Axonal"]:
         """As many steps as all delays have."""
-        return self.min_delay, earlier(self)
+        return self.min_delay, self.earlier()
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> DelayState:
         """Nothing in transit."""

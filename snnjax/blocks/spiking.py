@@ -14,9 +14,10 @@ from jaxtyping import Array
 
 from snnjax._check import check_rounding, fail, short_repr
 from snnjax._types import upcast
+from snnjax.blocks._feedback import Cells, Held, SpikingState, Steps
 from snnjax.blocks._listing import checked_capacity, warn_unless_below
 from snnjax.blocks._neurons import NeuronOperands, Neurons
-from snnjax.blocks._steps import Cells, Held, SpikingState, Steps, run_steps
+from snnjax.blocks._steps import run_steps
 from snnjax.blocks.block import (
     Block,
     BlockResult,

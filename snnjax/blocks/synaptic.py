@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, given, times
-from snnjax.blocks.delay import checked_delays, delays_of, drawn_delays, earlier
+from snnjax.blocks.delay import HasDelays, checked_delays, delays_of, drawn_delays
 from snnjax.blocks.dense import Dense
 from snnjax.blocks.sparse import Sparse
 from snnjax.ops import delayed_spike_matmul
@@ -43,7 +43,7 @@ class SynapticState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Synaptic(Block):
+class Synaptic(HasDelays, Block):
     """A connection with delays; made by `synaptic`."""
 
     kind = "synaptic"
@@ -53,11 +53,6 @@ class Synaptic(Block):
     initial: tuple[float, float]
     learn: bool
     min_delay: int = 0
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether the delays are neither learned nor one number."""
-        return not self.learn and self.initial[0] < self.initial[1]
 
     def fitted(self, *shapes: Shape) -> "Synaptic":
         """The block, if the connection fits its inputs."""
@@ -97,7 +92,7 @@ class Synaptic(Block):
 
     def ahead(self) -> tuple[int, "Synaptic"] | None:
         """As many steps as all delays have."""
-        return None if self.connection.bias else (self.min_delay, earlier(self))
+        return None if self.connection.bias else (self.min_delay, self.earlier())
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SynapticState:
         """Nothing under way."""

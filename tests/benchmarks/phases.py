@@ -33,6 +33,8 @@ PHASES = {
             "TransposedConvolution::*",
             "sendBack",
             "collectShares",
+            "collectDelayed",
+            "ArrivingColumns::*",
         ),
         "Windows::*",  # of pools
     ),
@@ -44,7 +46,7 @@ PHASES = {
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
         *("DenseConvolution::addGradient", "addProducts", "addPatchGradients", "addRows"),
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
-        *("streamRows", "sumTaps", "splitRow"),
+        *("streamRows", "sumTaps", "splitRow", "correlatePairs"),
     ),
     "steps of the neurons, forward": ("stepForward", "stepRow", "affine", "stepSynaptic", "addPoisson"),
     "steps of the neurons, backward": (
@@ -64,7 +66,7 @@ PHASES = {
         "PackedWeights::*",
         "PackedConvolution::*",
         "PatchWeights::*",
-        *("spreadShares", "shareColumns"),
+        *("spreadShares", "splitShares"),
     ),
 }
 # Called by several, and by this one as its last act, so that it is not in the stack any more.

@@ -35,7 +35,8 @@ epoch: mean and standard deviation over {folds} folds, each of which tests on a 
 library has the neurons, loss and optimiser of its tutorial, and snnjax those of its task. Only a learning rate for each
 was chosen, with seeds 0 and 1 on 199 recordings of the usual training part, which were not trained on for that; folds
 test on these as well. The time is the least over the folds, of all threads, with compiling, on {cpus} virtual CPUs
-that other programs used as well ({kernels}). Made by `python -m tests.benchmarks.trained_peers`.
+that other programs used as well ({kernels}). snnTorch has one thread, which takes the least of it there. Made by
+`python -m tests.benchmarks.trained_peers`.
 
 | library | test accuracy | CPU time of training | times ours |
 | --- | --- | --- | --- |

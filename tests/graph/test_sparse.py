@@ -62,10 +62,11 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
 @pytest.mark.parametrize("lengths", [None, [STEPS, 3, 0]])
 def test_pieces_of_sequences_give_the_same(lengths: list[int] | None) -> None:
     """What a state feeds back reaches the first step densely, then lists do: gradients up to rounding of their sums."""
-    net = network(
-        lambda count: snnjax.sparse(count, fan_in=4), snnjax.sparse(HIDDEN, fan_out=3, bias=False), 0.4
-    )
+    net = network(lambda count: snnjax.sparse(count, fan_in=4), snnjax.sparse(HIDDEN, fan_out=3), 0.4)
     params, stats = net.init(KEY), net.init_stats(KEY)
+    (own,) = params["layer_0/neuron"].recurrent
+    biased = own._replace(bias=jnp.linspace(-0.5, 0.5, HIDDEN))
+    params["layer_0/neuron"] = params["layer_0/neuron"]._replace(recurrent=(biased,))
     inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
     ends = None if lengths is None else jnp.asarray(lengths, jnp.int32)
 

@@ -54,6 +54,12 @@ class Groups {
     return {ids_.data() + first, values_ ? values_.data() + first : nullptr,
             static_cast<std::uint32_t>(start(group, neuron + 1) - first), false};
   }
+  bool anySpike(Index neuron) const {
+    for (Index group = 0; group < count(); ++group) {
+      if (start(group, neuron) < start(group, neuron + 1)) return true;
+    }
+    return false;
+  }
   // How many spikes are before these.
   Index start(Index group, Index neuron) const { return starts_[group * (synapses_.all.neurons + 1) + neuron]; }
   // The same of an entry of the spikes given.
@@ -110,7 +116,7 @@ class Groups {
   Borrowed<float> values_;
 };
 
-// The taps of some neurons to a vector of targets.
+// The taps of neurons that spike to a vector of targets.
 class Taps {
  public:
   explicit Taps(const DelayedSynapses& synapses)
@@ -118,8 +124,9 @@ class Taps {
 
   Index count() const { return synapses_.longest + 1; }
   const float* of(Index neuron) const { return numbers_.data() + neuron * count() * kernels().lanes; }
-  void spread(const Lanes& to, Index first, Index end) {
+  void spread(const Lanes& to, const Groups& groups, Index first, Index end) {
     for (Index neuron = first; neuron < end; ++neuron) {
+      if (!groups.anySpike(neuron)) continue;
       const Index synapse = neuron * synapses_.all.outputs + to.first;
       kernels().spreadShares(synapses_.weights + synapse, synapses_.delays + synapse, to.count, count(),
                              numbers_.data() + neuron * count() * kernels().lanes);
@@ -169,39 +176,6 @@ class ArrivingRows {
   Borrowed<float> numbers_;
 };
 
-// What the targets receive of a sample side by side: that of all steps, with zeros behind it.
-class ArrivingColumns {
- public:
-  explicit ArrivingColumns(const DelayedSynapses& synapses)
-      : synapses_(synapses),
-        length_(synapses.steps + synapses.longest + kernels().lanes),
-        numbers_(synapses.all.outputs * synapses.batch * length_) {}
-
-  // From the target `first` on, of a sample.
-  Rows<const float> of(Index first, Index sample) const {
-    return {numbers_.data() + (sample * synapses_.all.outputs + first) * length_, length_};
-  }
-  void read(const Arriving<const float>& from, const Threads& threads) {
-    constexpr Index kTargetsPerTask = 16;  // whole cache lines of rows
-    const Index outputs = synapses_.all.outputs, batch = synapses_.batch;
-    threads.run(tasksFor(outputs, kTargetsPerTask), [&](Index task, Index) {
-      const Index first = task * kTargetsPerTask, count = std::min(kTargetsPerTask, outputs - first);
-      const auto own = [&](Index sample) { return numbers_.data() + (sample * outputs + first) * length_; };
-      for (Index sample = 0; sample < batch; ++sample) std::fill_n(own(sample), count * length_, 0.0F);
-      for (Index place = 0; place < synapses_.arriving(); ++place) {
-        const float* const row = from.row(synapses_, place) + first;
-        float* const to = own(place % batch) + place / batch;
-        for (Index k = 0; k < count; ++k) to[k * length_] = row[k];
-      }
-    });
-  }
-
- private:
-  const DelayedSynapses& synapses_;
-  Index length_;
-  Borrowed<float> numbers_;
-};
-
 }  // namespace
 
 bool arePairsOfShortDelays(const DelayedSynapses& synapses) {
@@ -229,11 +203,12 @@ void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const Ar
   threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
     const Lanes to(synapses, vector);
     Taps taps(synapses);
-    taps.spread(to, 0, neurons);
+    taps.spread(to, groups, 0, neurons);
     for (Index group = 0; group < groups.count(); ++group) {
       float* const own = std::fill_n(rows.of(vector, group), rows.size(), 0.0F) - rows.size();
       for (Index neuron = 0; neuron < neurons; ++neuron) {
-        kernels().addTaps(groups.row(group, neuron), taps.of(neuron), taps.count(), own);
+        const SpikeRow spikes = groups.row(group, neuron);
+        if (spikes.count > 0) kernels().addTaps(spikes, taps.of(neuron), taps.count(), own);
       }
     }
   });
@@ -252,7 +227,9 @@ void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, con
     std::fill_n(sums.data(), neurons * taps * lanes, 0.0F);
     for (Index group = 0; group < groups.count(); ++group) {
       for (Index neuron = 0; neuron < neurons; ++neuron) {
-        kernels().sumTaps(groups.row(group, neuron), rows.of(vector, group), taps, sums.data() + neuron * taps * lanes);
+        const SpikeRow spikes = groups.row(group, neuron);
+        if (spikes.count > 0)
+          kernels().sumTaps(spikes, rows.of(vector, group), taps, sums.data() + neuron * taps * lanes);
       }
     }
     for (Index neuron = 0; neuron < neurons; ++neuron) {
@@ -278,7 +255,7 @@ void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSy
   for (Index vector = 0; vector < Lanes::vectors(synapses); ++vector) {
     const Lanes from(synapses, vector);
     threads.run(tasksFor(neurons, kNeuronsPerTask), [&](Index task, Index) {
-      taps.spread(from, task * kNeuronsPerTask, std::min((task + 1) * kNeuronsPerTask, neurons));
+      taps.spread(from, groups, task * kNeuronsPerTask, std::min((task + 1) * kNeuronsPerTask, neurons));
     });
     threads.run(groups.count(), [&](Index group, Index) {
       for (Index neuron = 0; neuron < neurons; ++neuron) {
@@ -293,41 +270,6 @@ void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSy
     for (Index k = 0; k < sent.count(row); ++k) {
       out[row * capacity + sent.slots(row)[k]] = sums[groups.before(sent.start(row) + k)];
     }
-  }
-}
-
-void collectPairs(const DelayedSynapses& synapses, const Arriving<const float>& g, float* out, const Threads& threads) {
-  constexpr Index kShareBytes = 1 << 20;  // of some vectors of neurons, which stay in the second-level cache
-  constexpr Index kTargetsAtOnce = 64;    // whose shares, and what a few steps receive, stay in the first-level cache
-  const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs, lanes = kernels().lanes;
-  const Index steps = synapses.steps, batch = synapses.batch, vectors = tasksFor(neurons, lanes);
-  ArrivingColumns columns(synapses);
-  columns.read(g, threads);
-  const Index size = outputs * 3 * lanes, bytes = size * Index{sizeof(float)};
-  const Index at_once = std::clamp<Index>(kShareBytes / std::max<Index>(bytes, 1), 1, std::max<Index>(vectors, 1));
-  Borrowed<float> shares(at_once * size);
-  for (Index from = 0; from < vectors; from += at_once) {
-    const Index some = std::min(at_once, vectors - from);
-    const auto firstOf = [&](Index vector) { return (from + vector) * lanes; };
-    const auto countOf = [&](Index vector) { return std::min(lanes, neurons - firstOf(vector)); };
-    threads.run(some, [&](Index vector, Index) {
-      const Index synapse = firstOf(vector) * outputs;
-      kernels().shareColumns({synapses.weights + synapse, outputs}, {synapses.delays + synapse, outputs},
-                             countOf(vector), outputs, synapses.longest + 1, shares.data() + vector * size);
-    });
-    threads.run(batch * some, [&](Index task, Index) {
-      const Index sample = task / some, vector = task % some;
-      std::vector<float> sums(static_cast<std::size_t>(steps * lanes));
-      for (Index target = 0; target < outputs; target += kTargetsAtOnce) {
-        kernels().collectShares(shares.data() + vector * size + target * 3 * lanes,
-                                std::min(kTargetsAtOnce, outputs - target), columns.of(target, sample), steps,
-                                sums.data());
-      }
-      for (Index step = 0; step < steps; ++step) {
-        std::copy_n(sums.data() + step * lanes, countOf(vector),
-                    out + (step * batch + sample) * neurons + firstOf(vector));
-      }
-    });
   }
 }
 

@@ -21,6 +21,5 @@ void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, con
                     float* g_weights, float* g_delays, const Threads& threads);
 void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
                          const Arriving<const float>& g, float* out, const Threads& threads);
-void collectPairs(const DelayedSynapses& synapses, const Arriving<const float>& g, float* out, const Threads& threads);
 
 }  // namespace snnjax

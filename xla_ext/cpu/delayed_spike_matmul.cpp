@@ -60,8 +60,7 @@ void spikesBackward(Call<SpikesBackwardOperands<Operand>, SpikesBackwardResults<
     const DelayedSynapses synapses = synapsesOf(from, lengths, group);
     const auto g = arriving<const float>(from.g, group);
     if (!from.ids) {
-      const auto collect = arePairsOfShortDelays(synapses) ? collectPairs : collectDelayed;
-      collect(synapses, g, call.to.g_spikes.at<float>(group), call.threads);
+      collectDelayed(synapses, g, call.to.g_spikes.at<float>(group), call.threads);
       continue;
     }
     const ListedRows sent(listsOf(from.ids, {}, group, synapses.all.neurons), synapses.sent(), call.threads);

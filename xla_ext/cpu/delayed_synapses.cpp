@@ -1,6 +1,7 @@
 #include "delayed_synapses.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace snnjax {
 namespace {
@@ -9,9 +10,10 @@ constexpr Index kColumnsPerTask = 16;  // whole cache lines of rows
 constexpr Index kNeuronsPerTask = 64;
 // Neurons collect together what lies in a first-level cache: some places of a few targets, and where they reach.
 constexpr Index kNeuronsAtOnce = 32;
-constexpr Index kPlacesAtOnce = 256;
+constexpr Index kSamplesAtOnce = 16;  // whole vectors, so that shares one step apart are too
+constexpr Index kPlacesAtOnce = 128;
 constexpr Index kCollectedStride = kPlacesAtOnce + 16;  // equal places of all neurons in as many sets as possible
-constexpr Index kWindowFloats = 8 << 10;
+constexpr Index kWindowFloats = 6 << 10;
 constexpr Index kLeastTargets = 4;
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
@@ -137,28 +139,143 @@ class Cotangents {
   Borrowed<Pair> pairs_;
 };
 
-// The shares of the synapses of a neuron, by target, as entries of rows: step `whole` of a target is row target * steps
-// + whole. Targets come in blocks.
-class SharesOfNeuron {
+// What the targets receive, in columns of some samples: step t of the target k is row k * rows() + t, of samples().
+class ArrivingColumns {
  public:
-  void add(const DelayedSynapses& synapses, Index synapse, Index first_row) {
-    const Share share = synapses.share(synapse);
-    const auto id = static_cast<std::uint32_t>(first_row + share.whole);
-    ids_.insert(ids_.end(), {id, id + 1});
-    const Pair both = shares(share, synapses.weights[synapse]);
-    values_.insert(values_.end(), {both[0], both[1]});
+  explicit ArrivingColumns(const DelayedSynapses& synapses)
+      : synapses_(synapses),
+        groups_(tasksFor(synapses.batch, kSamplesAtOnce)),
+        samples_(tasksFor(synapses.batch, groups_)),
+        rows_(synapses.steps + synapses.longest + 1 + tasksFor(kSamplesAtOnce, samples_)),  // with zeros behind
+        numbers_(groups_ * synapses.all.outputs * rows_ * samples_) {
+    require32Bits(synapses.all.outputs * rows_);
   }
-  void endBlock() { ends_.push_back(ids_.size()); }
 
-  SpikeRow block(std::size_t number) const {
-    const std::size_t start = number == 0 ? 0 : ends_[number - 1];
-    return {ids_.data() + start, values_.data() + start, static_cast<std::uint32_t>(ends_[number] - start), false};
+  Index groups() const { return groups_; }
+  Index samples() const { return samples_; }
+  Index samples(Index group) const { return std::min(samples_, synapses_.batch - group * samples_); }
+  Index rows() const { return rows_; }
+  Rows<const float> of(Index group) const { return {column(group, 0), samples_}; }
+
+  void read(const Arriving<const float>& g, const Threads& threads) {
+    const Index outputs = synapses_.all.outputs;
+    threads.run(tasksFor(outputs, kColumnsPerTask) * groups_, [&](Index task, Index) {
+      const Index group = task % groups_, first = task / groups_ * kColumnsPerTask;
+      const Index count = std::min(kColumnsPerTask, outputs - first), size = rows_ * samples_;
+      float* const to = column(group, first);
+      std::fill_n(to, count * size, 0.0F);
+      for (Index step = 0; step < synapses_.steps + synapses_.longest; ++step) {
+        const float* rows[kSamplesAtOnce];
+        for (Index sample = 0; sample < samples(group); ++sample) {
+          rows[sample] = g.row(synapses_, step * synapses_.batch + group * samples_ + sample) + first;
+        }
+        for (Index k = 0; k < count; ++k) {
+          float* const own = to + k * size + step * samples_;
+          for (Index sample = 0; sample < samples(group); ++sample) own[sample] = rows[sample][k];
+        }
+      }
+    });
   }
 
  private:
-  std::vector<std::uint32_t> ids_;
-  std::vector<float> values_;
-  std::vector<std::size_t> ends_;
+  float* column(Index group, Index target) {
+    return numbers_.data() + (group * synapses_.all.outputs + target) * rows_ * samples_;
+  }
+  const float* column(Index group, Index target) const {
+    return numbers_.data() + (group * synapses_.all.outputs + target) * rows_ * samples_;
+  }
+
+  const DelayedSynapses& synapses_;
+  Index groups_, samples_, rows_;  // of which all but the last group have as many
+  Borrowed<float> numbers_;
+};
+
+// Between which synapses each neuron's are: no synapse belongs to two of them, whatever the ends are.
+std::vector<Index> startsOf(const Synapses& synapses) {
+  std::vector<Index> starts(size(synapses.neurons + 1));
+  for (Index i = 0; i < synapses.neurons; ++i) starts[size(i + 1)] = std::max(starts[size(i)], synapses.end(i));
+  return starts;
+}
+
+// The shares of the synapses of some neurons, each by target. Targets come in blocks.
+class SharesOfNeurons {
+ public:
+  // Of up to so many synapses; step 0 of the target k is row k * rows.
+  SharesOfNeurons(const DelayedSynapses& synapses, Index count, Index rows, Index targets_of_block)
+      : synapses_(synapses),
+        targets_(static_cast<std::uint32_t>(synapses.all.outputs)),
+        steps_(static_cast<std::uint32_t>(rows)),
+        blocks_(std::max<Index>(tasksFor(synapses.all.outputs, targets_of_block), 1)),
+        rows_of_block_(targets_of_block * rows),
+        rows_(count),
+        whole_(count),
+        now_(count),
+        next_(count),
+        ends_{0} {}
+
+  Index blocks() const { return blocks_; }
+
+  // Those of the next neuron.
+  void add(Index first, Index end) {
+    const Index start = ends_.back(), count = end - first;
+    kernels().splitShares(synapses_.weights + first, synapses_.delays + first, count, synapses_.longest + 1,
+                          whole_.data() + start, now_.data() + start, next_.data() + start);
+    const bool in_order = synapses_.all.targets_are_uint16 ? place<std::uint16_t>(first, count, start)
+                                                           : place<std::uint32_t>(first, count, start);
+    const std::uint32_t* const own = rows_.data() + start;
+    const std::uint32_t* const behind = own + (in_order ? count : sort(first, count, start));
+    for (Index block = 1; block < blocks_; ++block) {
+      const auto limit = static_cast<std::uint32_t>(block * rows_of_block_);
+      ends_.push_back(std::lower_bound(own, behind, limit) - rows_.data());
+    }
+    ends_.push_back(behind - rows_.data());
+  }
+
+  DelayedShares block(Index neuron, Index number) const {
+    const std::size_t at = size(neuron * blocks_ + number);
+    const Index start = ends_[at];
+    return {rows_.data() + start, now_.data() + start, next_.data() + start, ends_[at + 1] - start};
+  }
+
+ private:
+  // Whether targets are in ascending order, and none is out of range.
+  template <typename Target>
+  bool place(Index first, Index count, Index start) {
+    const Target* const targets = static_cast<const Target*>(synapses_.all.targets) + first;
+    const float* const whole = whole_.data() + start;
+    std::uint32_t* const rows = rows_.data() + start;
+    for (Index k = 0; k < count; ++k) {
+      rows[k] = targets[k] * steps_ + static_cast<std::uint32_t>(static_cast<std::int32_t>(whole[k]));
+    }
+    bool in_order = count == 0 || targets[count - 1] < targets_;
+    for (Index k = 1; k < count; ++k) in_order &= targets[k - 1] <= targets[k];
+    return in_order;
+  }
+
+  // Sorts by target, and returns how many are in the range.
+  Index sort(Index first, Index count, Index start) {
+    std::vector<std::tuple<Index, float, float>> own;
+    for (Index k = 0; k < count; ++k) {
+      const Index target = synapses_.all.target(first + k);
+      if (target >= synapses_.all.outputs) continue;
+      own.emplace_back(target * steps_ + static_cast<Index>(whole_[start + k]), now_[start + k], next_[start + k]);
+    }
+    std::stable_sort(own.begin(), own.end(),
+                     [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
+    for (const auto& [row, now, next] : own) {
+      rows_[start] = static_cast<std::uint32_t>(row);
+      now_[start] = now;
+      next_[start++] = next;
+    }
+    return static_cast<Index>(own.size());
+  }
+
+  const DelayedSynapses& synapses_;
+  std::uint32_t targets_, steps_;
+  Index blocks_, rows_of_block_;
+  Borrowed<std::uint32_t> rows_;
+  Borrowed<float> whole_, now_, next_;
+  std::vector<Index> ends_;  // of the blocks of each neuron
 };
 
 }  // namespace
@@ -244,47 +361,38 @@ void collectDelayedToSlots(const ListedRows& sent, Index capacity, const Delayed
 
 void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>& g, float* out,
                     const Threads& threads) {
-  const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs, batch = synapses.batch;
-  const Index sent = synapses.sent(), places = synapses.places();
-  if (sent == 0) return;
-  Borrowed<float> columns(outputs * places);
-  threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
-    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
-    readColumns(g, synapses, first, count,
-                [&](Index k, Index place, float number) { columns[(first + k) * places + place] = number; });
-  });
-  // Where a share arrives is a row of the columns, which overlap: `batch` numbers from one to the next.
-  const Index steps = places / batch;
-  require32Bits(outputs * steps);
-  const Index targets = std::max(kLeastTargets, kWindowFloats / (kPlacesAtOnce + synapses.longest * batch));
-  const Index blocks = tasksFor(outputs, targets);
-  const ByTarget by_target(synapses.all);
+  const Index neurons = synapses.all.neurons, batch = synapses.batch;
+  if (synapses.sent() == 0) return;
+  ArrivingColumns columns(synapses);
+  columns.read(g, threads);
+  const Index samples = columns.samples(), steps_at_once = std::max<Index>(kPlacesAtOnce / samples, 1);
+  const Index window = (std::min(steps_at_once, synapses.steps) + synapses.longest + 1) * samples;
+  const Index targets = std::max(kLeastTargets, kWindowFloats / window);
+  const std::vector<Index> starts = startsOf(synapses.all);
   threads.run(tasksFor(neurons, kNeuronsAtOnce), [&](Index task, Index) {
     const Index first = task * kNeuronsAtOnce, count = std::min(kNeuronsAtOnce, neurons - first);
-    std::vector<SharesOfNeuron> all(size(count));
-    for (Index target = 0; target < outputs; ++target) {
-      const auto* const end = by_target.from(target, first + count);
-      for (const auto* entry = by_target.from(target, first); entry != end; ++entry) {
-        all[size(entry->neuron - first)].add(synapses, entry->synapse, target * steps);
-      }
-      if ((target + 1) % targets == 0 || target + 1 == outputs) {
-        for (SharesOfNeuron& own : all) own.endBlock();
-      }
-    }
+    const Index own = starts[size(first + count)] - starts[size(first)];
+    SharesOfNeurons shares(synapses, own, columns.rows(), targets);
+    for (Index i = first; i < first + count; ++i) shares.add(starts[size(i)], starts[size(i + 1)]);
     Borrowed<float> collected(count * kCollectedStride);
-    for (Index place = 0; place < sent; place += kPlacesAtOnce) {
-      const Index some = std::min(kPlacesAtOnce, sent - place);
-      std::fill_n(collected.data(), count * kCollectedStride, 0.0F);
-      for (Index block = 0; block < blocks; ++block) {
-        for (Index i = 0; i < count; ++i) {
-          const SpikeRow shares = all[size(i)].block(size(block));
-          float* const own = collected.data() + i * kCollectedStride;
-          kernels().sumRows(&shares, 1, {columns.data() + place, batch}, some, {own, 0}, {own, 0});
+    for (Index step = 0; step < synapses.steps; step += steps_at_once) {
+      const Index steps = std::min(steps_at_once, synapses.steps - step);
+      for (Index group = 0; group < columns.groups(); ++group) {
+        const Rows<const float> arriving{columns.of(group).row(step), samples};
+        std::fill_n(collected.data(), count * kCollectedStride, 0.0F);
+        for (Index block = 0; block < shares.blocks(); ++block) {
+          for (Index i = 0; i < count; ++i) {
+            kernels().collectShares(shares.block(i, block), arriving, tasksFor(steps * samples, kernels().lanes),
+                                    collected.data() + i * kCollectedStride);
+          }
         }
-      }
-      for (Index k = 0; k < some; ++k) {
-        float* const row = out + (place + k) * neurons + first;
-        for (Index i = 0; i < count; ++i) row[i] = collected[i * kCollectedStride + k];
+        for (Index place = 0; place < steps * samples; ++place) {
+          if (place % samples >= columns.samples(group)) continue;
+          const Index row = (step + place / samples) * batch + group * samples + place % samples;
+          for (Index i = 0; i < count; ++i) {
+            out[row * neurons + first + i] = collected[i * kCollectedStride + place];
+          }
+        }
       }
     }
   });

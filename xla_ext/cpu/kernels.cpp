@@ -61,7 +61,7 @@ constexpr Kernels kKernels{
     .addTaps = addTaps,
     .sumTaps = sumTaps,
     .dotTaps = dotTaps,
-    .shareColumns = shareColumns,
+    .splitShares = splitShares,
     .collectShares = collectShares,
     .stepForward = stepForward,
     .stepSecondState = stepSecondState,

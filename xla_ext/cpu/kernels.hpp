@@ -41,6 +41,13 @@ struct SpikeRow {
   bool is_dense;  // too many to list; ids is empty and the row is read in its dense form
 };
 
+// Synapses with delays, by the rows of what arrives from which they collect their two shares: one, and that behind it.
+struct DelayedShares {
+  const std::uint32_t* rows;
+  const float *now, *next;
+  Index count;
+};
+
 // The number of set bits (Warren, Hacker's Delight, 5-1): baseline x86-64 has no instruction for it.
 inline Index countBits(std::uint64_t bits) {
   bits -= (bits >> 1) & 0x5555555555555555U;
@@ -338,13 +345,11 @@ struct Kernels {
   // out[k] += sum_tap <taps[tap], rows[ids[k] + tap]>.
   void (*dotTaps)(const std::uint32_t* ids, Index spikes, const float* taps, Index count, const float* rows,
                   float* out);
-  // The same without spikes, for all steps: three vectors for each target with the two shares of up to a vector of
-  // neurons, whose rows of weights and delays are given, and how late the first is, as integers.
-  void (*shareColumns)(Rows<const float> weights, Rows<const float> delays, Index neurons, Index targets, Index count,
-                       float* shares);
-  // out[step] += sum_k now[k] * arriving[k][step + whole[k]] + next[k] * arriving[k][step + whole[k] + 1] by lanes;
-  // rows of what arrives, in each step, have `lanes` more numbers than steps.
-  void (*collectShares)(const float* shares, Index targets, Rows<const float> arriving, Index steps, float* out);
+  // The two shares of each weight, and how late the first of them is; `taps` are one more than the longest delay.
+  void (*splitShares)(const float* weights, const float* delays, Index count, Index taps, float* whole, float* now,
+                      float* next);
+  // out += sum_k now[k] * arriving[rows[k]] + next[k] * arriving[rows[k] + 1], for so many vectors; rows may overlap.
+  void (*collectShares)(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out);
 
   void (*stepForward)(const StepForward& step);
   void (*stepSecondState)(const StepSecondState& step);

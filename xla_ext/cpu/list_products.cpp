@@ -17,8 +17,6 @@ constexpr Index kLongResult = 8 * kRowsAtOnce;
 constexpr Index kColumnsInPlace = 256;
 // Rows of the matrix that are read side by side.
 constexpr std::uint32_t kIdsAtOnce = 16;
-// From this many uses of each row of the matrix, packing its columns pays off.
-constexpr double kUsesToPack = 8.0;
 // Above this share of entries a dense product is faster (measured between 0.35 and 0.4 for 1024 x 1024 and 4096 x 4096
 // weights).
 constexpr double kDenseEntries = 0.38;
@@ -96,7 +94,7 @@ class Product {
     const bool is_whole = matrix_.isInt8() && !lists_.hasValues();  // sums of whole numbers: faster at any density
     if (!is_whole && rows >= kLeastDenseRows && entries > kDenseEntries * static_cast<double>(lists_.rows()) * inputs) {
       runDense();
-    } else if (entries > kUsesToPack * inputs) {
+    } else if (entries > WeightTile::kUsesToPack * inputs) {
       runPacked();
     } else {
       runInPlace();
@@ -210,17 +208,17 @@ class Product {
   template <typename T>
   void runPackedAsTheyAre() {
     constexpr Index kShare = sizeof(float) / sizeof(T);  // so many rows take the place of one of float32
-    cut(0, lists_.rows(), columnsToPack(roundUp(matrix_.inputs, kShare) / kShare),
-        [&](const Part& all, Packed& packed) {
-          auto& own = std::get<Borrowed<T>>(packed.as_they_are);
-          const Index width = roundUp(all.columns, kernels().lanes);
-          if (packed.first_column != all.first_column) {
-            own = Borrowed<T>(matrix_.inputs * width);
-            packAsTheyAre(matrix_, all.first_column, all.columns, width, own.data());
-            packed.first_column = all.first_column;
-          }
-          sumBlocks(all, Rows{std::as_const(own).data(), width}, width);
-        });
+    const Index tile = columnsToPack(roundUp(matrix_.inputs, kShare) / kShare);
+    cut(0, lists_.rows(), tile, [&](const Part& all, Packed& packed) {
+      auto& own = std::get<Borrowed<T>>(packed.as_they_are);
+      const Index width = roundUp(all.columns, kernels().lanes);
+      if (packed.first_column != all.first_column) {
+        own = Borrowed<T>(matrix_.inputs * width);
+        packAsTheyAre(matrix_, all.first_column, all.columns, width, own.data());
+        packed.first_column = all.first_column;
+      }
+      sumBlocks(all, Rows{std::as_const(own).data(), width}, width);
+    });
   }
 
   template <typename T>

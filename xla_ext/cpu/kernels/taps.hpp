@@ -32,11 +32,11 @@ struct Shares {
 
 // With `count` taps.
 inline Shares sharesOf(Floats weights, Floats delays, Index count) {
-  const auto longest = static_cast<float>(count - 1);
-  Floats delay = select(greater(delays, Floats{}), delays, Floats{});  // NaN counts as 0
+  const auto longest = static_cast<float>(count - 1), last = std::max(longest - 1.0F, 0.0F);  // that can be split
+  Floats delay = select(greater(delays, Floats{}), delays, Floats{});                         // NaN counts as 0
   delay = select(greater(delay, splat(longest)), splat(longest), delay);
   Floats whole = __builtin_convertvector(__builtin_convertvector(delay, Ints), Floats);
-  whole = select(greater(whole, splat(longest - 1.0F)), splat(longest - 1.0F), whole);
+  whole = select(greater(whole, splat(last)), splat(last), whole);
   const Floats next = delay - whole, now = 1.0F - next;
   // A share of 0 is nothing whatever the weight.
   return {whole, select(notEqual(now, Floats{}), now * weights, Floats{}),
@@ -52,58 +52,51 @@ inline void spreadShares(const float* weights, const float* delays, Index target
   }
 }
 
-// One number of each row.
-inline Floats loadColumn(Rows<const float> rows, Index count) {
-  Floats column{};
-  SNNJAX_UNROLL
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if (lane < count) column[lane] = rows.row(lane)[0];
-  }
-  return column;
-}
-
-inline void shareColumns(Rows<const float> weights, Rows<const float> delays, Index neurons, Index targets, Index count,
-                         float* shares) {
-  for (Index k = 0; k < targets; ++k) {
-    const Floats weight = loadColumn({weights.data + k, weights.stride}, neurons);
-    const Shares own = sharesOf(weight, loadColumn({delays.data + k, delays.stride}, neurons), count);
-    float* const to = shares + 3 * k * kLanes;
-    store(to, (Floats) __builtin_convertvector(own.whole, Ints));
-    store(to + kLanes, own.now);
-    store(to + 2 * kLanes, own.next);
+inline void splitShares(const float* weights, const float* delays, Index count, Index taps, float* whole, float* now,
+                        float* next) {
+  for (Index k = 0; k < count; k += kLanes) {
+    const Index left = count - k;
+    const Shares own = sharesOf(part(weights, k, left), part(delays, k, left), taps);
+    putPart(whole, k, left, own.whole);
+    putPart(now, k, left, own.now);
+    putPart(next, k, left, own.next);
   }
 }
 
-// Of `kSteps` steps: what arrives from one of them on is a vector, and each neuron takes two of its lanes.
-template <int kSteps>
-inline void collectSteps(const float* shares, Index targets, Rows<const float> arriving, float* out) {
-  Floats own[kSteps];
+// Sums of `kVectors` stay in registers, apart for both shares and for some synapses: eight additions are in flight.
+template <int kVectors>
+inline void collectVectors(const DelayedShares& shares, Rows<const float> arriving, float* out) {
+  constexpr int kAtOnce = kVectors < 4 ? 4 / kVectors : 1;
+  Floats now[kAtOnce][kVectors] = {}, next[kAtOnce][kVectors] = {};
   SNNJAX_UNROLL
-  for (int i = 0; i < kSteps; ++i) own[i] = load(out + i * kLanes);
-  for (Index k = 0; k < targets; ++k) {
-    const float *const from = shares + 3 * k * kLanes, *const row = arriving.row(k);
-    const Ints whole = (Ints)load(from);
-    const Floats now = load(from + kLanes), next = load(from + 2 * kLanes);
-    Floats first = load(row);
+  for (int i = 0; i < kVectors; ++i) now[0][i] = load(out + i * kLanes);
+  const auto add = [&](Index k, int at) {
+    const float *const first = arriving.row(shares.rows[k]), *const second = first + arriving.stride;
     SNNJAX_UNROLL
-    for (int i = 0; i < kSteps; ++i) {
-      const Floats second = load(row + i + 1);
-      own[i] += now * __builtin_shuffle(first, whole);
-      own[i] += next * __builtin_shuffle(second, whole);
-      first = second;
-    }
+    for (int i = 0; i < kVectors; ++i) now[at][i] += shares.now[k] * load(first + i * kLanes);
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) next[at][i] += shares.next[k] * load(second + i * kLanes);
+  };
+  Index k = 0;
+  for (; k + kAtOnce <= shares.count; k += kAtOnce) {
+    SNNJAX_UNROLL
+    for (int at = 0; at < kAtOnce; ++at) add(k + at, at);
   }
+  for (; k < shares.count; ++k) add(k, 0);
   SNNJAX_UNROLL
-  for (int i = 0; i < kSteps; ++i) store(out + i * kLanes, own[i]);
+  for (int i = 0; i < kVectors; ++i) {
+    SNNJAX_UNROLL
+    for (int at = 1; at < kAtOnce; ++at) now[0][i] += now[at][i], next[0][i] += next[at][i];
+    store(out + i * kLanes, now[0][i] + next[0][i]);
+  }
 }
 
-inline void collectShares(const float* shares, Index targets, Rows<const float> arriving, Index steps, float* out) {
-  constexpr int kAtOnce = 8;
-  for (Index step = 0; step < steps; step += kAtOnce) {
-    const Rows<const float> from{arriving.data + step, arriving.stride};
-    const Index left = steps - step;
-    if (left == 1) return collectSteps<1>(shares, targets, from, out + step * kLanes);
-    withCount<kAtOnce>(left, [&]<int kSteps>() { collectSteps<kSteps>(shares, targets, from, out + step * kLanes); });
+inline void collectShares(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out) {
+  constexpr int kMost = kLanes / 2;  // with as many sums as half of the registers
+  for (Index i = 0; i < vectors; i += kMost) {
+    const Rows<const float> from{arriving.data + i * kLanes, arriving.stride};
+    if (vectors - i == 1) return collectVectors<1>(shares, from, out + i * kLanes);
+    withCount<kMost>(vectors - i, [&]<int kVectors>() { collectVectors<kVectors>(shares, from, out + i * kLanes); });
   }
 }
 

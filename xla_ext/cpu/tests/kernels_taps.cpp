@@ -56,25 +56,27 @@ void tapsAreAddedSummedAndDotted(const Case& of, Random& random) {
   }
 }
 
-// As the products with the taps, which have another test, of each neuron with each target.
+// As the products with the taps, which have another test: of synapses at one place each.
 void sharesAreCollected(const Case& of, Random& random) {
-  const Index lanes = of.kernels.lanes, taps = of.size % (lanes - 1) + 2, neurons = of.size % lanes + 1;
-  const Index targets = 5, steps = of.size % 19, stride = steps + lanes;
-  const Floats weights = random.eighths(neurons * targets), arriving = random.eighths(targets * stride);
-  Floats delays, shares(sizeOf(3 * targets * lanes)), one(sizeOf(taps * lanes));
-  for (Index i = 0; i < neurons * targets; ++i) delays.push_back(static_cast<float>(random.below(8 * taps)) / 8.0F);
-  Floats want = random.eighths(steps * lanes), got = want;
-  for (Index i = 0; i < neurons * targets; ++i) {
-    of.kernels.spreadShares(&weights[sizeOf(i)], &delays[sizeOf(i)], 1, taps, one.data());
-    for (Index step = 0; step < steps; ++step) {
+  const Index lanes = of.kernels.lanes, taps = of.size % (lanes - 1) + 2, count = of.size % 21;
+  const Index stride = of.size % 5 + 1, vectors = of.size % 19, rows = kRows + taps;
+  const Floats weights = random.eighths(count), arriving = random.eighths((rows + vectors * lanes) * stride);
+  Floats delays, whole(sizeOf(count)), now(sizeOf(count)), next(sizeOf(count)), one(sizeOf(taps * lanes));
+  Floats want = random.eighths(vectors * lanes), got = want;
+  std::vector<std::uint32_t> at;
+  for (Index k = 0; k < count; ++k) delays.push_back(static_cast<float>(random.below(8 * taps)) / 8.0F);
+  of.kernels.splitShares(weights.data(), delays.data(), count, taps, whole.data(), now.data(), next.data());
+  for (Index k = 0; k < count; ++k) {
+    const auto first = static_cast<Index>(random.below(kRows));
+    at.push_back(static_cast<std::uint32_t>(first + static_cast<Index>(whole[sizeOf(k)])));
+    of.kernels.spreadShares(&weights[sizeOf(k)], &delays[sizeOf(k)], 1, taps, one.data());
+    for (Index i = 0; i < vectors * lanes; ++i) {
       for (Index tap = 0; tap < taps; ++tap) {
-        want[sizeOf(step * lanes + i / targets)] +=
-            one[sizeOf(tap * lanes)] * arriving[sizeOf(i % targets * stride + step + tap)];
+        want[sizeOf(i)] += one[sizeOf(tap * lanes)] * arriving[sizeOf((first + tap) * stride + i)];
       }
     }
   }
-  of.kernels.shareColumns({weights.data(), targets}, {delays.data(), targets}, neurons, targets, taps, shares.data());
-  of.kernels.collectShares(shares.data(), targets, {arriving.data(), stride}, steps, got.data());
+  of.kernels.collectShares({at.data(), now.data(), next.data(), count}, {arriving.data(), stride}, vectors, got.data());
   expectSame(of, got, want);
 }
 
