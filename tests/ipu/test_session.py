@@ -429,7 +429,7 @@ def test_batch_size_of_a_network_is_the_largest_that_fits() -> None:
         best = session.find_batch_size(gradient, args)
         with pytest.raises(
             jax.errors.JaxRuntimeError,
-            match="RESOURCE_EXHAUSTED: lif_network: `layers` must fit into 536739 of the 638976 bytes of each tile",
+            match="RESOURCE_EXHAUSTED: lif_network: `layers` must fit into 549519 of the 638976 bytes of each tile",
         ):
             session.compile(gradient, *args(2 * best))
 

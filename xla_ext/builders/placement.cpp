@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "../error.hpp"
@@ -11,7 +12,7 @@
 namespace snnjax::builders {
 namespace {
 
-constexpr double kFilled = 0.84;  // share of a tile's memory that data may take; the rest is code and a user's arrays
+constexpr double kFilled = 0.86;  // share of a tile's memory that data may take; the rest is code and a user's arrays
 constexpr unsigned kMostColumns = 96;  // of a layer that fits so
 
 // What a choice costs, and takes on its tiles.
@@ -52,10 +53,16 @@ std::vector<Option> optionsOf(const Work& work, unsigned num_tiles) {
   return options;
 }
 
-// The cheapest where a byte costs so many cycles.
-const Option& cheapest(const std::vector<Option>& options, double price) {
-  return *std::ranges::min_element(
-      options, {}, [&](const Option& each) { return each.cycles + price * (each.bytes.kept + each.bytes.buffer); });
+unsigned tilesOf(const Work& work, const Choice& choice) {
+  return ceilDivide(work.neurons, choice.columns) * choice.groups;
+}
+
+// The cheapest where a byte costs so many cycles, on at most so many tiles if there is one.
+const Option& cheapest(const Work& work, const std::vector<Option>& options, double price, unsigned tiles) {
+  return *std::ranges::min_element(options, {}, [&](const Option& each) {
+    const double cycles = each.cycles + price * (each.bytes.kept + each.bytes.buffer);
+    return std::pair(tilesOf(work, each.choice) > tiles, cycles);
+  });
 }
 
 LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choice choice) {
@@ -151,17 +158,20 @@ class Placement {
 
  private:
   // Layers share the tiles, one after the other, and their memory. The last one, often a small readout, takes the last
-  // tiles, which others may leave free.
+  // tiles; others leave them free where memory has a price.
   Layout at(double price) const {
+    constexpr unsigned kShare = 8;  // of the tiles, what the last layer has to itself
     Layout layout;
+    const unsigned apart = price > 0 ? plan_.num_tiles / kShare : 0;
     const Bytes homes = bytesOfHomes(plan_);
     double kept = 0, buffer = homes.buffer;
     unsigned used = 0;
     for (std::size_t l = 0; l < works_.size(); ++l) {
-      const auto& [choice, cycles, bytes] = cheapest(options_[l], price);
-      LayerPlan& layer = layout.layers.emplace_back(layerOf(plan_, l, works_[l], choice));
-      const unsigned own = layer.tiles.count * static_cast<unsigned>(layer.sample_groups.size());
       const bool is_last = l + 1 == works_.size();
+      const unsigned tiles = apart == 0 ? plan_.num_tiles : is_last ? apart : plan_.num_tiles - apart;
+      const auto& [choice, cycles, bytes] = cheapest(works_[l], options_[l], price, tiles);
+      LayerPlan& layer = layout.layers.emplace_back(layerOf(plan_, l, works_[l], choice));
+      const unsigned own = tilesOf(works_[l], choice);
       if (is_last) layer.tiles.first = (plan_.num_tiles - own) / 2 * 2;  // pairs of tiles receive faster
       const bool is_apart = is_last && layer.tiles.first >= used;
       kept = is_apart ? std::max(kept + unitBytesOf(works_[l], choice).kept, bytes.kept) : kept + bytes.kept;

@@ -130,7 +130,7 @@ void testSums() {
 
 void testErrors() {
   NetworkOptions options = nmnist();
-  CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must fit into 536739 of the 638976 bytes of");
+  CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must fit into 549519 of the 638976 bytes of");
   options.layers.clear();
   CHECK_THROWS(planNetwork(options, 8, kBytes), "lif_network: `layers` must hold at least one layer, got none");
   options = nmnist();
@@ -158,7 +158,7 @@ void testRecurrentMemory() {
   planNetwork(options, tiles, kBytes);
   options.layers.front().recurrent = true;
   CHECK_THROWS(planNetwork(options, tiles, kBytes),
-               "lif_network: `layers` must fit into 536739 of the 638976 bytes of");
+               "lif_network: `layers` must fit into 549519 of the 638976 bytes of");
 }
 
 // The second states of all steps are kept where thresholds or gradients of constants need them.
