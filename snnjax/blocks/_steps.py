@@ -78,7 +78,7 @@ def _first_lists(
     """Lists without spikes to start from, None if spikes are not fed back as lists, and the currents of the steps.
 
     Synapses are then read for listed neurons alone, backwards as well. What the state feeds back may be in no list, so
-    it is part of the first currents, but for the bias, which no list leaves out.
+    it is part of the first currents; without the bias, which every step adds.
     """
     steps, batch = currents.shape[:2]
     are_lists = cells.slots is not None and [type(block) for block in cells.feedback] == [Sparse]

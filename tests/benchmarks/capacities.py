@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax import plot, train
+from tests.benchmarks.timing import say
 
 CAPACITIES = (0.01, 0.02, 0.05, 0.1, 0.3, 0.99)  # shares of a layer's width; the last one is nearly all
 SECOND_THRESHOLDS = (0.5, 0.75, 0.9, 0.999)  # the last one, just below the threshold of 1, lists spikes alone
@@ -49,8 +50,7 @@ def measure(settings: train.TaskSettings) -> dict[tuple[float | None, float | No
     for capacity, second in [(None, None), *pairs]:
         config = replace(settings.training, second_threshold=second, selection="last")
         found[capacity, second] = judge(replace(settings, capacity=capacity, training=config))
-        sys.stdout.write(f"capacity {capacity}, second threshold {second}: {found[capacity, second]}\n")
-        sys.stdout.flush()
+        say(f"capacity {capacity}, second threshold {second}: {found[capacity, second]}")
     return found
 
 
