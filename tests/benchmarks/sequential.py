@@ -108,7 +108,7 @@ def lstm(width: int) -> Model:
 
 
 NETWORKS = {
-    "LSTM": Network("LSTM, 64 cells", lstm(64), 0.01),
+    "LSTM": Network("LSTM, 64 cells", lstm(64), 0.03),
     "spiking": Network("120 se_adlif, recurrent", spiking(120), 0.03),
 }
 
@@ -172,7 +172,7 @@ def section(record: dict[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=tuple(NETWORKS), default=tuple(NETWORKS))
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--validate", action="store_true", help="judge on training digits that are held out")
     parser.add_argument("--factor", type=float, default=1.0, help="of the learning rates")
