@@ -316,7 +316,7 @@ _CONVOLUTIONAL = {
 def _residual(task: str, **training: Any) -> TaskSettings:
     bounds = {"activity_bound": 0.05, "activity_floor": 0.02}
     settings = _convolutional(task, kernels=((16, 5, 2), (28, 5, 2)), **bounds, **training)
-    return replace(settings, num_steps=10, residual_blocks=1, initial_activity=0.05)
+    return replace(settings, num_steps=10, residual_blocks=1, initial_activity=bounds["activity_bound"])
 
 
 # Chosen on validation data of the digits. Blocks that add spikes, two convolutions each, learn slower than the network
