@@ -173,9 +173,8 @@ class Spiking(Block):
             states.append(block.initial_state(*own, batch, place))
             place = block.out_shape(place)
         none = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
-        if lead == 0:
-            return SpikingState(neuron, none, tuple(states))
-        return SpikingState(neuron, None, tuple(states), jnp.tile(none, (lead + 1, 1, 1)))
+        waiting = none if lead == 0 else jnp.tile(none, (lead + 1, 1, 1))
+        return SpikingState(neuron, waiting, tuple(states))
 
     @property
     def lists_spikes(self) -> bool:
