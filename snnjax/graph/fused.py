@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import upcast
+from snnjax.blocks._feedback import waiting
 from snnjax.blocks.block import BlockResult, Context, Shape, Signal, dense_signal, flat, shaped
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.linear import rescaled
@@ -18,7 +19,7 @@ from snnjax.graph.plan import Fused, FusedLayer
 from snnjax.neurons._conversion import after_reset
 from snnjax.neurons._step import just_below
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
-from snnjax.ops._connection import DENSE
+from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
@@ -96,7 +97,7 @@ class _Chain(NamedTuple):
             weights, bias = self.linear(layer)
         elif given is not None and given.factor is not None:
             factor, bias = self.for_each(layer, (given.factor, cast(Array, given.term)))
-        constants, second, recurrent = self.operands(layer.neuron)
+        constants, second, recurrent, recurrent_delays = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
         if self.op(layer.neuron).is_inclusive:
             threshold = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
@@ -112,6 +113,8 @@ class _Chain(NamedTuple):
             connection=layer.connection,
             delays=None if layer.delay is None else self.operands(layer.delay),
             factor=factor,
+            recurrent_connection=Connection(max_delay=self.op(layer.neuron).feedback_delay),
+            recurrent_delays=recurrent_delays,
         ), second
 
     def switches(self, layer: FusedLayer, records_spikes: bool) -> LayerSwitches:
@@ -125,6 +128,7 @@ class _Chain(NamedTuple):
             detach_reset=op.form.detach_reset,
             records_spikes=records_spikes,
             rounds_record=op.rounds_record,
+            recurrent_delay=op.feedback_delay,
         )
 
     def layer_state(self, layer: FusedLayer, dtype: Any) -> LayerState:
@@ -132,7 +136,11 @@ class _Chain(NamedTuple):
         v, *second = (own := self.state(layer.neuron)).neuron
         rows = None if layer.delay is None else self.state(layer.delay).pending.astype(dtype)
         spikes = None if own.spikes is None else own.spikes.astype(dtype)
-        return LayerState(v, second[0] if second else None, spikes, rows)
+        earlier = None
+        if spikes is not None and self.op(layer.neuron).feedback_delay is not None:
+            earlier = jnp.concatenate([own.recurrent[0].pending.astype(dtype), waiting(spikes)])
+            earlier, spikes = earlier[:-1], earlier[-1]
+        return LayerState(v, second[0] if second else None, spikes, rows, earlier)
 
 
 def run_fused(
@@ -185,11 +193,15 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
                 cast(Any, own.nodes[layer.neuron].block).neuron, own.operands(layer.neuron).constants, v
             )
         neuron = type(before.neuron)(*((v,) if last.w is None else (v, last.w)))
-        sent = None if last.spikes is None else upcast(last.spikes)
+        sent, recurrent = None if last.spikes is None else upcast(last.spikes), before.recurrent
+        if sent is not None and last.earlier_spikes is not None:
+            rows = jnp.concatenate([upcast(last.earlier_spikes), sent[None]])
+            recurrent = DelayState(rows[: recurrent[0].pending.shape[0]]), *recurrent[1:]
+            sent = rows[-waiting(before.spikes).shape[0] :].reshape(before.spikes.shape)
         signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])
         found[layer.neuron] = BlockResult(
             signal,
-            before._replace(neuron=neuron, spikes=sent),
+            before._replace(neuron=neuron, spikes=sent, recurrent=recurrent),
             counts=results.counts[place],
             dropped=results.dropped[place],
         )
