@@ -22,7 +22,7 @@ from tests.ops.random_networks import Form, arguments, runner
 
 pytestmark = needs_kernels
 
-FORM = Form(3, 20, 40, (130, 20), 3, recurrent=True, capacity=(12, None), given="float32")
+FORM = Form(3, 20, 40, (130, 20), 3, recurrent=True, capacity=(12, None), recurrent_delay=1)
 EVENTS = Form(3, 20, 40, (130, 20), None, capacity=12, given="uint16 lists", reset="zero")
 ARGUMENTS = ("inputs", "layers", "readout", "state", "lengths", "second_threshold")
 # Over one argument or all; there is no readout in the second form.
