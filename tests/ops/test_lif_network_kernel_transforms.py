@@ -114,8 +114,9 @@ def test_shard_map_keeps_the_bits() -> None:
     given = draws(FORM, 1)[0]
     mesh = jax.make_mesh((SHARDS,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     batch = [PartitionSpec(*(None,) * axis, "data") for axis in range(2)]
-    in_specs = (batch[1], PartitionSpec(), PartitionSpec(), batch[0], batch[0], PartitionSpec())
-    out_specs = (batch[1], batch[0], batch[0], batch[1], batch[0])
+    state = jax.tree.map(lambda leaf: batch[leaf.ndim - 2], given[3])
+    in_specs = (batch[1], PartitionSpec(), PartitionSpec(), state, batch[0], PartitionSpec())
+    out_specs = (batch[1], batch[0], batch[0], batch[1], tuple(state))
     sharded = jax.shard_map(runner(FORM, "cpu"), mesh=mesh, in_specs=in_specs, out_specs=out_specs)
 
     def gradient(function: Any) -> Any:

@@ -106,7 +106,7 @@ class PatchBackward {
         step_sums_(sums.kinds() * width_) {
     if (pass.g_currents) scaleCurrents();
     if (layer_.recurrent_delays != nullptr) {
-      back_ = std::make_unique<DelayedBack>(*layer_.recurrent_delays, pass.g_last_under_way, pass.extent, block_, width_);
+      back_ = std::make_unique<RecurrentCotangents>(*layer_.recurrent_delays, pass.g_last_under_way, pass.extent, block_, width_);
     }
     if (layer_.convolution != nullptr) {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
@@ -382,7 +382,7 @@ class PatchBackward {
   Buffer<float> step_sums_;                                 // [kinds of sums, width]
   std::vector<float> row_, scale_;
   std::unique_ptr<ConvolutionColumns> convolution_;
-  std::unique_ptr<DelayedBack> back_;  // through delays of recurrent spikes
+  std::unique_ptr<RecurrentCotangents> back_;  // through delays of recurrent spikes
 };
 
 std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) {
