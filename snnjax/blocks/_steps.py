@@ -96,7 +96,7 @@ def _first_lists(
 def _in_pieces(
     cells: Cells, held: Held, state: SpikingState, currents: Array, context: Context
 ) -> tuple[SpikingState, Steps]:
-    """`_scan` in pieces that end before any of their spikes can arrive; those of the last one are fed back as a whole."""
+    """`_scan` in pieces that end before any of their spikes can arrive; each is fed those of the piece before."""
     steps, batch = currents.shape[:2]
     ends, alone = context.lengths, cells._replace(feedback=(), lead=0)
     if isinstance(steps, int) and steps == 0:

@@ -240,7 +240,9 @@ class Spiking(Block):
             return own.surrogate.obstacle
         kinds = [block.kind for block in self.feedback]
         is_dense = kinds in (["dense"], ["axonal", "dense"]) and not getattr(self.feedback[-1], "bias", True)
-        return None if is_dense or not kinds else "its recurrent connection is not dense, behind delays at most"
+        return (
+            None if is_dense or not kinds else "its recurrent connection is not dense, behind delays at most"
+        )
 
     def op(self, shape: Shape) -> Neurons | None:
         """Neurons of the fused op, if nothing stands against it."""
@@ -248,7 +250,8 @@ class Spiking(Block):
         if isinstance(found, str) or self.obstacle is not None:
             return None
         *delays, feedback = self.feedback or (None,)
-        longest = next((own.op(shape).max_delay for own in delays), None)
+        delayed: Any = [own.op(shape) for own in delays]
+        longest = delayed[0].max_delay if delayed else None
         options = self.slots(shape), self.neuron.surrogate, self.rounds_record, True
         return Neurons(found.form, *options, feedback, longest, *found[1:])
 

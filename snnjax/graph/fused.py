@@ -135,11 +135,10 @@ class _Chain(NamedTuple):
         """The state of a layer in the form of the op, which carries spikes in the dtype of the weights."""
         v, *second = (own := self.state(layer.neuron)).neuron
         rows = None if layer.delay is None else self.state(layer.delay).pending.astype(dtype)
-        spikes = None if own.spikes is None else own.spikes.astype(dtype)
-        earlier = None
+        spikes, earlier = None if own.spikes is None else own.spikes.astype(dtype), None
         if spikes is not None and self.op(layer.neuron).feedback_delay is not None:
-            earlier = jnp.concatenate([own.recurrent[0].pending.astype(dtype), waiting(spikes)])
-            earlier, spikes = earlier[:-1], earlier[-1]
+            sent = jnp.concatenate([own.recurrent[0].pending.astype(dtype), waiting(spikes)])
+            spikes, earlier = sent[-1], sent[:-1]
         return LayerState(v, second[0] if second else None, spikes, rows, earlier)
 
 
@@ -182,6 +181,17 @@ def run_fused(
     return found
 
 
+def _with_spikes(before: Any, last: LayerState) -> SpikingState:
+    """The state of a block with the recurrent spikes of that of the op."""
+    if last.spikes is None or last.earlier_spikes is None:
+        return before._replace(spikes=None if last.spikes is None else upcast(last.spikes))
+    sent = upcast(jnp.concatenate([last.earlier_spikes, last.spikes[None]]))
+    delayed, *others = before.recurrent
+    place = delayed.pending.shape[0]
+    spikes = sent[place:].reshape(before.spikes.shape)
+    return before._replace(spikes=spikes, recurrent=(DelayState(sent[:place]), *others))
+
+
 def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockResult]:
     found = {}
     for place, layer in enumerate(chain.layers):
@@ -193,15 +203,10 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
                 cast(Any, own.nodes[layer.neuron].block).neuron, own.operands(layer.neuron).constants, v
             )
         neuron = type(before.neuron)(*((v,) if last.w is None else (v, last.w)))
-        sent, recurrent = None if last.spikes is None else upcast(last.spikes), before.recurrent
-        if sent is not None and last.earlier_spikes is not None:
-            rows = jnp.concatenate([upcast(last.earlier_spikes), sent[None]])
-            recurrent = DelayState(rows[: recurrent[0].pending.shape[0]]), *recurrent[1:]
-            sent = rows[-waiting(before.spikes).shape[0] :].reshape(before.spikes.shape)
         signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])
         found[layer.neuron] = BlockResult(
             signal,
-            before._replace(neuron=neuron, spikes=sent, recurrent=recurrent),
+            _with_spikes(before, last)._replace(neuron=neuron),
             counts=results.counts[place],
             dropped=results.dropped[place],
         )

@@ -40,7 +40,8 @@ PHASES = {
     ),
     "dot products at listed neurons": (
         *("dotRows", "dotPatches", "SpikeCotangents::*", "markSlopes", "Dots::*", "dotLists"),
-        *("convolveToInputs", "convolveToSlots", "DelayedCotangents::*", "RecurrentCotangents::*", "SentBack::*", "dotTaps"),
+        *("convolveToInputs", "convolveToSlots", "SentBack::*", "dotTaps"),
+        *("DelayedCotangents::*", "RecurrentCotangents::*"),
     ),
     "gradients of weights": (
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),

@@ -169,7 +169,9 @@ def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Gen
 
 def _recurrent_delays(form: Form) -> list[int | None]:
     """The longest one of each layer."""
-    return [form.recurrent_delay if form.recurrent and index == 0 else None for index in range(len(form.widths))]
+    return [
+        form.recurrent_delay if form.recurrent and index == 0 else None for index in range(len(form.widths))
+    ]
 
 
 def _with_delays(form: Form, index: int, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:

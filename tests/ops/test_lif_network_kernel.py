@@ -41,12 +41,23 @@ FORMS = (
     Form(3, 33, 200, (200,), recurrent=True, given="uint8", surrogate="triangle", reset="zero"),
     Form(6, 16, 40, (63, 5), 3, capacity=(20, 2), given="bool", surrogate="gaussian", detach_reset=False),
     Form(3, 15, 7, (65, 6), None, True, capacity=4, given="uint16 lists", surrogate="sigmoid"),
-    Form(6, 20, 40, (100, 17), recurrent=True, capacity=12, reset="zero", detach_reset=False, recurrent_delay=2),
+    Form(
+        6, 20, 40, (100, 17), recurrent=True, capacity=12, reset="zero", detach_reset=False, recurrent_delay=2
+    ),
     Form(6, 1, 1, (1,), 1, given="int32", surrogate="boxcar", reset="none", per_neuron=False, lengths=False),
     Form(3, 2, 200, (64, 1, 130), capacity=(0, 3, 200), given="int32 lists", slots=90, surrogate="arctan"),
     Form(6, 33, 65, (5, 130), None, True, capacity=(2, None), given="bfloat16", surrogate="straight_through"),
     Form(
-        6, 17, 40, (65, 20), 2, True, dtype="bfloat16", capacity=(None, 30), per_neuron=False, recurrent_delay=9
+        6,
+        17,
+        40,
+        (65, 20),
+        2,
+        True,
+        dtype="bfloat16",
+        capacity=(None, 30),
+        per_neuron=False,
+        recurrent_delay=9,
     ),
     Form(3, 16, 130, (200,), 2, False, False, 40, "bfloat16", dtype="bfloat16", record_spikes=False),
     Form(3, 5, 65, (63,), 20, given="uint16 lists", dtype="bfloat16", reset="none", lengths=False),

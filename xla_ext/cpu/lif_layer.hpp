@@ -141,8 +141,8 @@ struct Layer {
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
-  Index capacity;                        // -1: every neuron is listed
-  std::shared_ptr<const Delays> delays;  // may be absent, as the next three
+  Index capacity;                                  // -1: every neuron is listed
+  std::shared_ptr<const Delays> delays;            // may be absent, as the next three
   std::shared_ptr<const Delays> recurrent_delays;  // with the one step that recurrent spikes always take
   std::shared_ptr<const Windows> pooling;
   std::shared_ptr<const PackedConvolution> convolution;

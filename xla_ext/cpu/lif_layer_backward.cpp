@@ -106,7 +106,8 @@ class PatchBackward {
         step_sums_(sums.kinds() * width_) {
     if (pass.g_currents) scaleCurrents();
     if (layer_.recurrent_delays != nullptr) {
-      back_ = std::make_unique<RecurrentCotangents>(*layer_.recurrent_delays, pass.g_last_under_way, pass.extent, block_, width_);
+      back_ = std::make_unique<RecurrentCotangents>(*layer_.recurrent_delays, pass.g_last_under_way, pass.extent,
+                                                    block_, width_);
     }
     if (layer_.convolution != nullptr) {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);

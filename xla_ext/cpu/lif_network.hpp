@@ -13,10 +13,10 @@ struct LayerFields {
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
-  Index capacity;          // -1: none
-  bool needs_w;            // whether the backward pass needs the second states
-  bool rounds_cotangents;  // to bfloat16, before they are multiplied with the weights
-  float exact_within;      // but not those of neurons below that are nearer than this to their threshold
+  Index capacity;              // -1: none
+  bool needs_w;                // whether the backward pass needs the second states
+  bool rounds_cotangents;      // to bfloat16, before they are multiplied with the weights
+  float exact_within;          // but not those of neurons below that are nearer than this to their threshold
   Index recurrent_delay_rows;  // the longest delay of recurrent spikes and 1; 0: no delays
 };
 

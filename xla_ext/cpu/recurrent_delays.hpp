@@ -1,5 +1,5 @@
-// Axonal delays of recurrent spikes, while a block of samples runs over time: what arrives in a step, and how cotangents
-// come back. They include the one step that recurrent spikes always take.
+// Axonal delays of recurrent spikes, while a block of samples runs over time: what arrives in a step, and how
+// cotangents come back. They include the one step that recurrent spikes always take.
 #pragma once
 
 #include <vector>
