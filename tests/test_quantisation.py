@@ -249,6 +249,7 @@ def test_a_channel_that_is_not_finite_stays_so() -> None:
 def test_what_has_no_weights_to_quantise_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^quantise: `weights` must have an output axis, got a number\."):
         quantise(jnp.float32(3))
+    change: Any
     for change in (quantise_network, straight_through):
         text = f"{change.__name__}: `params` must be a dict by block, got a list. Make them with network.init(key)."
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):

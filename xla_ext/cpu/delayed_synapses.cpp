@@ -9,7 +9,7 @@ namespace {
 constexpr Index kColumnsPerTask = 16;  // whole cache lines of rows
 constexpr Index kNeuronsPerTask = 64;
 // Neurons collect together what lies in a first-level cache: some places of a few targets, and where they reach.
-constexpr Index kNeuronsAtOnce = 32;
+constexpr Index kNeuronsAtOnce = 64;
 constexpr Index kSamplesAtOnce = 16;  // whole vectors, so that shares one step apart are too
 constexpr Index kPlacesAtOnce = 128;
 constexpr Index kCollectedStride = kPlacesAtOnce + 16;  // equal places of all neurons in as many sets as possible

@@ -17,12 +17,12 @@ template <int kMost, typename Work>
   work.template operator()<kMost>();
 }
 
-inline void splitRow(const float* row, Index columns, Rows<float> vectors) {
-  for (Index i = 0; i * kLanes < columns; ++i) store(vectors.row(i), part(row, i * kLanes, columns - i * kLanes));
+inline void readVectors(Rows<const float> from, Index rows, Index columns, float* to) {
+  for (Index i = 0; i < rows; ++i) store(to + i * kLanes, part(from.row(i), 0, columns));
 }
 
-inline void joinRow(Rows<const float> vectors, Index columns, float* row) {
-  for (Index i = 0; i * kLanes < columns; ++i) putPart(row, i * kLanes, columns - i * kLanes, load(vectors.row(i)));
+inline void writeVectors(const float* from, Index rows, Index columns, Rows<float> to) {
+  for (Index i = 0; i < rows; ++i) putPart(to.row(i), 0, columns, load(from + i * kLanes));
 }
 
 // Weights, each in two shares: that which arrives after `whole` steps, and that one step later.
@@ -50,6 +50,20 @@ inline void spreadShares(const float* weights, const float* delays, Index target
     const Floats own = select(notEqual(later, splat(1.0F)), Floats{}, shares.next);
     store(taps + tap * kLanes, select(notEqual(later, Floats{}), own, shares.now));
   }
+}
+
+inline void pickTaps(const float* sums, Index count, const float* weights, const float* delays, Index targets,
+                     float* g_weights, float* g_delays) {
+  const Shares shares = sharesOf(splat(1.0F), loadPart(delays, targets), count);
+  Floats now{}, next{};
+  for (Index tap = 0; tap < count; ++tap) {
+    const Floats own = load(sums + tap * kLanes), later = static_cast<float>(tap) - shares.whole;
+    now = select(notEqual(later, Floats{}), now, own);
+    next = select(notEqual(later, splat(1.0F)), next, own);
+  }
+  const Floats split = shares.now * now + shares.next * next;
+  putPart(g_weights, 0, targets, select(notEqual(shares.next, Floats{}), split, now));
+  if (g_delays != nullptr) putPart(g_delays, 0, targets, loadPart(weights, targets) * (next - now));
 }
 
 inline void splitShares(const float* weights, const float* delays, Index count, Index taps, float* whole, float* now,
