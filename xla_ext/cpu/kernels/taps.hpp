@@ -21,8 +21,15 @@ inline void readVectors(Rows<const float> from, Index rows, Index columns, float
   for (Index i = 0; i < rows; ++i) store(to + i * kLanes, part(from.row(i), 0, columns));
 }
 
+// Whole vectors go past the caches: the rows are too many to stay there, and to write a part of a cache line is to read
+// it.
 inline void writeVectors(const float* from, Index rows, Index columns, Rows<float> to) {
-  for (Index i = 0; i < rows; ++i) putPart(to.row(i), 0, columns, load(from + i * kLanes));
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(to.data) % sizeof(Floats) == 0 && to.stride % kLanes == 0;
+  for (Index i = 0; i < rows; ++i) {
+    const Floats x = load(from + i * kLanes);
+    columns == kLanes&& is_aligned ? stream(to.row(i), x) : putPart(to.row(i), 0, columns, x);
+  }
+  finishStream();
 }
 
 // Weights, each in two shares: that which arrives after `whole` steps, and that one step later.
@@ -106,7 +113,7 @@ inline void collectVectors(const DelayedShares& shares, Rows<const float> arrivi
 }
 
 inline void collectShares(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out) {
-  constexpr int kMost = kLanes / 2;  // with as many sums as half of the registers
+  constexpr int kMost = kLanes * 3 / 4;  // with as many sums as three quarters of the registers
   for (Index i = 0; i < vectors; i += kMost) {
     const Rows<const float> from{arriving.data + i * kLanes, arriving.stride};
     if (vectors - i == 1) return collectVectors<1>(shares, from, out + i * kLanes);
