@@ -40,7 +40,8 @@ PHASES = {
     ),
     "dot products at listed neurons": (
         *("dotRows", "dotPatches", "SpikeCotangents::*", "markSlopes", "Dots::*", "dotLists"),
-        *("convolveToInputs", "convolveToSlots", "DelayedCotangents::*", "SentBack::*", "dotTaps"),
+        *("convolveToInputs", "convolveToSlots", "SentBack::*", "dotTaps"),
+        *("DelayedCotangents::*", "RecurrentCotangents::*"),
     ),
     "gradients of weights": (
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
@@ -59,7 +60,7 @@ PHASES = {
         *("countMarks", "compressMarked", "expandMarked", "RowLister::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
-        *("Arrivals::*", "writeUnderWay"),
+        *("Arrivals::*", "writeUnderWay", "DelayLine::*"),
     ),
     "weights copied close together": (
         "pack*",

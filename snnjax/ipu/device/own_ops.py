@@ -101,6 +101,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     if any(each.parts or each.max_delay is not None for each in connections):
         return "convolutions, pools and delays"
     for layer in switches.layers:
+        if layer.recurrent_delay is not None:
+            return "recurrent delays"
         if wrong := _of_surrogate(layer.surrogate):
             return wrong
     if any(layer.rounds_record for layer in switches.layers) and (is_backward or switches.keeps_record):
