@@ -37,10 +37,8 @@ std::vector<ListPlan> planLists(const NetworkOptions& options) {
   for (std::size_t l = 0; l < options.layers.size(); ++l) {
     const LayerOptions& layer = options.layers[l];
     const bool is_output = options.outputs == 0 && l + 1 == options.layers.size();
-    if (is_output && !layer.recurrent) break;
-    // A spiking output is fully listed.
-    const unsigned capacity =
-        is_output ? layer.neurons : std::min(layer.capacity.value_or(layer.neurons), layer.neurons);
+    if (is_output && !layer.recurrent && !layer.capacity) break;
+    const unsigned capacity = std::min(layer.capacity.value_or(layer.neurons), layer.neurons);
     lists.push_back({capacity, listStride(capacity), layer.neurons, false, false, {}, {}});
   }
   return lists;
