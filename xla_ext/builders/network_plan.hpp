@@ -38,6 +38,7 @@ struct NetworkOptions {
   unsigned batch = 0;
   unsigned num_inputs = 0;
   unsigned event_capacity = 0;  // slots of the input lists; of dense inputs their number
+  unsigned event_entries = 0;   // that are used of them on average, for estimates; 0: all
   Inputs inputs = Inputs::Spikes;
   bool inputs_gradient = false;  // the backward pass yields that of the values; not of spikes
   std::vector<LayerOptions> layers;
@@ -70,6 +71,7 @@ struct SampleGroup {
 struct ListPlan {
   unsigned capacity = 0;
   unsigned stride = 0;       // entries of a record: header and ids, padded
+  unsigned listed = 0;       // slots that are used on average, for estimates
   unsigned num_neurons = 0;  // of the layer that fires, also the pad id
   bool valued = false;       // each id has a value
   bool dense = false;        // made of a row of all inputs at their homes: the nonzero ones

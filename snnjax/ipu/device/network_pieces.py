@@ -26,7 +26,7 @@ from snnjax.ops._lif_network.records import (
     Operands,
     RecordOnTiles,
 )
-from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
+from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
 from snnjax.ops.delay_spikes import share_of
 from snnjax.sparse_spikes import SparseSpikes, in_range
 
@@ -212,15 +212,14 @@ def _part(operands: Operands, switches: Switches, layers: slice, x: Any) -> Oper
 
 
 def _switches_of(switches: Switches, layers: slice) -> Switches:
-    """Those of a piece, which yields the spikes of its last layer if another one reads them."""
-    own = [_undelayed(layer) for layer in switches.layers[layers]]
+    """Those of a piece, which yields the spikes of its last layer if another one reads them.
+
+    The longest delay of its first layer says how many slots of its lists are used.
+    """
+    own = list(switches.layers[layers])
     if layers.stop < len(switches.layers):
         own[-1] = own[-1]._replace(records_spikes=True)
     return switches._replace(layers=tuple(own))
-
-
-def _undelayed(layer: LayerSwitches) -> LayerSwitches:
-    return layer._replace(connection=layer.connection.behind(layer.connection.pooling, None))
 
 
 def _cotangents_of(g: Cotangents, switches: Switches, layers: slice, g_sent: Any) -> Cotangents:

@@ -79,7 +79,7 @@ def _spikes(timed: Callable[..., Any], width: int, layer: LayerSwitches) -> Any:
 def _left(state: Any, layer: LayerSwitches) -> Any:
     """The shapes of a state after the last step, with all rows of the spikes in transit."""
     longest = layer.connection.max_delay
-    if longest is None:
+    if longest is None or state.pending is None:
         return state
     shape = longest + 1, *state.pending.shape[1:]
     return state._replace(pending=jax.ShapeDtypeStruct(shape, state.pending.dtype))
