@@ -281,9 +281,7 @@ def _state_of(
 
 def _without_rows(state: LIFNetworkState) -> LIFNetworkState:
     """A state whose spikes under way have no rows, which stand for rows of zeros."""
-    layers = (
-        own if own.pending is None else own._replace(pending=own.pending[:0]) for own in state.layers
-    )
+    layers = (own if own.pending is None else own._replace(pending=own.pending[:0]) for own in state.layers)
     return state._replace(layers=tuple(layers))
 
 

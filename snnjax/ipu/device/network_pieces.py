@@ -174,6 +174,7 @@ def _later(ids: Array, values: Array, delays: Array, most: int) -> SparseSpikes:
     num_neurons = delays.shape[0]
     ids = jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), num_neurons)
     own = jnp.where(ids < num_neurons, delays[jnp.minimum(ids, num_neurons - 1)], 0)
+    ids, own, values = ids[None], own[None], values[None]
     whole_steps = jnp.floor(jax.lax.stop_gradient(own))
     steps = jnp.arange(most + 2, dtype=own.dtype)[:, None, None, None]  # since they were sent
     now, next_step, fraction = steps == whole_steps, steps == whole_steps + 1, own - whole_steps

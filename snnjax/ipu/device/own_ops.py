@@ -201,7 +201,8 @@ def _call_piece_backward(
     operands, grouped = arguments.operands, _as_group(arguments)
     asked = differentiable(needed, operands)
     read = grouped._replace(operands=as_kernel_reads(grouped.operands, switches))
-    shapes, tree = jax.tree.flatten(differentiable(grouped.operands, operands))
+    leaves, tree = jax.tree.flatten(differentiable(grouped.operands, operands))
+    shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
     called = call_for_cotangents(grouped.operands, read, asked, switches, shapes)
     return _of_one_group(jax.tree.unflatten(tree, called))
 
