@@ -59,9 +59,10 @@ double inputOf(const Work& work, Choice choice) {
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
   const double rows_of_worker = rowsOfWorker(work, choice);
   const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
-  const double record = 2.0 * static_cast<double>(product.record),
-               values = product.valued ? kWord * static_cast<double>(product.capacity) : 0,
-               lists = rowsOf(work, choice) * (record + values),
+  // Values are known to travel only with delayed lists, of which few slots are used.
+  const double values = product.listed < static_cast<double>(product.capacity) ? kWord : 0,
+               list = 2.0 * static_cast<double>(product.record) + values * static_cast<double>(product.capacity),
+               lists = rowsOf(work, choice) * list,
                bytes = lists + (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
   // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
