@@ -16,7 +16,7 @@ namespace {
 using popops::Operation;
 
 // More partial results than this for one output are first brought together on other tiles.
-constexpr std::size_t kMostPartials = 64;
+constexpr std::size_t kMostPartials = 32;
 // Fewer outputs than workers on a tile: long rows are cut, so that every worker has some, but never below this: each part
 // is a partial result more that goes to another tile.
 constexpr std::size_t kLeastRowsPerWorker = 16;
