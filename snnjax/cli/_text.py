@@ -74,9 +74,8 @@ def say_throughput(metrics: list[dict[str, Any]]) -> None:
     # The first epoch includes compilation.
     later = metrics[1:] or metrics
     seconds = sum(line["seconds"] for line in later)
-    names = ("events_per_second", "synaptic_operations_per_second")
-    events, operations = (sum(line[name] * line["seconds"] for line in later) / seconds for name in names)
-    say(f"training ran at {big(events)} events/s and {big(operations)} effective synaptic operations/s\n")
+    events = sum(line["events_per_second"] * line["seconds"] for line in later)
+    say(f"training ran at {big(events / seconds)} events/s\n")
 
 
 def widths(net: Any) -> str:

@@ -21,7 +21,7 @@ from snnjax.metrics.classification import right_answers
 from snnjax.train.config import TrainConfig
 from snnjax.train.online import online_gradients
 from snnjax.train.parallel import forward
-from snnjax.train.totals import Totals, count, spiking_nodes, summarise
+from snnjax.train.totals import Totals, count, count_operations, spiking_nodes, summarise
 
 Loss = Callable[..., Array]  # loss(outputs, labels, lengths=lengths) -> [], such as those of `snnjax.losses`
 
@@ -106,7 +106,7 @@ def make_train_step(
         lengths = _lengths(batch)
         found = right_answers("fit", _first(network, output), batch.labels, batch.lengths, decoder)
         error = jnp.broadcast_to(error, lengths.shape)
-        totals = count(network, state.params, output, batch, lengths, error, found)
+        totals = count(network, output, batch, lengths, error, found)
         return TrainState(cast(Params, params), optimiser_state, state.stats and output.stats), totals
 
     return jax.jit(train_step, donate_argnums=0)
@@ -210,7 +210,8 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable
         output = run(params, stats, batch._replace(lengths=lengths), second_threshold)
         error = jax.vmap(one_loss, in_axes=(1, -1, 0))(output.output, batch.labels, lengths)
         found = right_answers("evaluate", _first(network, output), batch.labels, lengths, decoder)
-        return count(network, params, output, batch, lengths, error, found)
+        totals = count(network, output, batch, lengths, error, found)
+        return totals._replace(operations=count_operations(network, params, output, batch, lengths))
 
     return step
 

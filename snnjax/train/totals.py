@@ -26,9 +26,7 @@ class Totals(NamedTuple):
     spikes: tuple[Array, ...]  # [neurons] of each of `spiking_nodes`
     dropped: tuple[Array, ...]  # [] of each of them
     input_events: Array  # []
-    effective_macs: Array  # []
-    effective_acs: Array  # []
-    dense: Array  # [] synaptic operations of dense hardware
+    operations: metrics.SynapticOperations | None = None  # [] each; a training step does not count them
 
 
 def spiking_nodes(network: Network) -> list[str]:
@@ -38,7 +36,6 @@ def spiking_nodes(network: Network) -> list[str]:
 
 def count(
     network: Network,
-    params: Params,
     output: NetworkOutput,
     batch: Any,
     lengths: Array,
@@ -49,17 +46,7 @@ def count(
     steps = lengths.astype(jnp.float32)
     real = (steps > 0).astype(jnp.float32)
     names = spiking_nodes(network)
-    counts = jax.tree.map(
-        lambda x: metrics.input_counts(x, lengths),
-        batch.inputs,
-        is_leaf=lambda x: isinstance(x, SparseSpikes),
-    )
-    events = _are_events(batch.inputs)
-    if unknown_block(network, params) is None:
-        given = (network, params, counts, output.activity, lengths)
-        cost = metrics.synaptic_operations(*given, binary_inputs=events)
-    else:
-        cost = metrics.SynapticOperations(*(jnp.float32(jnp.nan),) * 3)
+    counts = jax.tree.leaves(_input_counts(batch, lengths))
     right, asked = (jnp.sum(each.astype(jnp.float32) * real) for each in answers)
     return Totals(
         jnp.sum(real),
@@ -69,8 +56,27 @@ def count(
         jnp.sum(steps),
         tuple(jnp.sum(output.activity[name].astype(jnp.float32) * steps[:, None], axis=0) for name in names),
         tuple(jnp.sum(output.dropped[name]).astype(jnp.float32) for name in names),
-        jnp.sum(jnp.stack([jnp.sum(each) for each in jax.tree.leaves(counts)])),
-        *(each * steps.shape[0] for each in cost),
+        jnp.sum(jnp.stack([jnp.sum(each) for each in counts])),
+    )
+
+
+def count_operations(
+    network: Network, params: Params, output: NetworkOutput, batch: Any, lengths: Array
+) -> metrics.SynapticOperations:
+    """The synaptic operations of a batch, NaN if those of a block are not known. They read every weight."""
+    if unknown_block(network, params) is not None:
+        return metrics.SynapticOperations(*(jnp.float32(jnp.nan),) * 3)
+    given = (network, params, _input_counts(batch, lengths), output.activity, lengths)
+    means = metrics.synaptic_operations(*given, binary_inputs=_are_events(batch.inputs))
+    return metrics.SynapticOperations(*(each * lengths.shape[0] for each in means))
+
+
+def _input_counts(batch: Any, lengths: Array) -> Any:
+    """The number of events of each input and sample."""
+    return jax.tree.map(
+        lambda x: metrics.input_counts(x, lengths),
+        batch.inputs,
+        is_leaf=lambda x: isinstance(x, SparseSpikes),
     )
 
 
@@ -79,14 +85,14 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
 
     Keys: ``loss`` (mean over samples), ``accuracy`` (share of the labels that were predicted), ``activity`` (mean rate
     of each layer), ``dropped_share`` (of each layer's spikes), ``silent_share`` (of each layer's neurons), ``samples``,
-    ``seconds``; per sample: ``input_events``, ``effective_macs``, ``effective_acs``, ``dense_operations``;
-    ``events_per_second`` (inputs and spikes of all layers), ``synaptic_operations_per_second`` (effective operations of
-    the forward pass). Operations are NaN if `metrics.synaptic_operations` does not know those of a block.
+    ``seconds``, ``input_events`` (per sample), ``events_per_second`` (inputs and spikes of all layers). Where they were
+    counted, per sample: ``effective_macs``, ``effective_acs``, ``dense_operations``, which are NaN if
+    `metrics.synaptic_operations` does not know those of a block.
 
     Example:
         >>> import numpy as np
         >>> from snnjax.train import Totals, summarise
-        >>> batch = Totals(2, 1.4, 1, 2, 20, (np.array([2.0, 0.0]),), (1,), 30, 0, 64, 200)
+        >>> batch = Totals(2, 1.4, 1, 2, 20, (np.array([2.0, 0.0]),), (1,), 30)
         >>> numbers = summarise([batch, batch], seconds=2.0)
         >>> numbers["accuracy"], numbers["activity"], numbers["silent_share"], numbers["events_per_second"]
         (0.5, [0.05], [0.5], 32.0)
@@ -102,12 +108,11 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
         "samples": total.samples,
         "seconds": seconds,
         "input_events": total.input_events / samples,
-        "effective_macs": total.effective_macs / samples,
-        "effective_acs": total.effective_acs / samples,
-        "dense_operations": total.dense / samples,
         "events_per_second": (total.input_events + sum(spikes)) / seconds,
-        "synaptic_operations_per_second": (total.effective_macs + total.effective_acs) / seconds,
     }
+    if total.operations is not None:
+        names = ("effective_macs", "effective_acs", "dense_operations")
+        numbers |= {name: each / samples for name, each in zip(names, total.operations, strict=True)}
     layers = zip(total.spikes, spikes, total.dropped, strict=True)
     shares = [
         (s / max(each.size * total.steps, 1), d / max(s, 1), np.mean(each == 0)) for each, s, d in layers

@@ -25,7 +25,7 @@ from tests.numbers import assert_same_bits
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
 
 # What depends on the clock.
-CLOCK = ("seconds", "events_per_second", "synaptic_operations_per_second")
+CLOCK = ("seconds", "events_per_second")
 
 
 @pytest.fixture(scope="module", autouse=True)

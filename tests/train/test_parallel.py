@@ -23,7 +23,7 @@ from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, eve
 
 # Gradients of shares are added in another order; 60 steps of Adam enlarge that to some 1e-6 of parameters of order 1.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
-SCORES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "effective_acs")
+SCORES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "input_events")
 
 
 def run(config=CONFIG, **options):

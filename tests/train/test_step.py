@@ -65,7 +65,7 @@ def setting(layers: Any) -> tuple[Any, Any, Any, Batch]:
     return net, params, net.init_stats(jax.random.key(0)), batch
 
 
-def operations(net: Any, params: Any, stats: Any, batch: Batch, is_training: bool) -> tuple[float, float]:
+def operations(net: Any, params: Any, stats: Any, batch: Batch) -> tuple[float, float]:
     """The accumulates and multiply-accumulates of a batch: products of what there is and the weights that there are."""
     by_name = {node.name: node for node in net.nodes}
     pools = {name: node.block for name, node in by_name.items() if node.block.kind == "mean_pool"}
@@ -79,7 +79,7 @@ def operations(net: Any, params: Any, stats: Any, batch: Batch, is_training: boo
         )
 
     wanted = {sender(source) for node in net.nodes for source in node.sources}
-    options = {"stats": stats, "lengths": batch.lengths, "train": is_training, "record": tuple(wanted)}
+    options = {"stats": stats, "lengths": batch.lengths, "record": tuple(wanted)}
     output, _ = jit(lambda params: net.apply(params, None, batch.inputs, **options))(params)
     valid = (np.arange(TIME)[:, None] < np.asarray(batch.lengths)).astype(np.float32)
 
@@ -103,23 +103,16 @@ def operations(net: Any, params: Any, stats: Any, batch: Batch, is_training: boo
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))
-def test_step_counts_the_weights_that_spikes_meet(name: str) -> None:
+def test_evaluation_counts_the_weights_that_spikes_meet(name: str) -> None:
     net, params, stats, batch = setting(NETWORKS[name])
-    accumulates, products = operations(net, params, stats, batch, False)
+    accumulates, products = operations(net, params, stats, batch)
     options = {"loss": losses.cross_entropy_sum, "stats": stats, "batch_size": BATCH}
     tested = train.evaluate(net, params, One(batch), **options)
     # The activities that the spikes are counted from are rounded quotients.
     np.testing.assert_allclose(tested["effective_acs"] * BATCH, accumulates, rtol=1e-6)
     np.testing.assert_allclose(tested["effective_macs"] * BATCH, products, rtol=1e-6)
     assert (products > 0) == (name == "delays and a product of normalised currents")
-    if stats:  # without norms training counts the same
-        accumulates, products = operations(net, params, stats, batch, True)
-    optimiser = optax.sgd(0.1)
-    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
-    state, totals = step(train.TrainState(params, optimiser.init(params), stats), batch, None)
-    np.testing.assert_allclose(totals.effective_acs, accumulates, rtol=1e-6)
-    assert accumulates + products < totals.dense
-    chex.assert_tree_all_finite(state.params)
+    assert accumulates + products < tested["dense_operations"] * BATCH
 
 
 def test_norms_use_the_batch_in_training_and_their_running_statistics_elsewhere() -> None:
@@ -178,16 +171,11 @@ class Mixing(blocks.Block):
         return blocks.BlockResult(snnjax.spike(signals[0] @ params - 0.5))
 
 
-def test_networks_with_blocks_of_ones_own_are_trained_without_a_count_of_operations() -> None:
+def test_networks_with_blocks_of_ones_own_are_evaluated_without_a_count_of_operations() -> None:
     net, params, _, batch = setting([snnjax.dense(8), Mixing(), snnjax.layer(5)])
-    optimiser = optax.sgd(0.1)
-    step = train.make_train_step(net, losses.cross_entropy_sum, optimiser, train.TrainConfig())
-    _, totals = step(train.TrainState(jax.tree.map(jnp.copy, params), optimiser.init(params)), batch, None)
-    spikes, _ = totals.spikes
-    assert jnp.sum(spikes) > 0
-    found = train.summarise([totals], 1.0)
+    found = train.evaluate(net, params, One(batch), loss=losses.cross_entropy_sum, batch_size=BATCH)
     assert all(np.isnan(found[name]) for name in ("effective_macs", "effective_acs", "dense_operations"))
-    assert np.isfinite(found["events_per_second"])
+    assert found["events_per_second"] > 0 and np.all(np.array(found["activity"]) > 0)
 
 
 def test_several_inputs_and_readouts_are_trained() -> None:
