@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax.ipu.device.network_record import sent_by
+from snnjax.ipu.device.network_record import sent_by, without_counts
 from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.chain import as_dense, delayed_inputs
 from snnjax.ops._lif_network.records import (
@@ -84,9 +84,11 @@ def backward(
     (operands, results, _, g), (switches, needs) = arguments, static
     x, pieces = operands.inputs, []
     for layers in spans(switches):
-        x, pull_back = _received(operands, switches, layers.start, x, g.last[layers.start])
+        first_layer: int = layers.start
+        last_layer: int = layers.stop - 1
+        x, pull_back = _received(operands, switches, first_layer, x, g.last[first_layer])
         pieces.append((layers, x, pull_back))
-        x = sent_by(operands, switches, layers.stop - 1, on_tiles.layers[layers.stop - 1])
+        x = sent_by(operands, switches, last_layer, on_tiles.layers[last_layer])
     linears, constants, first, g_sent, last = (), (), (), None, None
     for layers, x, pull_back in reversed(pieces):
         flags = needs.operands.inputs if pull_back is None else _flags(x, needs, layers.start)
@@ -137,7 +139,7 @@ def _received(
 
 def _numbers(x: Any) -> Array:
     """The values of lists, or rows."""
-    return x.values if isinstance(x, SparseSpikes) else x
+    return cast(Array, x.values) if isinstance(x, SparseSpikes) else x
 
 
 def _sent(operands: Operands, number: int, x: Any) -> _Sent:
@@ -179,10 +181,9 @@ def _later(ids: Array, values: Array, delays: Array, most: int) -> SparseSpikes:
     steps = jnp.arange(most + 2, dtype=own.dtype)[:, None, None, None]  # since they were sent
     now, next_step, fraction = steps == whole_steps, steps == whole_steps + 1, own - whole_steps
     shares = jnp.where(now, 1 - fraction, jnp.where(next_step, fraction, 0))
-    return SparseSpikes(
+    return without_counts(
         _in_turn(jnp.where(now | next_step, ids, num_neurons), num_neurons),
         _in_turn(share_of(shares, values), 0),
-        *(None, None, None),
         num_neurons,
     )
 

@@ -124,7 +124,13 @@ def sent_by(operands: Operands, switches: Switches, number: int, own: LayerOnTil
     ids = jnp.pad(ids, ((0, 0), (0, 0), (0, capacity - slots)), constant_values=num_neurons)
     place = jax.lax.broadcasted_iota(jnp.int32, ids.shape, ids.ndim - 1)
     values = (place < own.lists[..., :1].astype(jnp.int32)).astype(operands.dtype)
-    return SparseSpikes(ids, values, None, None, None, num_neurons)
+    return without_counts(ids, values, num_neurons)
+
+
+def without_counts(ids: Array, values: Array, num_neurons: int) -> SparseSpikes:
+    """Lists of which nobody reads the counts."""
+    none: Any = None
+    return SparseSpikes(ids, values, none, none, none, num_neurons)
 
 
 def on_tiles_from(arguments: BackwardArguments, switches: Switches, needs: Needs) -> RecordOnTiles:
