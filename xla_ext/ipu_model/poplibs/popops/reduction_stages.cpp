@@ -17,8 +17,8 @@ using popops::Operation;
 
 // More partial results than this for one output are first brought together on other tiles.
 constexpr std::size_t kMostPartials = 32;
-// Fewer outputs than workers on a tile: long rows are cut, so that every worker has some, but never below this: each part
-// is a partial result more that goes to another tile.
+// Fewer outputs than workers on a tile: long rows are cut, so that every worker has some, but never below this: each
+// part is a partial result more that goes to another tile.
 constexpr std::size_t kLeastRowsPerWorker = 16;
 
 // A vertex to be: elements [outer, rows, inner] of a tensor, reduced into a row of outer * inner elements.
