@@ -66,6 +66,8 @@ AXES = (
     "pending",  # the steps of the longest delay and 1
     "pending_or_0",
     # Of `lif_network`:
+    "earlier",  # the steps of the longest recurrent delay and 1
+    "earlier_or_0",
     "width",  # of the array of inputs: their number, or the slots of their lists
     "sent",  # inputs of a layer, before delays and pooling
     "weight_rows",  # of dense weights the inputs after pooling, of a convolution its taps
@@ -85,6 +87,7 @@ AXES = (
 # axes where these are others ("last" is the last one).
 FORMS = {
     "weights": {"values": ("int8", None), "scale": ("floats", ("last",))},  # `Quantised`
+    "sparse": {"values": ("int8", None), "scale": ("floats", ("outputs",))},  # the same of synapses
     "threshold": {"rows": ("floats", ("rows", "neurons"))},  # one for each membrane
     # Given `SparseSpikes`, without counts.
     "events": {"ids": ("given_ids", None), "values": ("values", None)},

@@ -18,10 +18,10 @@ class SpikingState(NamedTuple):
     """The state of `spiking`."""
 
     neuron: Any  # the neuron's state, arrays [batch, neurons]
-    spikes: Float[Array, "batch neurons"] | None = None  # the last listed spikes, if they are fed back
-    recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection
-    # Instead of the last spikes, the recurrent currents of the next steps, if they are known that early
-    coming: Float[Array, "lead_plus_1 batch neurons"] | None = None
+    # The last listed spikes, if they are fed back; where they arrive some steps later at the earliest, those of as many
+    # steps more, ``[lead + 1, batch, neurons]``, oldest first
+    spikes: Float[Array, "*lead batch neurons"] | None = None
+    recurrent: tuple[Any, ...] | None = None  # of each block of the recurrent connection, before these spikes
 
 
 class Cells(NamedTuple):
@@ -77,6 +77,16 @@ def one(sent: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[None], sent)
 
 
+def as_dense(spikes: Any) -> Array:
+    """Spikes as an array."""
+    return spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
+
+
+def waiting(spikes: Any) -> Array:
+    """The spikes of a state that have not been fed back, ``[time, batch, neurons]``."""
+    return spikes if spikes.ndim == 3 else spikes[None]
+
+
 def length_of(inside: Array | None) -> Array | None:
     """The lengths of sequences of one step."""
     return None if inside is None else inside.astype(jnp.int32)
@@ -125,27 +135,16 @@ def _backward(run: Run, cells: Cells, kept: Any, g: tuple[SpikingState, Steps]) 
 
     def came_back(recurrent: Any, drawn: Any) -> Any:
         own = held._replace(recurrent=recurrent, drawn=drawn)
-        currents, *after = _arriving(cells, own, state, listed, context)
-        return currents.astype(g_currents.dtype), *after
+        dense = as_dense(listed)
+        steps = dense.shape[0]
+        ends = None if context.lengths is None else jnp.minimum(context.lengths, steps)
+        sent = jnp.concatenate([waiting(state.spikes), dense])[:steps]
+        fed, after = fed_back(cells, own, sent, state.recurrent, ends, context)
+        return fed.astype(g_currents.dtype), after
 
     back = jax.vjp(came_back, held.recurrent, held.drawn)[1]
-    g_recurrent, g_drawn = back((g_currents, g[0].recurrent, g[0].coming))
+    g_recurrent, g_drawn = back((g_currents, g[0].recurrent))
     return g_others._replace(recurrent=g_recurrent, drawn=g_drawn), g_state, g_currents, g_context
 
 
 run_recurrent.defvjp(_forward, _backward)
-
-
-def _arriving(
-    cells: Cells, held: Held, state: SpikingState, listed: Any, context: Context
-) -> tuple[Array, Any, Array | None]:
-    """The recurrent currents of all steps, and `recurrent` and `coming` of the state after them."""
-    dense = listed.to_dense() if isinstance(listed, SparseSpikes) else listed
-    steps = dense.shape[0]
-    ends = None if context.lengths is None else jnp.minimum(context.lengths, steps)
-    if state.coming is None:
-        sent = jnp.concatenate([one(state.spikes), dense])[:steps]
-        return *fed_back(cells, held, sent, state.recurrent, ends, context), None
-    fed, recurrent = fed_back(cells, held, listed, state.recurrent, ends, context)
-    known = jnp.concatenate([state.coming, fed])
-    return known[:steps], recurrent, behind(known, ends, steps)

@@ -20,6 +20,7 @@ class Neurons(Op):
     rounds_record: bool
     spikes: bool  # else it is the readout
     feedback: Any  # the dense block of the recurrent connection, None if there is none
+    feedback_delay: int | None  # the longest one of recurrent spikes, None without delays
     # Whether the op holds the membrane before a reset that the state of the block is after.
     is_immediate: bool = False
     is_inclusive: bool = (
@@ -33,3 +34,4 @@ class NeuronOperands(NamedTuple):
     constants: Any
     second_threshold: Any
     recurrent: Array | None
+    recurrent_delays: Array | None

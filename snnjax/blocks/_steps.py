@@ -15,11 +15,13 @@ from snnjax.blocks._feedback import (
     Held,
     SpikingState,
     Steps,
+    as_dense,
     behind,
     fed_back,
     length_of,
     one,
     run_recurrent,
+    waiting,
 )
 from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context, choose, within
@@ -60,8 +62,7 @@ def _scan(
         _check_kept(model, carried.neuron, after)
         after, spikes = choose(inside, after, carried.neuron), carried.spikes
         if spikes is not None:
-            dense = listed.to_dense() if isinstance(listed, SparseSpikes) else listed
-            spikes = choose(inside, dense, spikes)
+            spikes = choose(inside, as_dense(listed), spikes)
         return (SpikingState(after, spikes, recurrent), None if lists is None else listed), steps
 
     lists, currents = _first_lists(cells, held, state, currents, context)
@@ -95,11 +96,13 @@ def _first_lists(
 def _in_pieces(
     cells: Cells, held: Held, state: SpikingState, currents: Array, context: Context
 ) -> tuple[SpikingState, Steps]:
-    """`_scan` in pieces that end before any of their spikes can arrive, and are fed back as a whole."""
+    """`_scan` in pieces that end before any of their spikes can arrive; each is fed those of the piece before."""
     steps, batch = currents.shape[:2]
-    size = min(cells.lead + 1, max(steps, 1)) if isinstance(steps, int) else 1
-    count = -(-steps // size)
     ends, alone = context.lengths, cells._replace(feedback=(), lead=0)
+    if isinstance(steps, int) and steps == 0:
+        return state, _scan(alone, held, SpikingState(state.neuron), currents, context)[1]
+    size = min(cells.lead + 1, steps) if isinstance(steps, int) else 1
+    count, are_lists = -(-steps // size), isinstance(steps, int) and cells.slots is not None
     if ends is None and count * size != steps:
         ends = jnp.full(batch, steps, jnp.int32)
     left = None
@@ -111,20 +114,28 @@ def _in_pieces(
         behind = ((0, count * size - steps), *((0, 0),) * (array.ndim - 1))
         return jnp.pad(array, behind).reshape(count, size, *array.shape[1:])
 
-    def piece(held: Held, carried: SpikingState, xs: tuple[Array, Any, Any]) -> tuple[SpikingState, Steps]:
-        current, left, offset = xs
-        assert carried.coming is not None
+    def piece(held: Held, carried: Any, xs: tuple[Array, Any, Any]) -> tuple[Any, Steps]:
+        (neuron, sent, recurrent), (current, left, offset) = carried, xs
+        now = jax.tree.map(lambda leaf: leaf[:size], sent)
+        fed, recurrent = fed_back(cells, held, now, recurrent, left, context)
         own = dataclasses.replace(context, lengths=left, offsets=offset)
-        after, steps = _scan(alone, held, SpikingState(carried.neuron), current + carried.coming[:size], own)
-        fed, recurrent = fed_back(cells, held, steps.listed, carried.recurrent, left, context)
-        known = jnp.concatenate([carried.coming, fed])
-        return SpikingState(after.neuron, None, recurrent, behind(known, left, size)), steps
+        after, steps = _scan(alone, held, SpikingState(neuron), current + fed, own)
+        sent = steps.listed if are_lists else jnp.concatenate([sent[size:], as_dense(steps.listed)])
+        return (after.neuron, sent, recurrent), steps
 
     xs = cut(currents), left, None if context.offsets is None else cut(context.offsets)
-    leaves, form = jax.tree.flatten(state)
-    start = form.unflatten(vary_alike([*leaves, *jax.tree.leaves((held, xs))])[: len(leaves)])
-    state, pieces = time_scan(piece, held, start, xs)
-    return state, jax.tree.map(lambda leaf: leaf.reshape(count * size, *leaf.shape[2:])[:steps], pieces)
+    leaves, form = jax.tree.flatten((state.neuron, waiting(state.spikes), state.recurrent))
+    carried = form.unflatten(vary_alike([*leaves, *jax.tree.leaves((held, xs))])[: len(leaves)])
+    begun: Any = None
+    if are_lists:  # what the state sends may be in no list: the first piece is one for itself
+        first, xs = (jax.tree.map(lambda leaf, own=own: leaf[own], xs) for own in (0, slice(1, None)))
+        carried, begun = piece(held, carried, first)
+    (neuron, _, recurrent), ran = time_scan(piece, held, carried, xs)
+    if begun is not None:
+        ran = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), begun, ran)
+    found: Steps = jax.tree.map(lambda leaf: leaf.reshape(count * size, *leaf.shape[2:])[:steps], ran)
+    rows = jnp.concatenate([waiting(state.spikes), as_dense(found.listed)])
+    return SpikingState(neuron, behind(rows, ends, steps), recurrent), found
 
 
 def _sequence(

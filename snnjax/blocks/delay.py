@@ -207,7 +207,8 @@ def axonal(
 
     ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)``. A delay that is not an integer splits a spike
     between two steps (`snnjax.delay_spikes`), and its gradient is that of the split. As part of a recurrent connection
-    it delays in addition to the one step that recurrent spikes always take; see `synaptic` for its speed.
+    it delays in addition to the one step that recurrent spikes always take; before dense weights without a bias, such
+    a layer is part of the fused op.
 
     Args:
         max_delay: the longest delay, in steps; at most 4,194,304.

@@ -173,9 +173,8 @@ class Spiking(Block):
             states.append(block.initial_state(*own, batch, place))
             place = block.out_shape(place)
         none = jnp.zeros((batch, count), jax.tree.leaves(neuron)[0].dtype)
-        if lead == 0:
-            return SpikingState(neuron, none, tuple(states))
-        return SpikingState(neuron, None, tuple(states), jnp.tile(none, (lead + 1, 1, 1)))
+        waiting = none if lead == 0 else jnp.tile(none, (lead + 1, 1, 1))
+        return SpikingState(neuron, waiting, tuple(states))
 
     @property
     def lists_spikes(self) -> bool:
@@ -239,27 +238,34 @@ class Spiking(Block):
             return f"{own.name} with {switches}: {found}"
         if own.surrogate.obstacle is not None:
             return own.surrogate.obstacle
-        is_dense = [block.kind == "dense" and not getattr(block, "bias", True) for block in self.feedback]
-        return None if is_dense in ([], [True]) else "its recurrent connection is not dense alone"
+        kinds = [block.kind for block in self.feedback]
+        is_dense = kinds in (["dense"], ["axonal", "dense"]) and not getattr(self.feedback[-1], "bias", True)
+        return (
+            None if is_dense or not kinds else "its recurrent connection is not dense, behind delays at most"
+        )
 
     def op(self, shape: Shape) -> Neurons | None:
         """Neurons of the fused op, if nothing stands against it."""
         found = converted(self.neuron)
         if isinstance(found, str) or self.obstacle is not None:
             return None
-        feedback = self.feedback[0] if self.feedback else None
-        surrogate, slots = self.neuron.surrogate, self.slots(shape)
-        return Neurons(found.form, slots, surrogate, self.rounds_record, True, feedback, *found[1:])
+        *delays, feedback = self.feedback or (None,)
+        delayed: Any = [own.op(shape) for own in delays]
+        longest = delayed[0].max_delay if delayed else None
+        options = self.slots(shape), self.neuron.surrogate, self.rounds_record, True
+        return Neurons(found.form, *options, feedback, longest, *found[1:])
 
     def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
         """The constants of the equation."""
         neuron, found = self.neuron_params(params, stats, shape), converted(self.neuron)
         assert isinstance(found, Converted)
-        feedback = None
+        feedback, delays = None, None
         if self.feedback:
-            (block,), (own,) = self.feedback, params.recurrent
-            feedback = block.operands(own, None, shape).weights
-        return NeuronOperands(found.form.constants(neuron), self.second(neuron), feedback)
+            held = (_recurrent(self, own) for own in (params, stats))
+            *first, (weights, own, _) = zip(self.feedback, *held, strict=True)
+            feedback = weights.operands(own, None, shape).weights
+            delays = next((block.operands(*own, shape) for block, *own in first), None)
+        return NeuronOperands(found.form.constants(neuron), self.second(neuron), feedback, delays)
 
 
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.

@@ -149,7 +149,7 @@ def synaptic(
     splits a spike between two steps (`snnjax.delayed_spike_matmul`), and its gradient is that of the split. A recurrent
     connection delays in addition to the one step that recurrent spikes always take. Such a layer is scanned, and where
     no block of the connection has a bias, its spikes are multiplied for ``min_delay + 1`` steps at once: choose a
-    `min_delay` wherever the model allows it.
+    `min_delay` wherever the model allows it, or `axonal` delays before dense weights, which are fused.
 
     Args:
         connection: ``dense(...)`` or ``sparse(...)``, which draws the weights, and the synapses that exist.

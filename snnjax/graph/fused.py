@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import upcast
+from snnjax.blocks._feedback import waiting
 from snnjax.blocks.block import BlockResult, Context, Shape, Signal, dense_signal, flat, shaped
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.linear import rescaled
@@ -18,7 +19,7 @@ from snnjax.graph.plan import Fused, FusedLayer
 from snnjax.neurons._conversion import after_reset
 from snnjax.neurons._step import just_below
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
-from snnjax.ops._connection import DENSE
+from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
@@ -96,7 +97,7 @@ class _Chain(NamedTuple):
             weights, bias = self.linear(layer)
         elif given is not None and given.factor is not None:
             factor, bias = self.for_each(layer, (given.factor, cast(Array, given.term)))
-        constants, second, recurrent = self.operands(layer.neuron)
+        constants, second, recurrent, recurrent_delays = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
         if self.op(layer.neuron).is_inclusive:
             threshold = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
@@ -112,6 +113,8 @@ class _Chain(NamedTuple):
             connection=layer.connection,
             delays=None if layer.delay is None else self.operands(layer.delay),
             factor=factor,
+            recurrent_connection=Connection(max_delay=self.op(layer.neuron).feedback_delay),
+            recurrent_delays=recurrent_delays,
         ), second
 
     def switches(self, layer: FusedLayer, records_spikes: bool) -> LayerSwitches:
@@ -125,14 +128,18 @@ class _Chain(NamedTuple):
             detach_reset=op.form.detach_reset,
             records_spikes=records_spikes,
             rounds_record=op.rounds_record,
+            recurrent_delay=op.feedback_delay,
         )
 
     def layer_state(self, layer: FusedLayer, dtype: Any) -> LayerState:
         """The state of a layer in the form of the op, which carries spikes in the dtype of the weights."""
         v, *second = (own := self.state(layer.neuron)).neuron
         rows = None if layer.delay is None else self.state(layer.delay).pending.astype(dtype)
-        spikes = None if own.spikes is None else own.spikes.astype(dtype)
-        return LayerState(v, second[0] if second else None, spikes, rows)
+        spikes, earlier = None if own.spikes is None else own.spikes.astype(dtype), None
+        if spikes is not None and self.op(layer.neuron).feedback_delay is not None:
+            sent = jnp.concatenate([own.recurrent[0].pending.astype(dtype), waiting(spikes)])
+            spikes, earlier = sent[-1], sent[:-1]
+        return LayerState(v, second[0] if second else None, spikes, rows, earlier)
 
 
 def run_fused(
@@ -174,6 +181,17 @@ def run_fused(
     return found
 
 
+def _with_spikes(before: Any, last: LayerState) -> SpikingState:
+    """The state of a block with the recurrent spikes of that of the op."""
+    if last.spikes is None or last.earlier_spikes is None:
+        return before._replace(spikes=None if last.spikes is None else upcast(last.spikes))
+    sent = upcast(jnp.concatenate([last.earlier_spikes, last.spikes[None]]))
+    delayed, *others = before.recurrent
+    place = delayed.pending.shape[0]
+    spikes = sent[place:].reshape(before.spikes.shape)
+    return before._replace(spikes=spikes, recurrent=(DelayState(sent[:place]), *others))
+
+
 def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockResult]:
     found = {}
     for place, layer in enumerate(chain.layers):
@@ -185,11 +203,10 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
                 cast(Any, own.nodes[layer.neuron].block).neuron, own.operands(layer.neuron).constants, v
             )
         neuron = type(before.neuron)(*((v,) if last.w is None else (v, last.w)))
-        sent = None if last.spikes is None else upcast(last.spikes)
         signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])
         found[layer.neuron] = BlockResult(
             signal,
-            before._replace(neuron=neuron, spikes=sent),
+            _with_spikes(before, last)._replace(neuron=neuron),
             counts=results.counts[place],
             dropped=results.dropped[place],
         )

@@ -203,8 +203,6 @@ class _Planner:
         convolved = product.connection.convolution is not None
         if convolved and (neurons.feedback is not None or not neurons.spikes):
             return None
-        if neurons.feedback is not None and delay is not None:
-            return None
         if not neurons.spikes and (delay is not None or norm is not None):
             return None
         delayed: Any = None if delay is None else self.ops[delay]

@@ -50,6 +50,9 @@ class LIFLayer(NamedTuple):
     delays: Float[ArrayLike, "..."] | None = None
     # Of a first layer without weights: its currents are multiplied with it. None is 1.
     factor: Float[Array, " neurons"] | None = None
+    # Of `recurrent`: delays alone may precede its weights. They come on top of the one step that its spikes take.
+    recurrent_connection: Connection = DENSE
+    recurrent_delays: Float[ArrayLike, "..."] | None = None  # likewise, a scalar or [neurons]
 
 
 class LeakyReadout(NamedTuple):
@@ -214,6 +217,7 @@ def _switches(
         checks.switch_per_layer("detach_reset", detach_reset, num_layers),
         records if readout is not None else (*records[:-1], True),
         checks.check_record_dtypes(record_dtype, num_layers),
+        (layer.recurrent_connection.max_delay for layer in layers),
         strict=True,
     )
     last = DENSE if readout is None else readout.connection
@@ -265,6 +269,11 @@ def _state_of(
         num_inputs = layer.connection.num_inputs(source(layer).shape)
         return make((longest + 1, batch, num_inputs), source(layer).dtype)
 
+    def earlier_spikes(layer: LIFLayer) -> Any:
+        longest = layer.recurrent_connection.max_delay
+        neurons = layer.connection.num_outputs(source(layer).shape)
+        return None if longest is None else make((longest + 1, batch, neurons), source(layer).dtype)
+
     def state_of(layer: LIFLayer) -> LayerState:
         longest = layer.connection.max_delay
         return LayerState(
@@ -272,6 +281,7 @@ def _state_of(
             w=None if layer.second_state is None else membranes(layer),
             spikes=None if layer.recurrent is None else per_output(layer, source(layer).dtype),
             pending=None if longest is None else pending(layer, longest),
+            earlier_spikes=earlier_spikes(layer),
         )
 
     return LIFNetworkState(
@@ -308,9 +318,8 @@ def as_operands(
         elif second is None:
             second = usual_second_threshold(threshold)
         second = jax.lax.stop_gradient(per_neuron(op, "second_threshold", second, v))
-        return LayerConstants(
-            layer.recurrent, decay, threshold, gain, second, _second_state(op, layer.second_state, v)
-        )
+        second_state, delays = _second_state(op, layer.second_state, v), _recurrent_delays(layer, v)
+        return LayerConstants(layer.recurrent, decay, threshold, gain, second, second_state, delays)
 
     last = None
     if readout is not None:
@@ -329,6 +338,14 @@ def as_operands(
         lengths=lengths,
     )
     return vary_alike(operands)
+
+
+def _recurrent_delays(layer: LIFLayer, v: Any) -> Array | None:
+    """The delays of a layer's recurrent spikes as ``[neurons]``."""
+    most = layer.recurrent_connection.max_delay
+    if most is None or layer.recurrent_delays is None:
+        return None
+    return bounded(jnp.asarray(layer.recurrent_delays), most, v.shape[-1], v.dtype)
 
 
 def _delays(layer: LIFLayer) -> Array | None:

@@ -13,24 +13,29 @@ from tests.benchmarks.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.neurons import Shape, sample, tasks
 from tests.benchmarks.timing import Program, Timer, timer
 
-WITHOUT = "snnjax, without delays"
+WITHOUT, RECURRENT = "snnjax, without delays", "snnjax, recurrent"
 
 
-def delayed_neurons(longest: int, width: int) -> Any:
+def delayed_neurons(longest: int, width: int, *, bias: bool = True) -> Any:
     """A dense connection, whose inputs have a delay each."""
-    return [axonal(longest), dense(width)]
+    return [axonal(longest), dense(width, bias=bias)]
 
 
-def delayed_synapses(longest: int, width: int) -> Any:
+def delayed_synapses(longest: int, width: int, *, bias: bool = True) -> Any:
     """A dense connection, whose synapses have a delay each."""
-    return synaptic(dense(width), longest)
+    return synaptic(dense(width, bias=bias), longest)
 
 
-def timed(shape: Shape, connection: Callable[[int], Any], task: str) -> Timer:
-    """With connections of so many neurons."""
+def recurrent(connection: Callable[..., Any], width: int) -> Any:
+    """A layer without delays but for those of what its neurons feed back."""
+    return layer(width, recurrent=connection(width, bias=False))
+
+
+def timed(shape: Shape, make: Callable[[int], Any], task: str) -> Timer:
+    """With layers of so many neurons."""
     inputs, labels = sample(shape)
     optimiser = optax.adam(workloads.LEARNING_RATE)
-    layers = [layer(connection(each)) for each in shape.hidden]
+    layers = [make(each) for each in shape.hidden]
     net = network(shape.inputs, layers, leaky_readout(shape.outputs))
     params = net.init(jax.random.key(workloads.SEED), inputs, target_activity=shape.rate)
     run = jit(tasks(lambda params, inputs: net.apply(params, None, inputs)[0].output, optimiser)[task])
@@ -40,13 +45,15 @@ def timed(shape: Shape, connection: Callable[[int], Any], task: str) -> Timer:
 
 def programs(shape: Shape, of_neurons: int, of_synapses: int) -> Iterator[tuple[tuple[str, str], Program]]:
     """By task and alternative; of delays of up to so many steps."""
-    alternatives: dict[str, Callable[[int], Any]] = {
-        WITHOUT: dense,
-        f"snnjax, axonal delays of up to {of_neurons} steps": functools.partial(delayed_neurons, of_neurons),
-        f"snnjax, synaptic delays of up to {of_synapses} steps": functools.partial(
-            delayed_synapses, of_synapses
-        ),
+    delayed: dict[str, Callable[..., Any]] = {
+        f"axonal delays of up to {of_neurons} steps": functools.partial(delayed_neurons, of_neurons),
+        f"synaptic delays of up to {of_synapses} steps": functools.partial(delayed_synapses, of_synapses),
     }
+    alternatives: dict[str, Callable[[int], Any]] = {WITHOUT: layer}
+    for name, connection in delayed.items():
+        alternatives[f"snnjax, {name}"] = lambda width, own=connection: layer(own(width))
+    for name, connection in {"without delays": dense, **delayed}.items():
+        alternatives[f"{RECURRENT}, {name}"] = functools.partial(recurrent, connection)
     for task in (TRAINING, INFERENCE):
-        for name, connection in alternatives.items():
-            yield (task, name), functools.partial(timed, shape, connection, task)
+        for name, make in alternatives.items():
+            yield (task, name), functools.partial(timed, shape, make, task)

@@ -13,7 +13,7 @@ PHASES = {
     SUMS: (
         # What is compiled into `runForward` are products, but for little.
         *("multiply", "Product::*", "addPatches", "convolve", "runForward"),
-        *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps", "joinRow"),
+        *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps", "writeVectors"),
     ),
     "cotangents sent back densely": (
         *(
@@ -40,13 +40,14 @@ PHASES = {
     ),
     "dot products at listed neurons": (
         *("dotRows", "dotPatches", "SpikeCotangents::*", "markSlopes", "Dots::*", "dotLists"),
-        *("convolveToInputs", "convolveToSlots", "DelayedCotangents::*", "SentBack::*", "dotTaps"),
+        *("convolveToInputs", "convolveToSlots", "SentBack::*", "dotTaps"),
+        *("DelayedCotangents::*", "RecurrentCotangents::*"),
     ),
     "gradients of weights": (
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
         *("DenseConvolution::addGradient", "addProducts", "addPatchGradients", "addRows"),
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
-        *("streamRows", "sumTaps", "splitRow", "correlatePairs"),
+        *("streamRows", "sumTaps", "pickTaps", "readVectors", "correlatePairs"),
     ),
     "steps of the neurons, forward": ("stepForward", "stepRow", "affine", "stepSynaptic", "addPoisson"),
     "steps of the neurons, backward": (
@@ -59,7 +60,7 @@ PHASES = {
         *("countMarks", "compressMarked", "expandMarked", "RowLister::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
-        *("Arrivals::*", "writeUnderWay"),
+        *("Arrivals::*", "writeUnderWay", "DelayLine::*"),
     ),
     "weights copied close together": (
         "pack*",

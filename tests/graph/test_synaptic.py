@@ -135,10 +135,10 @@ def test_spikes_are_fed_back_for_as_many_steps_as_they_take(kind: str, capacity:
 
 
 def test_a_bias_is_fed_back_in_every_step() -> None:
-    """Its current does not wait for a spike, so such a connection has no `coming` currents."""
+    """Its current does not wait for a spike, so spikes are fed back step by step."""
     biased = network(snnjax.dense(HIDDEN), recurrent=snnjax.synaptic(snnjax.dense(HIDDEN), 6, min_delay=2))
     state = biased.initial_state(biased.init(KEY), batch=1)["layer_0/neuron"]
-    assert state.coming is None and state.spikes is not None
+    assert state.spikes.shape == (1, HIDDEN)
 
 
 def test_operations_are_those_of_the_connection() -> None:

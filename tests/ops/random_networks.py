@@ -59,6 +59,7 @@ class Form(NamedTuple):
     max_delays: tuple[int | None, ...] = ()  # of each layer, None without delays; () is None for all
     has_pending: bool = True  # whether spikes are in transit in the beginning
     currents: bool = False  # the inputs are the currents of the first layer, which has no weights
+    recurrent_delay: int | None = None  # the longest one, None without delays
 
     def max_delay(self, layer: int) -> int | None:
         return self.max_delays[layer] if self.max_delays else None
@@ -103,6 +104,7 @@ def random_form(rng: np.random.Generator) -> Form:
         ),
         has_pending=pick(True, False),
         given="float16" if form.given == "bfloat16" and pick(True, False) else form.given,
+        recurrent_delay=pick(None, None, 0, 1, 3, 12) if form.recurrent else None,
     )
     return of_currents(form) if pick(True, False, False) else form
 
@@ -131,16 +133,14 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
         None if form.second_state(index) is None else dyadic(rng, -8, 8, form.batch, width)
         for index, width in enumerate(form.widths)
     )
-    pending = _pending(form, [inputs for inputs, _ in pairs], rng)
-    layers, readout, spikes, pending = jax.tree.map(
-        lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes), pending)
+    pending = _pending(form, [form.max_delay(index) for index in range(len(pairs))], pairs, rng)
+    earlier = _pending(form, _recurrent_delays(form), [(width, width) for width in form.widths], rng)
+    layers, readout, spikes, pending, earlier = jax.tree.map(
+        lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes), pending, earlier)
     )
     # Delays keep their digits: exact ones are to be computed from the same.
-    layers = tuple(
-        own if own.delays is None else own._replace(delays=_delays(form, index, own, rng))
-        for index, own in enumerate(layers)
-    )
-    states = zip(membranes, second, spikes, pending, strict=True)
+    layers = tuple(_with_delays(form, index, own, rng) for index, own in enumerate(layers))
+    states = zip(membranes, second, spikes, pending, earlier, strict=True)
     parameters = layers, readout, LIFNetworkState(tuple(LayerState(*each) for each in states), last)
     lengths = jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.lengths else None
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
@@ -163,26 +163,42 @@ def _layer(form: Form, inputs: int, neurons: int, index: int, rng: np.random.Gen
         recurrent=dyadic(rng, -16, 12, neurons, neurons) if form.recurrent and index == 0 else None,
         second_state=second_state,
         connection=Connection(max_delay=form.max_delay(index)),
-        delays=None if form.max_delay(index) is None else jnp.zeros(()),
+        recurrent_connection=Connection(max_delay=_recurrent_delays(form)[index]),
     )
 
 
-def _delays(form: Form, index: int, layer: LIFLayer, rng: np.random.Generator) -> jax.Array:
-    """Whole steps, eighths of steps, and a few beyond the bounds; one per input, or one for all."""
-    most = form.max_delay(index)
-    assert most is not None
-    shape = (layer.weights.shape[0],) if form.per_neuron else ()
+def _recurrent_delays(form: Form) -> list[int | None]:
+    """The longest one of each layer."""
+    return [
+        form.recurrent_delay if form.recurrent and index == 0 else None for index in range(len(form.widths))
+    ]
+
+
+def _with_delays(form: Form, index: int, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:
+    most, recurrent = form.max_delay(index), _recurrent_delays(form)[index]
+    if most is not None:
+        layer = layer._replace(delays=_delays(form, most, layer.weights.shape[0], rng))
+    if recurrent is not None:
+        layer = layer._replace(recurrent_delays=_delays(form, recurrent, form.widths[index], rng))
+    return layer
+
+
+def _delays(form: Form, most: int, senders: int, rng: np.random.Generator) -> jax.Array:
+    """Whole steps, eighths of steps, and a few beyond the bounds; one per sender, or one for all."""
+    shape = (senders,) if form.per_neuron else ()
     steps = rng.integers(0, 8 * most + 1, shape) / 8
     steps = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), np.floor(steps), steps)
     steps = np.where(rng.random(shape) < _BEYOND, rng.choice([-1.0, most + 1.5], shape), steps)
     return jnp.asarray(steps, accumulation_dtype(jnp.dtype(form.dtype)))
 
 
-def _pending(form: Form, inputs: list[int], rng: np.random.Generator) -> tuple[Any, ...]:
-    """The spikes in transit to each layer."""
-    rows: list[Any] = [None for _ in inputs]
-    for index, width in enumerate(inputs):
-        if (most := form.max_delay(index)) is not None:
+def _pending(
+    form: Form, longest: list[int | None], pairs: list[tuple[int, int]], rng: np.random.Generator
+) -> tuple[Any, ...]:
+    """The spikes in transit to each layer, from so many senders."""
+    rows: list[Any] = [None for _ in pairs]
+    for index, (most, (width, _)) in enumerate(zip(longest, pairs, strict=True)):
+        if most is not None:
             shape = (most + 1 if form.has_pending else 0, form.batch, width)
             rows[index] = _sparse(rng, shape, low=-8, high=16)
     return tuple(rows)

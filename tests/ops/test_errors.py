@@ -433,6 +433,11 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         "Pass one delay, or one per input.",
     ),
     (
+        lambda: net(LAYER._replace(recurrent_connection=DELAYED.connection, recurrent_delays=0.5)),
+        "lif_network: `layers[0].recurrent_delays` must be given with `recurrent` weights and a `max_delay` of "
+        "`recurrent_connection`, or be None, got delays. Give all of them or none.",
+    ),
+    (
         lambda: net(DELAYED, state=STATE),
         f"lif_network: `state.layers[0].pending` must be float32[3, 2, 4], got None. {OWN}",
     ),

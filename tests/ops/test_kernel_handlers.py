@@ -22,7 +22,7 @@ from tests.ops.random_networks import Form, arguments, runner
 pytestmark = needs_kernels
 
 NETWORKS = (
-    Form(3, 2, 5, (6,), 3, recurrent=True, capacity=2),
+    Form(3, 2, 5, (6,), 3, recurrent=True, capacity=2, recurrent_delay=2),
     Form(2, 3, 7, (5,), None, given="uint16 lists", slots=4),
     Form(2, 3, 7, (5, 16), None),
 )

@@ -59,7 +59,7 @@ def test_whole_network_equals_finite_differences_of_its_relaxed_form(options: di
 
 def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: Any) -> Any:
     """One relaxed recurrent layer step by step, in which given numbers stand for the reset's spikes."""
-    (layer,), ((v, w, spikes, pending),), out = layers, *state
+    (layer,), ((v, w, spikes, *none),), out = layers, *state
     outputs, fired = [], []
     for x, mask in zip(inputs, masks, strict=True):
         current = x @ layer.weights + layer.bias[None] + spikes @ layer.recurrent
@@ -68,7 +68,7 @@ def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: An
         out = readout.decay * out + (1 - readout.decay) * (spikes @ readout.weights + readout.bias[None])
         outputs.append(out)
         fired.append(spikes)
-    state = LIFNetworkState((LayerState(v, w, spikes, pending),), out)
+    state = LIFNetworkState((LayerState(v, w, spikes, *none),), out)
     return jnp.stack(outputs), (sum(fired) / len(fired),), state
 
 

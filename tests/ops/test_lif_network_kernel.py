@@ -41,11 +41,24 @@ FORMS = (
     Form(3, 33, 200, (200,), recurrent=True, given="uint8", surrogate="triangle", reset="zero"),
     Form(6, 16, 40, (63, 5), 3, capacity=(20, 2), given="bool", surrogate="gaussian", detach_reset=False),
     Form(3, 15, 7, (65, 6), None, True, capacity=4, given="uint16 lists", surrogate="sigmoid"),
-    Form(6, 20, 40, (100, 17), recurrent=True, capacity=12, reset="zero", detach_reset=False, bias=False),
+    Form(
+        6, 20, 40, (100, 17), recurrent=True, capacity=12, reset="zero", detach_reset=False, recurrent_delay=2
+    ),
     Form(6, 1, 1, (1,), 1, given="int32", surrogate="boxcar", reset="none", per_neuron=False, lengths=False),
     Form(3, 2, 200, (64, 1, 130), capacity=(0, 3, 200), given="int32 lists", slots=90, surrogate="arctan"),
     Form(6, 33, 65, (5, 130), None, True, capacity=(2, None), given="bfloat16", surrogate="straight_through"),
-    Form(6, 17, 40, (65, 20), recurrent=True, dtype="bfloat16", capacity=(None, 30), per_neuron=False),
+    Form(
+        6,
+        17,
+        40,
+        (65, 20),
+        2,
+        True,
+        dtype="bfloat16",
+        capacity=(None, 30),
+        per_neuron=False,
+        recurrent_delay=9,
+    ),
     Form(3, 16, 130, (200,), 2, False, False, 40, "bfloat16", dtype="bfloat16", record_spikes=False),
     Form(3, 5, 65, (63,), 20, given="uint16 lists", dtype="bfloat16", reset="none", lengths=False),
     Form(0, 17, 5, (6,), capacity=3, recurrent=True),
@@ -57,7 +70,7 @@ FORMS = (
     Form(3, 16, 40, (64, 5), 3, given="uint16 lists", second_states=(None, RESONANCE), detach_reset=False),
     Form(3, 18, 7, (65, 66), recurrent=True, second_states=(ALL, ALL), detach_reset=False, per_neuron=False),
     Form(3, 5, 20, (63,), capacity=9, second_states=(ALL,), reset="none", lengths=False, dtype="bfloat16"),
-    Form(0, 3, 5, (6,), recurrent=True, second_states=(ALL,)),
+    Form(0, 3, 5, (6,), recurrent=True, second_states=(ALL,), recurrent_delay=0),
     # Surrogates of bounded support, over several groups of steps.
     Form(10, 33, 20, (64, 20), None, True, capacity=(20, None), surrogate="arctan", cutoff=0.5),
     Form(17, 3, 20, (65, 64), 3, second_states=(ALL, ADAPTIVE), surrogate="sigmoid", cutoff=0.75),
@@ -71,6 +84,7 @@ FORMS = (
         9, 18, 130, (130,), 2, True, given="bfloat16", surrogate="gaussian", cutoff=0.5, dtype="bfloat16"
     )._replace(currents=True),
     Form(3, 20, 65, (65, 5), recurrent=True, capacity=12, currents=True, second_states=(RESONANCE, None)),
+    Form(9, 18, 65, (65, 5), None, True, currents=True, second_states=(ALL, None), recurrent_delay=4),
     Form(5, 33, 200, (200,), None, second_states=(ALL,), given="bfloat16", dtype="bfloat16", currents=True),
 )
 

@@ -22,7 +22,7 @@ from tests.ops.random_networks import Form, arguments, runner
 
 pytestmark = needs_kernels
 
-FORM = Form(3, 20, 40, (130, 20), 3, recurrent=True, capacity=(12, None), given="float32")
+FORM = Form(3, 20, 40, (130, 20), 3, recurrent=True, capacity=(12, None), recurrent_delay=1)
 EVENTS = Form(3, 20, 40, (130, 20), None, capacity=12, given="uint16 lists", reset="zero")
 ARGUMENTS = ("inputs", "layers", "readout", "state", "lengths", "second_threshold")
 # Over one argument or all; there is no readout in the second form.
@@ -114,8 +114,9 @@ def test_shard_map_keeps_the_bits() -> None:
     given = draws(FORM, 1)[0]
     mesh = jax.make_mesh((SHARDS,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     batch = [PartitionSpec(*(None,) * axis, "data") for axis in range(2)]
-    in_specs = (batch[1], PartitionSpec(), PartitionSpec(), batch[0], batch[0], PartitionSpec())
-    out_specs = (batch[1], batch[0], batch[0], batch[1], batch[0])
+    state = jax.tree.map(lambda leaf: batch[leaf.ndim - 2], given[3])
+    in_specs = (batch[1], PartitionSpec(), PartitionSpec(), state, batch[0], PartitionSpec())
+    out_specs = (batch[1], batch[0], batch[0], batch[1], tuple(state))
     sharded = jax.shard_map(runner(FORM, "cpu"), mesh=mesh, in_specs=in_specs, out_specs=out_specs)
 
     def gradient(function: Any) -> Any:

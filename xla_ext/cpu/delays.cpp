@@ -21,11 +21,11 @@ constexpr Index kBlock = 8;
 
 }  // namespace
 
-Delays::Delays(Index rows, const float* delays, Index inputs)
-    : rows_(rows), whole_(static_cast<std::size_t>(inputs)), shares_(2 * whole_.size()) {
+Delays::Delays(Index rows, const float* delays, Index inputs, Index more)
+    : rows_(rows + more), whole_(static_cast<std::size_t>(inputs)), shares_(2 * whole_.size()) {
   for (std::size_t i = 0; i < whole_.size(); ++i) {
     const SplitDelay delay = splitDelay(delays[i], rows - 1);
-    whole_[i] = static_cast<std::int32_t>(delay.whole);
+    whole_[i] = static_cast<std::int32_t>(delay.whole + more);
     shares_[i] = 1.0F - delay.later;
     shares_[whole_.size() + i] = delay.later;
     are_split_ = are_split_ || delay.later != 0.0F;
@@ -58,15 +58,15 @@ SpikeRow Arrivals::row(Index row) const {
 // Calls visit(step, sample, row) for all that was sent to some samples, in the order of the steps.
 template <typename Visit>
 void Arrivals::eachSent(Index first, Index end, Visit visit) const {
-  const Index inputs = delays_.inputs(), batch = extent_.batch;
-  std::vector<float> dense(static_cast<std::size_t>(pending_.rows > 0 ? inputs : 0)), values(dense.size() + kListSlack);
+  const Index inputs = delays_.inputs(), batch = extent_.batch, pending = pending_.count();
+  std::vector<float> dense(static_cast<std::size_t>(pending > 0 ? inputs : 0)), values(dense.size() + kListSlack);
   std::vector<std::uint32_t> ids(values.size());
-  for (Index row = 0; row < pending_.rows; ++row) {
+  for (Index row = 0; row < pending; ++row) {
     for (Index sample = first; sample < end; ++sample) {
-      pending_.numbers.read((row * batch + sample) * inputs, inputs, dense.data());
+      pending_.read(row, batch * inputs, sample * inputs, inputs, dense.data());
       bool all_ones = false;
       const std::uint32_t count = kernels().listNonZero(dense.data(), inputs, ids.data(), values.data(), &all_ones);
-      visit(row - pending_.rows, sample, {ids.data(), all_ones ? nullptr : values.data(), count, false});
+      visit(row - pending, sample, {ids.data(), all_ones ? nullptr : values.data(), count, false});
     }
   }
   for (Index step = 0; step < extent_.steps; ++step) {
@@ -165,16 +165,16 @@ void SplitSource::expand(Index row, float* dense) const {
 }
 
 void writeUnderWay(const SpikeRows& sent, const UnderWay& pending, const Extent& extent, const Delays& delays,
-                   const WritableNumbers& to, const Threads& threads) {
-  const Index inputs = delays.inputs(), rows = delays.rows();
+                   Index rows, const WritableNumbers& to, const Threads& threads) {
+  const Index inputs = delays.inputs(), size = extent.batch * inputs;
   threads.run(extent.batch, [&](Index sample, Index) {
     std::vector<float> dense(static_cast<std::size_t>(inputs));
     for (Index row = 0; row < rows; ++row) {
-      const Index step = extent.ends[sample] - rows + row;
+      const Index step = extent.ends[sample] - delays.rows() + row;
       if (step >= 0) {
         sent.expand(step * extent.batch + sample, 1, dense.data());
-      } else if (pending.rows > 0) {
-        pending.numbers.read(((rows + step) * extent.batch + sample) * inputs, inputs, dense.data());
+      } else if (pending.count() + step >= 0) {
+        pending.read(pending.count() + step, size, sample * inputs, inputs, dense.data());
       } else {
         std::fill(dense.begin(), dense.end(), 0.0F);
       }
@@ -191,7 +191,7 @@ DelayedCotangents::DelayedCotangents(const Delays& delays, const Extent& extent,
 
 void DelayedCotangents::addTo(Index step, Index sample, Index first, Index count, float* to) const {
   if (step >= extent_.ends[sample]) return;
-  if (left_.rows > 0) addLeft(step, sample, first, count, to);
+  if (left_.count() > 0) addLeft(step, sample, first, count, to);
   if (step < 0) return addPending(step, sample, first, count, to);
   const float* const from = arrived_.row(step * extent_.batch + sample);
   if (step > 0) fetch(from - step_ + first, count);
@@ -219,10 +219,10 @@ void DelayedCotangents::addPending(Index step, Index sample, Index first, Index 
 
 // What comes back through what is still under way at the end.
 void DelayedCotangents::addLeft(Index step, Index sample, Index first, Index count, float* to) const {
-  const Index row = step - (extent_.ends[sample] - left_.rows);
+  const Index row = step - (extent_.ends[sample] - left_.count());
   if (row < 0) return;
   std::vector<float> g(static_cast<std::size_t>(count));
-  left_.numbers.read((row * extent_.batch + sample) * delays_.inputs() + first, count, g.data());
+  left_.read(row, extent_.batch * delays_.inputs(), sample * delays_.inputs() + first, count, g.data());
   for (Index i = 0; i < count; ++i) to[i] += g[static_cast<std::size_t>(i)];
 }
 

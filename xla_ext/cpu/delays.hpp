@@ -31,8 +31,8 @@ inline SplitDelay splitDelay(float delay, Index longest) {
 // The delays of the inputs of a layer.
 class Delays {
  public:
-  // `rows` is the longest delay and 1.
-  Delays(Index rows, const float* delays, Index inputs);
+  // `rows` is the longest delay and 1; `more` steps come on top of each.
+  Delays(Index rows, const float* delays, Index inputs, Index more = 0);
 
   Index rows() const { return rows_; }  // of steps in which something was sent that is still under way
   Index inputs() const { return static_cast<Index>(whole_.size()); }
@@ -49,10 +49,18 @@ class Delays {
   bool are_split_ = false;
 };
 
-// What was sent before the first step, [rows, batch, inputs], the oldest first; `rows` is 0 or that of the delays.
+// What was sent before the first step, or the last one's end: rows of [batch, inputs], the oldest first. There are
+// none, or as many as the delays have; the last one may lie apart.
 struct UnderWay {
   Numbers numbers;
-  Index rows;
+  Index rows;  // of these
+  Numbers last = {};
+
+  Index count() const { return rows + (last ? 1 : 0); }
+  // Some of a row of `size` numbers.
+  void read(Index row, Index size, Index first, Index count, float* out) const {
+    row < rows ? numbers.read(row * size + first, count, out) : last.read(first, count, out);
+  }
 };
 
 // What arrives in each row, by id, with the values as they were sent.
@@ -113,9 +121,9 @@ class SplitSource : public RowSource {
   const Arrivals& arrivals_;
 };
 
-// Writes what is under way past the end of each sample.
+// Writes `rows` rows of what is under way past the end of each sample, from the oldest one on.
 void writeUnderWay(const SpikeRows& sent, const UnderWay& pending, const Extent& extent, const Delays& delays,
-                   const WritableNumbers& to, const Threads& threads);
+                   Index rows, const WritableNumbers& to, const Threads& threads);
 
 // The cotangents of what was sent, from those of what arrived and of what is still under way.
 class DelayedCotangents {

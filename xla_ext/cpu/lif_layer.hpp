@@ -141,8 +141,9 @@ struct Layer {
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
-  Index capacity;                        // -1: every neuron is listed
-  std::shared_ptr<const Delays> delays;  // may be absent, as the next two
+  Index capacity;                                  // -1: every neuron is listed
+  std::shared_ptr<const Delays> delays;            // may be absent, as the next three
+  std::shared_ptr<const Delays> recurrent_delays;  // with the one step that recurrent spikes always take
   std::shared_ptr<const Windows> pooling;
   std::shared_ptr<const PackedConvolution> convolution;
 
@@ -185,6 +186,7 @@ struct LayerForward {
   Numbers currents;         // * [steps, batch, neurons]
   Extent extent;
   Numbers first_v, first_w, first_spikes;  // [batch, neurons]
+  UnderWay first_under_way;                // of delayed recurrent spikes
   // Results. Those marked * may be absent.
   WritableNumbers record;         // * membranes [steps, batch, neurons]; in bfloat16, see originOf
   WritableNumbers listed_record;  // * those of listed neurons by ascending id, then 0 [steps, batch, capacity]
@@ -241,6 +243,7 @@ struct LayerBackward {
   Numbers currents;     // * that were given, [steps, batch, neurons]
   Extent extent;
   Numbers first_v, first_w, first_spikes;
+  UnderWay first_under_way, g_last_under_way;  // of delayed recurrent spikes
   // Membranes as recorded: of all neurons, or only of those listed; those that follow from given currents alone are
   // computed again.
   Numbers record, listed_record;
@@ -256,6 +259,7 @@ struct LayerBackward {
   WritableNumbers g_currents;                           // * of given ones [steps, batch, neurons]
   WritableNumbers g_weights;                            // * as the weights
   WritableNumbers g_recurrent;                          // * as the recurrent weights
+  WritableNumbers g_recurrent_delays;                   // * [neurons]
   WritableNumbers g_bias;                               // * [neurons]
   WritableNumbers g_factor;                             // * of given currents: [neurons]
   WritableNumbers g_delays;                             // * [inputs], only where they are split
@@ -263,6 +267,8 @@ struct LayerBackward {
   WritableNumbers g_first_v;                            // [batch, neurons]
   WritableNumbers g_first_w;                            // * likewise
   WritableNumbers g_first_spikes;                       // * likewise
+  WritableNumbers g_first_earlier;                      // * of delayed recurrent spikes before those
+  Index earlier_rows;                                   // of them
   bool keeps_g_v;                                       // whether the layer below needs them
   KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]

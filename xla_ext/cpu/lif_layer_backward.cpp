@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "lif_layer_cotangents.hpp"
+#include "recurrent_delays.hpp"
 
 namespace snnjax {
 namespace {
@@ -104,6 +105,10 @@ class PatchBackward {
         g_last_w_(hasSecondState() ? block_ * width_ : 0),
         step_sums_(sums.kinds() * width_) {
     if (pass.g_currents) scaleCurrents();
+    if (layer_.recurrent_delays != nullptr) {
+      back_ = std::make_unique<RecurrentCotangents>(*layer_.recurrent_delays, pass.g_last_under_way, pass.extent,
+                                                    block_, width_);
+    }
     if (layer_.convolution != nullptr) {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
     }
@@ -145,8 +150,9 @@ class PatchBackward {
   void runBlock() {
     begin();
     for (Index step = pass_.extent.steps; step-- > 0;) {
+      if (back_ != nullptr) back_->gather(step, record_.firstSample(), samples(), rowsOf(carried_));
       advance(step, gather(step));
-      if (layer_.isRecurrent()) of_spikes_.sendBack(step, asConst(g_v(step)), rowsOf(carried_), rowsOf(sent_));
+      if (layer_.isRecurrent()) sendBack(step);
       if (!sumsWeights()) continue;
       if (convolution_ != nullptr) {
         accumulatePatches(step);
@@ -158,6 +164,16 @@ class PatchBackward {
       has_sums_ = true;
     }
     end();
+  }
+
+  // Through recurrent weights.
+  void sendBack(Index step) {
+    if (back_ == nullptr) return of_spikes_.sendBack(step, asConst(g_v(step)), rowsOf(carried_), rowsOf(sent_));
+    const Rows<float> arrived = back_->arrived(step);
+    of_spikes_.sendBack(g_v(step), arrived);
+    for (Index r = 0; r < samples(); ++r) {
+      if (step >= ends()[r]) std::fill_n(arrived.row(r), width_, 0.0F);  // whatever the weights
+    }
   }
 
   // The gradient of a convolution by the cotangents of a step.
@@ -330,11 +346,22 @@ class PatchBackward {
   void end() {
     const Buffer<float> none(samples() * width_);
     advance(-1, {none.data(), width_});
+    for (Index row = 0; back_ != nullptr && row < pass_.earlier_rows; ++row) writeEarlier(row);
+    if (back_ != nullptr) back_->gather(-1, record_.firstSample(), samples(), rowsOf(carried_));
     for (Index r = 0; r < samples(); ++r) {
       const Index place = record_.place(r);
       pass_.g_first_v.write(place, patch_.columns, g_v(-1).row(r));
       if (pass_.g_first_w) pass_.g_first_w.write(place, patch_.columns, g_w_.data() + r * width_);
       if (pass_.g_first_spikes) pass_.g_first_spikes.write(place, patch_.columns, carried_.data() + r * width_);
+    }
+  }
+
+  // The cotangents of recurrent spikes of the state but the last ones.
+  void writeEarlier(Index row) {
+    back_->gather(row - pass_.earlier_rows - 1, record_.firstSample(), samples(), rowsOf(carried_));
+    for (Index r = 0; r < samples(); ++r) {
+      const Index place = row * pass_.extent.batch * neurons() + record_.place(r);
+      pass_.g_first_earlier.write(place, neurons(), carried_.data() + r * width_);
     }
   }
 
@@ -356,6 +383,7 @@ class PatchBackward {
   Buffer<float> step_sums_;                                 // [kinds of sums, width]
   std::vector<float> row_, scale_;
   std::unique_ptr<ConvolutionColumns> convolution_;
+  std::unique_ptr<RecurrentCotangents> back_;  // through delays of recurrent spikes
 };
 
 std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) {
@@ -384,12 +412,35 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   return patches;
 }
 
+// The gradients of delayed recurrent weights, and of their delays.
+void finishDelayed(const LayerBackward& pass, SumsOfWeights& sums, const Threads& threads) {
+  if (!pass.g_recurrent && !pass.g_recurrent_delays && !sumsGain(pass)) return;
+  const Layer& layer = pass.layer;
+  const Delays& delays = *layer.recurrent_delays;
+  const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
+  const bool are_split = static_cast<bool>(pass.g_recurrent_delays);
+  const BitSource source(pass.spikes.row(0), neurons);
+  const SpikeLists sent(source, rows, neurons, batch, pass.extent.ends, threads);
+  const Arrivals arrivals(sent, pass.first_under_way, pass.extent, delays, are_split, threads);
+  const SplitSource split(arrivals);
+  const ArrivingSource arriving(arrivals);
+  const RowSource& fed = are_split ? static_cast<const RowSource&>(split) : arriving;
+  const SpikeLists lists(fed, rows, are_split ? 2 * neurons : neurons, batch, nullptr, threads);
+  const TransposedSpikes transposed(lists, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
+  DelayGradient of_delays = are_split ? DelayGradient(delays, neurons) : DelayGradient();
+  computeWeightGradient({transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, layer.constants.outerGain(),
+                         sumsGain(pass) ? sums.gain : nullptr, are_split ? &of_delays : nullptr},
+                        threads);
+  if (are_split) of_delays.write(pass.g_recurrent_delays);
+}
+
 // The gradients of the weights of a recurrent layer, whose cotangents are complete only now.
 void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, SumsOfWeights& sums,
                      const Threads& threads) {
   const Layer& layer = pass.layer;
   const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
   if (!layer.has_currents) computeWeightGradient(weightGradientOf(pass, inputs, sums), threads);
+  if (layer.recurrent_delays != nullptr) return finishDelayed(pass, sums, threads);
   if (!pass.g_recurrent && !sumsGain(pass)) return;
   // A step's recurrent currents come from the spikes of the previous step; the first step's from the state.
   const DenseSource::Type type =

@@ -62,7 +62,12 @@ class SpikeCotangents {
     return out;
   }
 
-  // What recurrent currents of a step send back to the spikes of the step before; `carried` is that of the samples that
+  // What recurrent currents of a step send back to all that arrived with them.
+  void sendBack(Rows<float> g, Rows<float> arrived) {
+    scratch_.recurrent.multiply({asConst(g), record_.samples()}, arrived, scratch_.split);
+  }
+
+  // What they send back to the spikes of the step before; `carried` is that of the samples that
   // are still running, and is left as it is for the others.
   void sendBack(Index step, Rows<const float> g, Rows<float> carried, Rows<float> scratch) {
     const Index samples = record_.samples();

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "lif_layer_lists.hpp"
+#include "recurrent_delays.hpp"
 
 namespace snnjax {
 namespace {
@@ -38,6 +39,9 @@ class PatchForward {
         current_(block_ * width_),
         state_spikes_(layer_.isRecurrent() ? block_ : 0, layer_.neurons()) {
     if (layer_.isRecurrent()) lister_ = std::make_unique<RowLister>(pass, reached);
+    if (layer_.recurrent_delays != nullptr) {
+      line_ = std::make_unique<DelayLine>(*layer_.recurrent_delays, pass.extent.steps, block_);
+    }
     if (layer_.convolution == nullptr) return;
     convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
   }
@@ -81,6 +85,7 @@ class PatchForward {
       pass_.first_spikes.read(place(r), neurons(), dense.data());
       state_spikes_.set(r, dense.data());
     }
+    if (line_ != nullptr) line_->begin(pass_.first_under_way, pass_.extent.batch, first_sample_, samples_);
   }
 
   // The currents of a step.
@@ -99,11 +104,23 @@ class PatchForward {
     } else {
       scratch_.weights.multiply(*pass_.inputs, row, samples_, start, current(), scratch_.dense);
     }
-    if (!layer_.isRecurrent()) return asConst(current());
-    const SpikeRows& before = step == 0 ? static_cast<const SpikeRows&>(state_spikes_) : *pass_.lists;
-    scratch_.recurrent.multiply(before, step == 0 ? 0 : row - pass_.extent.batch, samples_, asConst(current()),
-                                current(), scratch_.dense);
+    if (layer_.isRecurrent()) feedBack(step);
     return asConst(current());
+  }
+
+  // Adds the recurrent currents of a step.
+  void feedBack(Index step) {
+    const auto add = [&](const SpikeRows& spikes, Index first) {
+      scratch_.recurrent.multiply(spikes, first, samples_, asConst(current()), current(), scratch_.dense);
+    };
+    if (line_ != nullptr) {
+      line_->arrive(step);
+      add(*line_, 0);
+    } else if (step == 0) {
+      add(state_spikes_, 0);
+    } else {
+      add(*pass_.lists, (step - 1) * pass_.extent.batch + first_sample_);
+    }
   }
 
   // Whether currents are those given, in whole vectors.
@@ -168,6 +185,9 @@ class PatchForward {
       const Index row = step * pass_.extent.batch + first_sample_ + r;
       lister_->list(row, v().row(r));
       pass_.lists->list(first_sample_ / kForwardBlock, row);
+      if (line_ == nullptr) continue;
+      const SpikeRow& sent = *pass_.lists->row(row);
+      line_->send(step, r, sent.is_dense ? ListedRow(*pass_.lists, row).row() : sent);
     }
   }
 
@@ -203,6 +223,7 @@ class PatchForward {
   std::vector<std::uint64_t> marks_;        // of a row's neurons
   StepSpikes state_spikes_;                 // of the state before the first step
   std::unique_ptr<RowLister> lister_;       // of a recurrent layer
+  std::unique_ptr<DelayLine> line_;         // of delayed recurrent spikes
   std::unique_ptr<ConvolutionColumns> convolution_;
 };
 

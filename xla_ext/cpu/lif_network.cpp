@@ -11,9 +11,12 @@ using schema::Axis;
 
 constexpr const char* kOp = "lif_network";
 
+// So few that steps and delays fit into 32 bits together.
+Index delayRows(std::int64_t rows) { return std::clamp<std::int64_t>(rows, 0, INT32_MAX - 1); }
+
 ConnectionShape connectionOf(const ConnectionNumbers& n) {
   ConnectionShape shape;
-  shape.delay_rows = std::clamp<std::int64_t>(n.delay_rows, 0, INT32_MAX);
+  shape.delay_rows = delayRows(n.delay_rows);
   if (n.pooling_height != 0) {
     shape.pooling = PoolingShape{
         .height = n.pooling_height,
@@ -53,6 +56,7 @@ LayerFields fieldsOf(const LayerNumbers& numbers) {
       .needs_w = numbers.needs_w,
       .rounds_cotangents = numbers.rounds_cotangents,
       .exact_within = numbers.exact_within > 0.0F ? numbers.exact_within : 0.0F,  // NaN: for none
+      .recurrent_delay_rows = delayRows(numbers.recurrent_delay_rows),
   };
 }
 
@@ -161,6 +165,10 @@ void Network::checkConnections() const {
     if (static_cast<bool>(arrays_.linears[l].delays) != (connection.delay_rows > 0)) {
       refuse("linears.delays", "come with their rows", "one without the other");
     }
+    const bool has_delays = static_cast<bool>(arrays_.constants[l].recurrent_delays);
+    if (has_delays != (fields_.of_layers[l].recurrent_delay_rows > 0) || (has_delays && !isRecurrent(l))) {
+      refuse("constants.recurrent_delays", "come with their rows and recurrent weights", "one without the others");
+    }
   }
   const ConnectionShape& last = fields_.connections.back();
   if (last.convolution || last.delay_rows > 0 || arrays_.readout.linear.delays) {
@@ -193,6 +201,7 @@ Index Network::lengthOf(Axis axis, std::size_t layer) const {
     case Axis::kNeurons: return sizes_.neurons[layer];
     case Axis::kNeuronBytes: return (sizes_.neurons[layer] + 7) / 8;
     case Axis::kPending: return fields_.connections[layer].delay_rows;
+    case Axis::kEarlier: return fields_.of_layers[layer].recurrent_delay_rows;
     case Axis::kCapacity: return fields_.of_layers[layer].capacity;
     default: break;  // slots
   }
@@ -239,6 +248,10 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
   const auto weightsOf = [&](const schema::Weights<Operand>& weights, Index inputs) {
     return Weights{stored(weights).numbers(group), inputs, neurons, weights.scale.numbers(group)};
   };
+  const auto delaysOf = [&](const Operand& delays, Index rows, Index inputs, Index more) {
+    return delays ? std::make_shared<const Delays>(rows, delays.at<float>(group), inputs, more) : nullptr;
+  };
+  const Index recurrent_rows = index < size() ? fields_.of_layers[index].recurrent_delay_rows : 0;
   // A leaky integrator is a neuron that never reaches threshold.
   return {
       .weights = weightsOf(linear.weights, sizes_.reaching[index]),
@@ -249,18 +262,13 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
       .detach_reset = true,
       .surrogate = surrogateOf(StraightThrough, 1.0F, 0.0F),
       .capacity = -1,
-      .delays = delaysOf(linear.delays, index, group),
+      .delays = delaysOf(linear.delays, fields_.connections[index].delay_rows, sizes_.inputsOf(index), 0),
+      .recurrent_delays = delaysOf(constants.recurrent_delays, recurrent_rows, neurons, 1),
       .pooling = fields_.poolings[index],
       .convolution =
           convolution ? std::make_shared<const PackedConvolution>(*convolution, stored(linear.weights).numbers(group))
                       : nullptr,
   };
-}
-
-std::shared_ptr<const Delays> Network::delaysOf(const Operand& delays, std::size_t index, Index group) const {
-  if (!delays) return nullptr;
-  const Index rows = fields_.connections[index].delay_rows;
-  return std::make_shared<const Delays>(rows, delays.at<float>(group), sizes_.inputsOf(index));
 }
 
 Layer Network::layer(std::size_t index, Index group) const {

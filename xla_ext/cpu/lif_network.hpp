@@ -13,10 +13,11 @@ struct LayerFields {
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
-  Index capacity;          // -1: none
-  bool needs_w;            // whether the backward pass needs the second states
-  bool rounds_cotangents;  // to bfloat16, before they are multiplied with the weights
-  float exact_within;      // but not those of neurons below that are nearer than this to their threshold
+  Index capacity;              // -1: none
+  bool needs_w;                // whether the backward pass needs the second states
+  bool rounds_cotangents;      // to bfloat16, before they are multiplied with the weights
+  float exact_within;          // but not those of neurons below that are nearer than this to their threshold
+  Index recurrent_delay_rows;  // the longest delay of recurrent spikes and 1; 0: no delays
 };
 
 // The static part of a network.
@@ -50,6 +51,14 @@ Index pendingRows(const lif_network::LayerState<Item>& state) {
 }
 inline UnderWay underWay(const lif_network::LayerState<Operand>& state, Index group) {
   return {state.pending.numbers(group), pendingRows(state)};
+}
+// The same of its recurrent spikes, the last ones of which have a row of their own.
+template <typename Item>
+Index earlierRows(const lif_network::LayerState<Item>& state) {
+  return std::max<Index>(state.earlier_spikes.length(0), 0);
+}
+inline UnderWay recurrentUnderWay(const lif_network::LayerState<Operand>& state, Index group) {
+  return {state.earlier_spikes.numbers(group), earlierRows(state), state.spikes.numbers(group)};
 }
 
 // By `Coupling`.
@@ -130,7 +139,6 @@ class Network {
   void checkConnections() const;
   Layer layerOf(const lif_network::Linear<Operand>& linear, const lif_network::LayerConstants<Operand>& constants,
                 std::size_t index, Index group) const;
-  std::shared_ptr<const Delays> delaysOf(const Operand& delays, std::size_t index, Index group) const;
 
   const NetworkFields& fields_;
   const lif_network::Operands<Operand>& arrays_;

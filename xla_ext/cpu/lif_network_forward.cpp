@@ -90,6 +90,7 @@ class ForwardPass {
         .first_v = first.v.numbers(group_),
         .first_w = first.w.numbers(group_),
         .first_spikes = first.spikes.numbers(group_),
+        .first_under_way = recurrentUnderWay(first, group_),
         .record = record.v.numbers(group_),
         .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
@@ -106,6 +107,10 @@ class ForwardPass {
     std::fill_n(pass.dropped, extent_.batch, 0);
     if (pass.num_spikes != nullptr) std::fill_n(pass.num_spikes, extent_.rows(), 0);
     runForward(pass, threads_);
+    if (earlierRows(last) > 0) {
+      writeUnderWay(*pass.lists, pass.first_under_way, extent_, *layer.recurrent_delays, earlierRows(last),
+                    last.earlier_spikes.numbers(group_), threads_);
+    }
     write(l, layer, pass);
     if (!layer.isRecurrent() && isListedFor(l + 1)) {
       lists_.emplace_back(sources_.back(), rows, neurons, extent_.batch, nullptr, threads_);
@@ -134,7 +139,7 @@ class ForwardPass {
     const SpikeLists& sent = lists_.back();
     arrivals_.emplace_back(sent, pending, extent_, delays, false, threads_);
     if (pendingRows(last) > 0) {
-      writeUnderWay(sent, pending, extent_, delays, last.pending.numbers(group_), threads_);
+      writeUnderWay(sent, pending, extent_, delays, delays.rows(), last.pending.numbers(group_), threads_);
     }
     spiking_ = &arriving_.emplace_back(arrivals_.back());
     if (network_.fields().connections[l].pooling) return;
@@ -187,6 +192,7 @@ class ForwardPass {
         .first_v = network_.firstReadout(group_),
         .first_w = {},
         .first_spikes = {},
+        .first_under_way = {},
         .record = results_.results.output.numbers(group_),
         .listed_record = {},
         .record_current = nullptr,

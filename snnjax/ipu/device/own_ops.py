@@ -103,6 +103,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     if dtype == "float16" and any(each.max_delay is not None for each in connections):
         return "delays of float16 spikes"  # which are split in float32
     for layer in switches.layers:
+        if layer.recurrent_delay is not None:
+            return "recurrent delays"
         if wrong := _of_surrogate(layer.surrogate):
             return wrong
     if any(layer.rounds_record for layer in switches.layers) and (is_backward or switches.keeps_record):

@@ -14,6 +14,8 @@ from snnjax.ops._lif_network.layer import (
     Known,
     LayerRun,
     Neurons,
+    all_rows,
+    fed_back,
     layer_again,
     layer_forward,
     product,
@@ -126,6 +128,7 @@ def _record_of_layer(layer: LayerOverTime, linear: Linear, first: LayerState) ->
     (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
+        before, _ = fed_back(constants, before, first.earlier_spikes, switches.recurrent_delay)
         current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
     v, listed_v = recorded_membranes(run.v, constants, sent.dtype, switches.rounds_record), None
     if switches.capacity is not None and switches.records_listed:
@@ -313,10 +316,8 @@ def _values(sent: Array, lists: Any) -> Array:
 
 def _all_rows(g: LayerState, layer: LayerSwitches) -> LayerState:
     """The cotangents of a state, where no rows stand for rows of zeros."""
-    longest = layer.connection.max_delay
-    if longest is None or g.pending.shape[0] > 0:
-        return g
-    return g._replace(pending=jnp.zeros((longest + 1, *g.pending.shape[1:]), g.pending.dtype))
+    pending = all_rows(g.pending, layer.connection.max_delay)
+    return g._replace(pending=pending, earlier_spikes=all_rows(g.earlier_spikes, layer.recurrent_delay))
 
 
 def run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Array | None) -> LayerRun:

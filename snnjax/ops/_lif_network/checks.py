@@ -49,6 +49,7 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
             _check_plain(name, layer)
         if index < len(layers):
             _check_delays(name, layer)
+            _check_recurrent_delays(name, layer, width)
         if index < len(layers) and layer.factor is not None:
             _check_factor(f"{name}.factor", layer, width, dtype)
         if layer.bias is not None:
@@ -123,6 +124,26 @@ def _check_delays(name: str, layer: Any) -> None:
     if np.shape(layer.delays) not in ((), (inputs,)):
         expected, actual = f"be a scalar or have shape [inputs] = [{inputs}]", list(np.shape(layer.delays))
         fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per input.")
+
+
+def _check_recurrent_delays(name: str, layer: Any, neurons: int) -> None:
+    """Check that recurrent spikes have delays alone before dense weights, one for all neurons or one each."""
+    connection, delays = layer.recurrent_connection, layer.recurrent_delays
+    is_plain = isinstance(connection, Connection) and connection == DENSE.behind(None, connection.max_delay)
+    if not is_plain:
+        expected, actual = "be a Connection with a `max_delay` alone", short_repr(connection)
+        fail(f"{_OP}: `{name}.recurrent_connection` must {expected}, got {actual}. Leave it out.")
+    argument, has_delays = f"{name}.recurrent_delays", connection.max_delay is not None
+    if (delays is not None) != has_delays or (has_delays and layer.recurrent is None):
+        expected = "be given with `recurrent` weights and a `max_delay` of `recurrent_connection`, or be None"
+        actual = "None" if delays is None else "delays"
+        fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Give all of them or none.")
+    if delays is None:
+        return
+    check_float(_OP, argument, delays)
+    if np.shape(delays) not in ((), (neurons,)):
+        expected, actual = f"be a scalar or have shape [neurons] = [{neurons}]", list(np.shape(delays))
+        fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per neuron.")
 
 
 def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:

@@ -63,6 +63,7 @@ def _numbers_of_layer(layer: LayerSwitches) -> LayerNumbers:
         needs_w=layer.needs_w,
         rounds_cotangents=layer.connection.rounds_cotangents,
         exact_within=layer.connection.exact_within,
+        recurrent_delay_rows=0 if layer.recurrent_delay is None else layer.recurrent_delay + 1,
     )
 
 

@@ -20,7 +20,9 @@ from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import LIFConvention, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
 from snnjax.ops._lif_network.switches import LayerSwitches
+from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops, Scan, time_scan
+from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.select_spikes import candidates, cap, cap_by_ranks
 from snnjax.ops.spike_matmul import dense_product, finite_product
 
@@ -190,14 +192,17 @@ def layer_step(
 
     States are carried in the accumulation dtype: in bfloat16 a small current would be rounded away.
     """
-    (inside, record), recurrent = known, constants.recurrent
+    (inside, record), recurrent, earlier = known, constants.recurrent, state.earlier_spikes
     neurons = Neurons(constants, switches, replays=record is not None)
     if recurrent is not None:
+        sent = state.spikes
+        if switches.recurrent_delay is not None:
+            (sent,), earlier = fed_back(constants, sent[None], earlier, switches.recurrent_delay)
         if record is None:
-            current = current + parts.multiply(state.spikes, recurrent)
+            current = current + parts.multiply(sent, recurrent)
         else:
-            sent: Any = product(DENSE, rows_of(state.spikes), recurrent)
-            current = current + sent.reshape(current.shape)
+            fed: Any = product(DENSE, rows_of(sent), recurrent)
+            current = current + fed.reshape(current.shape)
     v, w = _choose(inside, neurons.advance(state, current), (state.v, state.w))
     if record is None:
         run = LayerRun(v, w, None)
@@ -208,7 +213,26 @@ def layer_step(
     if record is None:
         run = run._replace(listed=neurons.listed(run, inside, parts.cap))
     spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
-    return LayerState(run.v, run.w, _choose(inside, spikes, state.spikes)), run
+    spikes, earlier = _choose(inside, (spikes, earlier), (state.spikes, state.earlier_spikes))
+    return LayerState(run.v, run.w, spikes, None, earlier), run
+
+
+def fed_back(
+    constants: LayerConstants, spikes: Array, earlier: Any, longest: int | None
+) -> tuple[Array, Any]:
+    """What of recurrent spikes of some steps arrives in the steps after them, and then `earlier` spikes."""
+    if longest is None:
+        return spikes, None
+    given = DelayOperands(spikes, earlier, constants.recurrent_delays, None)
+    results = arrivals(given, longest)
+    return results.delayed, results.left
+
+
+def all_rows(rows: Any, longest: int | None) -> Any:
+    """Rows of spikes in transit, of which none stand for rows of zeros; None without delays."""
+    if longest is None or rows.shape[0] > 0:
+        return rows
+    return jnp.zeros((longest + 1, *rows.shape[1:]), rows.dtype)
 
 
 def layer_forward(
@@ -224,7 +248,8 @@ def layer_forward(
 
         return scan(step, neurons.constants, first, (current, valid))
 
-    recurrent = neurons.constants.recurrent
+    recurrent, longest = neurons.constants.recurrent, neurons.switches.recurrent_delay
+    first = first._replace(earlier_spikes=all_rows(first.earlier_spikes, longest))
     usual = functools.partial(over_time, neurons.scan)
     if recurrent is None or neurons.loops.branches:
         last, run = usual(_USUAL)
@@ -251,14 +276,31 @@ def layer_again(
         known = Known(valid, run)
         first = first._replace(spikes=upcast(first.spikes))
         spikes = neurons.listed_spikes(run, valid, dtype)
-    step = functools.partial(_state_after, neurons.switches)
-    states = LayerState(run.v, run.w, spikes)
-    replay: Any = replayed(step, neurons.scan, neurons.constants, first, current, known, states)
+    step, longest = functools.partial(_state_after, neurons.switches), neurons.switches.recurrent_delay
+    if longest is None:
+        states = LayerState(run.v, run.w, spikes)
+        replay: Any = replayed(step, neurons.scan, neurons.constants, first, current, known, states)
+    else:
+        earlier = upcast(all_rows(first.earlier_spikes, longest))
+        replay = _again_step_by_step(neurons, current, known, first._replace(earlier_spikes=earlier))
     states, last = replay
     run = run._replace(v=states.v, w=states.w)
     if spikes is None:
         return run, neurons.listed_spikes(run, valid, dtype), last
     return run, _choose(valid, states.spikes, jnp.zeros_like(spikes)), last
+
+
+def _again_step_by_step(
+    neurons: Neurons, current: Array, known: Known, first: LayerState
+) -> tuple[LayerState, LayerState]:
+    """The states after each step but for their earlier spikes, and the last one, of steps that feed many others."""
+
+    def step(constants: LayerConstants, state: LayerState, xs: tuple[Array, Known]) -> Any:
+        state = _state_after(neurons.switches, constants, state, *xs)
+        return state, state._replace(earlier_spikes=None)
+
+    last, states = neurons.scan(step, neurons.constants, first, (current, known))
+    return states, last
 
 
 def _state_after(

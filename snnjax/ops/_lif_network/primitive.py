@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, cast
 
 import jax
@@ -20,6 +21,7 @@ from snnjax.ops._lif_network.records import (
     Cotangents,
     ForwardResults,
     Kept,
+    LayerState,
     Operands,
     Record,
     Results,
@@ -80,7 +82,14 @@ def _axes(operands: Operands) -> Operands:
 def _state_axes(states: Any) -> Any:
     """The batch axes of the states of layers."""
     axes: Any = jax.tree.map(lambda _: 0, states)
-    return tuple(state._replace(pending=None if state.pending is None else 1) for state in axes)
+    return tuple(_of_transit(state, lambda _: 1) for state in axes)
+
+
+def _of_transit(state: LayerState, change: Callable[[Any], Any]) -> LayerState:
+    """A state with something else for its rows of spikes in transit, where it has any."""
+    rows = state.pending, state.earlier_spikes
+    pending, earlier = (None if own is None else change(own) for own in rows)
+    return state._replace(pending=pending, earlier_spikes=earlier)
 
 
 def _result_axes(shapes: ForwardResults) -> ForwardResults:
@@ -114,7 +123,7 @@ def _droppable(shapes: ForwardResults, switches: Switches) -> Any:
     """
     flags: Any = jax.tree.map(lambda _: False, shapes)
     results, record = flags.results, flags.record
-    last = [state._replace(pending=jax.tree.map(lambda _: True, state.pending)) for state in results.last]
+    last = [_of_transit(state, lambda _: True) for state in results.last]
     if record is not None:
         twice = zip(record.layers, switches.layers, strict=True)
         layers = [
@@ -163,7 +172,7 @@ def _bwd(switches: Switches, residuals: tuple[Any, ...], g: Any) -> tuple[Operan
     needs = Needs(needs.operands, any(not _is_zero(count) for count in g.counts))
     _, record_axes = as_read(switches, record_axes, needs.counts)
     switches, record = as_read(switches, record, needs.counts)
-    last = tuple(state._replace(pending=_rows_of_cotangents(state.pending)) for state in g.last)
+    last = tuple(_of_transit(state, _rows_of_cotangents) for state in g.last)
     g = jax.tree.map(_filled, Cotangents(g.output, g.counts, values, last, g.last_readout))
     g_axes = Cotangents(
         result_axes.output,

@@ -66,6 +66,8 @@ class LayerConstants(NamedTuple):
     gain: Annotated[Any, _CONSTANT]
     second_threshold: Annotated[Any, _CONSTANT._replace(gradient="none")]  # None among cotangents
     second_state: SecondState | None
+    # Of its recurrent spikes in steps, besides the one that they always take; None without a longest one
+    recurrent_delays: Annotated[Any, arrays("sums", "neurons", given="optional", gradient="wanted")] = None
 
 
 class Readout(NamedTuple):
@@ -91,6 +93,18 @@ class LayerState(NamedTuple):
     # stand for rows of zeros.
     pending: Annotated[
         Any, arrays("floats", "pending_or_0", "batch", "sent", given="with linears.delays", gradient="always")
+    ] = None
+    # For recurrent layers with delays, else None: the listed spikes of as many steps before the last one, likewise
+    earlier_spikes: Annotated[
+        Any,
+        arrays(
+            "floats",
+            "earlier_or_0",
+            "batch",
+            "neurons",
+            given="with constants.recurrent_delays",
+            gradient="always",
+        ),
     ] = None
 
 
@@ -243,6 +257,7 @@ class LayerNumbers(NamedTuple):
     needs_w: bool  # whether the backward pass needs the second states
     rounds_cotangents: bool  # to bfloat16, before they are multiplied with the weights
     exact_within: float  # but not those of neurons below that are nearer than this to their threshold
+    recurrent_delay_rows: int  # the longest delay of recurrent spikes plus 1; 0 without delays
 
 
 class ConnectionNumbers(NamedTuple):

@@ -78,11 +78,16 @@ def _spikes(timed: Callable[..., Any], width: int, layer: LayerSwitches) -> Any:
 
 def _left(state: Any, layer: LayerSwitches) -> Any:
     """The shapes of a state after the last step, with all rows of the spikes in transit."""
-    longest = layer.connection.max_delay
-    if longest is None or state.pending is None:
-        return state
-    shape = longest + 1, *state.pending.shape[1:]
-    return state._replace(pending=jax.ShapeDtypeStruct(shape, state.pending.dtype))
+
+    def full(rows: Any, longest: int | None) -> Any:
+        if longest is None or rows is None:
+            return None
+        return jax.ShapeDtypeStruct((longest + 1, *rows.shape[1:]), rows.dtype)
+
+    return state._replace(
+        pending=full(state.pending, layer.connection.max_delay),
+        earlier_spikes=full(state.earlier_spikes, layer.recurrent_delay),
+    )
 
 
 def _shape_of(array: Any) -> Any:

@@ -25,6 +25,7 @@ class LayerSwitches(NamedTuple):
     rounds_record: bool = (
         False  # of the membranes to bfloat16, whatever the weights are (`recorded_membranes`)
     )
+    recurrent_delay: int | None = None  # the longest one of recurrent spikes, in steps; None for no delays
     # What the backward pass needs besides the membranes (see `with_records`): the second states, and the currents.
     needs_w: bool = False
     records_current: bool = False

@@ -79,7 +79,8 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
   bool is_known = !last.delays && (last.weights.array || !network.has_readout);
   for (std::size_t l = 0; l < numbers.size(); ++l) {
     const lif_network::Linear<Value>& linear = from.linears[l];
-    is_known = is_known && linear.weights.array && !linear.delays && !from.constants[l].recurrent.values;
+    is_known = is_known && linear.weights.array && !linear.delays && !from.constants[l].recurrent.values &&
+               !from.constants[l].recurrent_delays;
     if (!is_known) break;
     network.fields.push_back(fieldsOf(instruction, numbers[l], from.constants[l], record.layers[l].w.has_value()));
     network.layers.push_back(layerOf(from, l));
