@@ -87,6 +87,7 @@ AXES = (
 # axes where these are others ("last" is the last one).
 FORMS = {
     "weights": {"values": ("int8", None), "scale": ("floats", ("last",))},  # `Quantised`
+    "sparse": {"values": ("int8", None), "scale": ("floats", ("outputs",))},  # the same of synapses
     "threshold": {"rows": ("floats", ("rows", "neurons"))},  # one for each membrane
     # Given `SparseSpikes`, without counts.
     "events": {"ids": ("given_ids", None), "values": ("values", None)},

@@ -5,6 +5,7 @@ weights of a network during training; `quantise_network` then makes the network 
 computes what hardware stores.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,16 +13,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check_choice, check_float_array, fail, type_words
+from snnjax._check import check_choice, check_float_array, check_shape, fail, type_words
 from snnjax._quantised import Quantised as Quantised
+from snnjax._quantised import at_targets
 from snnjax._quantised import dequantise as dequantise
 from snnjax.blocks.linear import LinearParams
-from snnjax.graph.network import Params
+from snnjax.blocks.sparse import SparseParams
+from snnjax.graph.network import Params, Stats
+from snnjax.synapses import Synapses, targets_or_beyond
 
 BITS = (8, 4)
 
 
-def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantised:
+def quantise(
+    weights: Float[Array, "*inputs outputs"], bits: int = 8, synapses: Synapses | None = None
+) -> Quantised:
     """Round weights to integers of `bits` bits, symmetric, with one scale per output.
 
     With ``most = 2^(bits - 1) - 1`` and ``scale[j] = max_i |weights[i, j]| / most``,
@@ -31,9 +37,10 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
     Args:
         weights: weights with the outputs, or the channels of a convolution, on the last axis.
         bits: 8 or 4.
+        synapses: those that weights with one axis belong to: each target then has a scale.
 
     Raises:
-        ValueError: if the weights are not floating-point, or `bits` is neither 8 nor 4.
+        ValueError: if the weights are not floating-point, or not one for each synapse, or `bits` is neither 8 nor 4.
 
     Example:
         >>> import jax.numpy as jnp
@@ -54,14 +61,25 @@ def quantise(weights: Float[Array, "*inputs outputs"], bits: int = 8) -> Quantis
         fail(
             "quantise: `weights` must have an output axis, got a number. Add it, for instance weights[None]."
         )
-    most = 2 ** (bits - 1) - 1
-    largest = jnp.max(jnp.abs(weights), axis=tuple(range(weights.ndim - 1)), initial=0)
+    most, sizes = 2 ** (bits - 1) - 1, jnp.abs(weights)
+    if synapses is None:
+        largest = jnp.max(sizes, axis=tuple(range(weights.ndim - 1)), initial=0)
+    else:
+        check_shape(
+            "quantise", "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse"
+        )
+        none = jnp.zeros(synapses.num_targets, weights.dtype)
+        largest = none.at[targets_or_beyond(synapses)].max(sizes, mode="drop")
     scale = jnp.where(largest == 0, jnp.ones_like(largest), largest / most)
-    rows = jnp.round(weights / scale.reshape((1,) * (weights.ndim - 1) + (-1,)))
-    return Quantised(jnp.clip(rows, -most, most).astype(jnp.int8), scale)
+    steps = (
+        scale.reshape((1,) * (weights.ndim - 1) + (-1,))
+        if synapses is None
+        else at_targets(scale, synapses, 1.0)
+    )
+    return Quantised(jnp.clip(jnp.round(weights / steps), -most, most).astype(jnp.int8), scale)
 
 
-def quantise_network(params: Params, bits: int = 8) -> Params:
+def quantise_network(params: Params, bits: int = 8, stats: Stats | None = None) -> Params:
     """Quantise the weights of all connections of a network, to run it: `Network.apply` reads rows of int8.
 
     The result is that of ``straight_through(params, bits)`` up to rounding: rows of spikes are summed as integers,
@@ -69,8 +87,13 @@ def quantise_network(params: Params, bits: int = 8) -> Params:
     which has few weights, converts them first. Biases, neuron parameters, connections with synaptic delays, and arrays
     of one's own blocks that are no `blocks.LinearParams` are unchanged. Gradients raise an error.
 
+    Args:
+        params: of a network.
+        bits: 8 or 4.
+        stats: of the network; those of `sparse` connections hold the synapses, each target of which has a scale.
+
     Raises:
-        ValueError: if `bits` is neither 8 nor 4.
+        ValueError: if `bits` is neither 8 nor 4, or the synapses of a sparse connection are missing.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -87,17 +110,18 @@ def quantise_network(params: Params, bits: int = 8) -> Params:
         Krishnamoorthi 2018, arXiv:1806.08342.
     """
     check_choice("quantise_network", "bits", bits, BITS)
-    return _with_weights("quantise_network", params, lambda weights: quantise(weights, bits))
+    return _with_weights("quantise_network", params, stats, functools.partial(quantise, bits=bits))
 
 
-def straight_through(params: Params, bits: int = 8) -> Params:
+def straight_through(params: Params, bits: int = 8, stats: Stats | None = None) -> Params:
     """Round the weights of all connections of a network, with the gradient of the identity.
 
     Call it inside the loss: ``network.apply(straight_through(params), ...)`` computes with rounded weights, and the
-    gradient reaches the full-precision weights of the optimiser. What `quantise_network` leaves alone is unchanged.
+    gradient reaches the full-precision weights of the optimiser. What `quantise_network` leaves alone is unchanged; the
+    arguments are the same.
 
     Raises:
-        ValueError: if `bits` is neither 8 nor 4.
+        ValueError: if `bits` is neither 8 nor 4, or the synapses of a sparse connection are missing.
 
     Example:
         >>> import jax
@@ -114,21 +138,33 @@ def straight_through(params: Params, bits: int = 8) -> Params:
     """
     check_choice("straight_through", "bits", bits, BITS)
 
-    def rounded(weights: Array) -> Array:
-        change = dequantise(quantise(weights, bits)).astype(weights.dtype) - weights
+    def rounded(weights: Array, *, synapses: Synapses | None = None) -> Array:
+        stored = quantise(weights, bits, synapses)
+        change = dequantise(stored, synapses).astype(weights.dtype) - weights
         return weights + jax.lax.stop_gradient(change)
 
-    return _with_weights("straight_through", params, rounded)
+    return _with_weights("straight_through", params, stats, rounded)
 
 
-def _with_weights(op: str, params: Params, change: Callable[[Any], Any]) -> Params:
+def _with_weights(op: str, params: Params, stats: Stats | None, change: Callable[..., Any]) -> Params:
     """The parameters with the weights of all connections changed, those of recurrent ones too."""
     if not isinstance(params, Mapping):
         fail(
             f"{op}: `params` must be a dict by block, got {type_words(params)}. Make them with network.init(key)."
         )
 
-    def changed(part: Any) -> Any:
-        return part._replace(weights=change(part.weights)) if isinstance(part, LinearParams) else part
+    held = dict(jax.tree_util.tree_leaves_with_path(stats, is_leaf=lambda part: isinstance(part, Synapses)))
 
-    return jax.tree.map(changed, params, is_leaf=lambda part: isinstance(part, LinearParams))
+    def changed(path: Any, part: Any) -> Any:
+        if isinstance(part, LinearParams):
+            return part._replace(weights=change(part.weights))
+        if not isinstance(part, SparseParams):
+            return part
+        synapses = held.get(path)
+        if not isinstance(synapses, Synapses):
+            name = jax.tree_util.keystr(path)
+            fail(f"{op}: `stats{name}` must be Synapses, got none. Pass stats=network.init_stats(key).")
+        return part._replace(weights=change(part.weights, synapses=synapses))
+
+    is_connection = lambda part: isinstance(part, LinearParams | SparseParams)  # noqa: E731
+    return jax.tree_util.tree_map_with_path(changed, params, is_leaf=is_connection)

@@ -14,6 +14,7 @@ import snnjax
 from snnjax import (
     LIFLayer,
     SparseSpikes,
+    Synapses,
     axonal,
     blocks,
     conv2d,
@@ -23,7 +24,10 @@ from snnjax import (
     lif_network,
     network,
     neurons,
+    simulate,
+    simulation_state,
     spike_matmul,
+    spike_sparse_matmul,
 )
 from snnjax.quantisation import (
     Quantised,
@@ -116,6 +120,44 @@ def test_kernel_sums_rows_of_int8_as_the_reference(
         assert_close(ours, [floats, floats], of_largest=rounding)
 
 
+@needs_kernels
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_synapses_of_int8_sum_as_the_dense_matrix(dtype: Any) -> None:
+    """Bit for bit, with the scale of each target."""
+    rng = np.random.default_rng(0)
+    dense = random_weights(rng, 30, 17, dtype)
+    exist = rng.random((30, 17)) < 0.3
+    synapses = Synapses.from_mask(exist)
+    dense = dense._replace(values=jnp.where(exist, dense.values, 0))
+    weights = dense._replace(values=dense.values[exist])
+    rows = jnp.asarray((rng.random((9, 30)) < 0.3) * rng.integers(-8, 9, (9, 30)) / 8, jnp.float32)
+    for x in (rows, SparseSpikes.from_dense(rows, capacity=30)):
+        want = spike_matmul(x, dense)
+        for which in ("cpu", "reference"):
+            got = spike_sparse_matmul(x, weights, synapses, implementation=which)
+            chex.assert_trees_all_equal(got, want, strict=True)
+    again = quantise(dequantise(weights.astype(jnp.float32), synapses), synapses=synapses)
+    np.testing.assert_array_equal(again.values, quantise(dequantise(dense.astype(jnp.float32))).values[exist])
+
+
+@needs_kernels
+def test_simulation_sends_int8_as_their_floats() -> None:
+    """Bit for bit: numbers of eighths, to two receptors of each neuron."""
+    rng = np.random.default_rng(0)
+    taus = {"tau": 20.0, "synaptic_taus": (5.0, 10.0), "rest": -49.0, "threshold": -50.0, "reset": -60.0}
+    cells = neurons.cuba_lif(**taus, refractory=1.0, dt=0.5)
+    synapses = Synapses.fixed_fan_out(jax.random.key(0), 20, 40, fan_out=6)
+    values = jnp.asarray(rng.integers(-128, 128, 120), jnp.int8)
+    weights = Quantised(values, jnp.asarray(rng.integers(1, 9, 40) / 64, jnp.float32))
+    run = functools.partial(simulate, cells, synapses, state=simulation_state(cells, 20), steps=40)
+    want = run(dequantise(weights, synapses))
+    assert want[0].counts.sum() > 20
+    for which in ("cpu", "reference"):
+        chex.assert_trees_all_close(run(weights, implementation=which), want, rtol=1e-5, strict=True)
+    with pytest.raises(ValueError, match=r"`weights.scale` must have shape \[targets\] = \[40\], got \[20\]"):
+        run(weights._replace(scale=jnp.ones(20)))
+
+
 NETWORKS = {
     "masked and recurrent": [
         layer(dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0)),
@@ -128,7 +170,9 @@ NETWORKS = {
         snnjax.mean_pool(2),
         layer(17, recurrent=[axonal(2), dense(17)]),
     ],
-    "scanned": [layer(9, neurons.izhikevich(), recurrent=True)],
+    "scanned, few synapses": [
+        layer(snnjax.sparse(9, fan_in=9), neurons.izhikevich(), recurrent=snnjax.sparse(9, fan_out=3))
+    ],
     "normalised, two ways": [
         layer(dense(9, bias=False), norm=blocks.batch_norm()),
         snnjax.residual(layer(9)),
@@ -144,10 +188,10 @@ def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
     params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(jax.random.key(0))
     options = {"state": None, "inputs": inputs, "lengths": jnp.array([20, 7, 0]), "stats": stats}
     apply = jit(functools.partial(net.apply, **options), static_argnames="implementation")
-    want = apply(straight_through(params))[0]
+    want = apply(straight_through(params, stats=stats))[0]
     assert all(float(rates[0].mean()) > 0 for rates in want.activity.values())
     for implementation in (None, "reference", "composed"):
-        got = apply(quantise_network(params), implementation=implementation)[0]
+        got = apply(quantise_network(params, stats=stats), implementation=implementation)[0]
         chex.assert_trees_all_close(
             (got.output, got.activity), (want.output, want.activity), rtol=1e-4, atol=1e-5, strict=True
         )
@@ -168,10 +212,13 @@ def test_gradient_with_int8_weights_is_refused() -> None:
     weights, rows = quantise(jnp.ones((3, 2))), jnp.ones((1, 3))
     lists = SparseSpikes.from_dense(rows, capacity=2)
     spiking = functools.partial(lif_network, layers=[LIFLayer(weights, decay=0.5)])
+    synapses = Synapses.from_mask(np.eye(3, dtype=bool))
+    few = quantise(jnp.ones(3), synapses=synapses)
     for op, function, at in (
         ("spike_matmul", lambda rows: spike_matmul(rows, weights).sum(), rows),
         ("spike_matmul", lambda lists: spike_matmul(lists, weights).sum(), lists),
         ("lif_network", lambda inputs: spiking(inputs)[0].output.sum(), rows[None]),
+        ("spike_sparse_matmul", lambda rows: spike_sparse_matmul(rows, few, synapses).sum(), rows),
     ):
         with pytest.raises(ValueError) as caught:
             jax.grad(function, allow_int=True)(at)
@@ -202,7 +249,12 @@ def test_a_channel_that_is_not_finite_stays_so() -> None:
 def test_what_has_no_weights_to_quantise_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^quantise: `weights` must have an output axis, got a number\."):
         quantise(jnp.float32(3))
+    change: Any
     for change in (quantise_network, straight_through):
         text = f"{change.__name__}: `params` must be a dict by block, got a list. Make them with network.init(key)."
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             change([])
+        params = network(3, [layer(snnjax.sparse(2, fan_in=1))], leaky_readout(1)).init(jax.random.key(0))
+        text = f"{change.__name__}: `stats['layer_0/connection']` must be Synapses, got none. "
+        with pytest.raises(ValueError, match=re.escape(text + "Pass stats=network.init_stats(key).")):
+            change(params)

@@ -20,7 +20,7 @@ from snnjax.synapses import Synapses
 class SparseParams(NamedTuple):
     """The params of `sparse`."""
 
-    weights: Float[Array, " synapses"]
+    weights: Float[Array, " synapses"] | Any  # `Quantised` in a network that only runs
     bias: Float[Array, " neurons"] | None = None
 
 

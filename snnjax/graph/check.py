@@ -9,7 +9,9 @@ import numpy as np
 
 from snnjax._check import fail, type_words
 from snnjax._compare import check_like, dtype_of, same_array, same_shape
+from snnjax._quantised import Quantised
 from snnjax.blocks.linear import LinearParams
+from snnjax.blocks.sparse import SparseParams
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
 
@@ -27,7 +29,15 @@ def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[An
             f"{op}: `params` must be a dict by block, got {type_words(params)}. Make them with network.init(key)."
         )
     hint = "Make them with init of this network"
-    check_like(op, "params", params, params_like(nodes, shapes), same_shape, hint)
+    held = jax.tree.map(_of_synapses, params, is_leaf=lambda own: isinstance(own, SparseParams))
+    check_like(op, "params", held, params_like(nodes, shapes), same_shape, hint)
+
+
+def _of_synapses(params: Any) -> Any:
+    """Params with the shape of quantised weights of synapses; their scale is checked where the targets are known."""
+    if not isinstance(params, SparseParams) or not isinstance(params.weights, Quantised):
+        return params
+    return params._replace(weights=jax.ShapeDtypeStruct(params.weights.shape, params.weights.dtype))
 
 
 def check_dtypes(op: str, params: Mapping[str, Any]) -> None:

@@ -164,9 +164,13 @@ def _operands(
 
 def _with_pending(results: Results, pending: Array) -> Results:
     """With what was under way before the first step."""
-    steps, behind = results.currents.shape[0], max(pending.shape[0] - results.currents.shape[0], 0)
-    now = results.currents.at[: pending.shape[0]].add(pending[:steps])
-    return Results(now, results.left.at[:behind].add(pending[steps:]))
+    steps = results.currents.shape[0]
+
+    def plus(numbers: Array, own: Array) -> Array:
+        """Added to the first rows: with zeros behind it is one pass over memory, which XLA joins with others."""
+        return numbers + jnp.pad(own, ((0, numbers.shape[0] - own.shape[0]), (0, 0), (0, 0)))
+
+    return Results(plus(results.currents, pending[:steps]), plus(results.left, pending[steps:]))
 
 
 def _until(results: Results, ends: Array) -> Results:

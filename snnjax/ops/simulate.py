@@ -23,11 +23,13 @@ from snnjax._check import (
 )
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._jax_compat import threefry_2x32
+from snnjax._quantised import Quantised, check_weights, dequantise
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype, id_dtype, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
 from snnjax.ops._simulation import PoissonInput, SimulationOutput, SimulationState, SynapticLIF
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
+from snnjax.ops.spike_matmul import shared
 from snnjax.sparse_spikes import SparseSpikes, beyond, list_ids
 from snnjax.synapses import Synapses, targets_or_beyond
 
@@ -39,7 +41,7 @@ _SIGN = 1 << 31  # random words as signed numbers keep their order
 def simulate(
     neurons: SynapticLIF,
     synapses: Synapses,
-    weights: Float[Array, " synapses"],
+    weights: Float[Array, " synapses"] | Quantised,
     state: SimulationState,
     key: Array | None = None,
     *,
@@ -74,7 +76,8 @@ def simulate(
         neurons: their constants, `snnjax.neurons.cuba_lif` or `snnjax.neurons.coba_lif`; `dt` is one of them.
         synapses: from neuron i to target ``r * neurons + j``, receptor r of neuron j; with one receptor simply j.
         weights: one for each synapse, in mV (currents) or in units of the leak conductance; an inhibitory current has a
-            negative weight, an inhibitory conductance a positive one. bfloat16 halves their memory.
+            negative weight, an inhibitory conductance a positive one. bfloat16 halves their memory, int8 halves it
+            again (`quantisation.Quantised`, with a scale for each target).
         state: `simulation_state`, or that of the piece before.
         key: a PRNG key, for `poisson`.
         steps: how many.
@@ -209,7 +212,7 @@ def _check_network(neurons: Any, synapses: Any, weights: Any) -> None:
     if not isinstance(synapses, Synapses):
         hint = "Make them with Synapses.with_probability, for instance"
         fail(f"{_OP}: `synapses` must be Synapses, got {short_repr(synapses)}. {hint}.")
-    check_float_array(_OP, "weights", weights)
+    check_weights(_OP, "weights", weights, synapses.num_targets)
     check_shape(_OP, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
     targets = neurons.num_receptors * synapses.num_neurons
     if synapses.num_targets != targets:
@@ -289,7 +292,7 @@ def _constant(op: str, name: str, value: Array, num_neurons: int) -> Array:
 def _operands(
     neurons: SynapticLIF,
     synapses: Synapses,
-    weights: Array,
+    weights: Array | Quantised,
     state: SimulationState,
     delays: Array,
     currents: Array | None,
@@ -372,6 +375,8 @@ def _reference(operands: Operands, static: _Static) -> Results:
     sources, targets = synapses.sources(), targets_or_beyond(synapses)
     rows = jnp.broadcast_to(jnp.clip(operands.delays.astype(jnp.int32), 1, arrivals) - 1, targets.shape)
     weights = upcast(operands.weights)
+    if isinstance(weights, Quantised):
+        weights = dequantise(weights, synapses)
 
     def step(carry: Any, current: Array | None) -> tuple[Any, tuple[Array, Array]]:
         v, received, remaining, pending, counts, number = carry
@@ -442,7 +447,7 @@ def _refuse(primals: Any, tangents: Any) -> NoReturn:
 
 
 def _run(operands: Operands, static: _Static, implementation: str | None) -> Results:
-    axes, result_axes = Operands(*[SHARED] * len(operands)), Results(*[SHARED] * len(Results._fields))
+    axes, result_axes = shared(operands), Results(*[SHARED] * len(Results._fields))
     return evaluate(
         _TARGET, _undifferentiated(operands), axes, result_axes, static, implementation=implementation
     )

@@ -280,11 +280,11 @@ WEIGHTS_BACKWARD = Target(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def _multiply_lists(operands: Operands, implementation: str | None) -> Array:
-    axes = Operands(ids=0, values=0, weights=_shared(operands.weights))
+    axes = Operands(ids=0, values=0, weights=shared(operands.weights))
     return evaluate(FORWARD, operands, axes, (0,), implementation=implementation)[0]
 
 
-def _shared(weights: Any) -> Any:
+def shared(weights: Any) -> Any:
     """That no array of the weights has a batch axis."""
     return jax.tree.map(lambda _: SHARED, weights)
 
@@ -353,7 +353,7 @@ _ROWS_BACKWARD = Target(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def _multiply_rows(operands: RowOperands, implementation: str | None) -> Array:
-    axes = RowOperands(spikes=0, weights=_shared(operands.weights))
+    axes = RowOperands(spikes=0, weights=shared(operands.weights))
     return evaluate(_ROWS, operands, axes, (0,), implementation=implementation)[0]
 
 

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
 from snnjax._batching import SHARED
-from snnjax._check import check_float_array, check_shape, fail, short_repr
+from snnjax._check import check_shape, fail, short_repr
 from snnjax._dispatch import Kernel, Target, evaluate
+from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import upcast
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
 from snnjax.ops._tables.spike_sparse_matmul import (
     Operands,
@@ -25,14 +26,14 @@ from snnjax.ops._tables.spike_sparse_matmul import (
     WeightsBackwardOperands,
     WeightsBackwardResults,
 )
-from snnjax.ops.spike_matmul import as_rows, neurons_of
+from snnjax.ops.spike_matmul import as_rows, neurons_of, shared
 from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 from snnjax.synapses import Synapses, targets_or_beyond
 
 
 def spike_sparse_matmul(
     spikes: SparseSpikes | Num[Array, "*axes neurons"],
-    weights: Float[Array, " synapses"],
+    weights: Float[Array, " synapses"] | Quantised,
     synapses: Synapses,
     *,
     implementation: str | None = None,
@@ -51,7 +52,8 @@ def spike_sparse_matmul(
     Args:
         spikes: lists with any leading axes, or an array with the neurons on its last axis.
         weights: one for each synapse; their dtype is the dtype of the result, and sums are computed in float32
-            (float64 for float64).
+            (float64 for float64). Of `quantisation.Quantised` ones int8 is read, and sums scaled once by target; those
+            of spikes are exact.
         synapses: which synapses exist. They have no gradient.
         implementation: None chooses automatically; "reference" forces the jnp reference, which costs as much as if all
             neurons spiked; "cpu" forces the compiled kernel or raises; "composed" is plain jnp with forward mode and
@@ -59,7 +61,7 @@ def spike_sparse_matmul(
 
     Raises:
         ValueError: if the weights or spikes do not fit the synapses, or the weights are not floating, and for an
-            implementation that is unknown or unavailable.
+            implementation that is unknown or unavailable; for a gradient with quantised weights.
 
     Example:
         >>> import jax.numpy as jnp
@@ -88,7 +90,7 @@ def _check_arguments(spikes: Any, weights: Any, synapses: Any) -> None:
     if not isinstance(synapses, Synapses):
         hint = "Make them with Synapses.from_mask, for instance"
         fail(f"{op}: `synapses` must be Synapses, got {short_repr(synapses)}. {hint}.")
-    check_float_array(op, "weights", weights)
+    check_weights(op, "weights", weights, synapses.num_targets)
     check_shape(op, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
     hint = f"Make synapses of {num_neurons} neurons"
     check_shape(op, "synapses.ends", synapses.ends, (num_neurons,), "neurons", hint)
@@ -113,6 +115,10 @@ def _dense(operands: Any) -> Array:
 
 
 def _reference(operands: Operands | RowOperands, num_targets: int) -> tuple[Array]:
+    if isinstance(operands.weights, Quantised):
+        numbers = operands.weights.values.astype(accumulation_dtype(operands.weights.dtype))
+        (sums,) = _reference(operands._replace(weights=numbers), num_targets)
+        return (scaled(sums, upcast(operands.weights.scale)).astype(operands.weights.dtype),)
     sources, targets = _structure(operands, num_targets)
     weights = upcast(operands.weights)
 
@@ -207,7 +213,12 @@ _BATCHED = ("ids", "values", "spikes", "g")
 def _evaluate(
     target: Target, operands: Any, result_axis: int, static: Any, implementation: str | None
 ) -> Array:
-    axes = type(operands)(*(0 if name in _BATCHED else SHARED for name in operands._fields))
+    axes = type(operands)(
+        *(
+            0 if name in _BATCHED else shared(part)
+            for name, part in zip(operands._fields, operands, strict=True)
+        )
+    )
     return evaluate(target, operands, axes, (result_axis,), static, implementation=implementation)[0]
 
 
@@ -218,6 +229,7 @@ def _multiply(operands: Any, num_targets: int, implementation: str | None) -> Ar
 
 
 def _fwd(operands: Any, num_targets: int, implementation: str | None) -> tuple[Array, Any]:
+    refuse_gradient("spike_sparse_matmul", operands.weights)
     out: Any = _multiply(operands, num_targets, implementation)
     return out, operands
 

@@ -13,7 +13,7 @@ PHASES = {
     SUMS: (
         # What is compiled into `runForward` are products, but for little.
         *("multiply", "Product::*", "addPatches", "convolve", "runForward"),
-        *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps", "joinRow"),
+        *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps", "writeVectors"),
     ),
     "cotangents sent back densely": (
         *(
@@ -47,7 +47,7 @@ PHASES = {
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
         *("DenseConvolution::addGradient", "addProducts", "addPatchGradients", "addRows"),
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
-        *("streamRows", "sumTaps", "splitRow", "correlatePairs"),
+        *("streamRows", "sumTaps", "pickTaps", "readVectors", "correlatePairs"),
     ),
     "steps of the neurons, forward": ("stepForward", "stepRow", "affine", "stepSynaptic", "addPoisson"),
     "steps of the neurons, backward": (

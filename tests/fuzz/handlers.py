@@ -109,7 +109,11 @@ def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[An
         return lif_network(inputs, layers, readout, capacity=3, implementation="cpu")
 
     network = run, (jnp.ones((5, batch, width)), weights, recurrent)
-    return [(multiply, (rows, weights)), (multiply, (lists, weights)), network]
+    products = [(multiply, (x, weights)) for x in (rows, lists)]
+    synapses = Synapses.fixed_fan_out(jax.random.key(0), width, 7, fan_out=3)
+    few = quantise(jnp.ones(synapses.num_synapses), synapses=synapses)
+    send = functools.partial(spike_sparse_matmul, implementation="cpu")
+    return [*products, *((send, (x, few, synapses)) for x in (rows, lists)), network]
 
 
 def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:

@@ -65,25 +65,20 @@ class Groups {
   // The same of an entry of the spikes given.
   Index before(Index entry) const { return places_[entry]; }
 
-  // Calls visit(place, row) for all rows of a group; those of what arrives later have places from sent() on.
   template <typename Visit>
-  void eachArriving(Index group, Visit visit) const {
-    each(group, length_, visit);
+  void eachSample(Index group, Visit visit) const {
+    const Index first = group * samples_, end = std::min(first + samples_, synapses_.batch);
+    for (Index sample = first; sample < end; ++sample) visit(sample);
   }
 
  private:
+  // Calls visit(place, row) for all spikes of a group.
   template <typename Visit>
   void eachRow(Index group, Visit visit) const {
-    each(group, synapses_.steps, visit);
-  }
-
-  template <typename Visit>
-  void each(Index group, Index steps, Visit visit) const {
-    const Index first = group * samples_, end = std::min(first + samples_, synapses_.batch);
-    for (Index step = 0; step < steps; ++step) {
-      for (Index sample = first; sample < end; ++sample) {
-        visit(step * synapses_.batch + sample, (sample - first) * length_ + step);
-      }
+    for (Index step = 0; step < synapses_.steps; ++step) {
+      Index row = step;
+      eachSample(group,
+                 [&](Index sample) { visit(step * synapses_.batch + sample, std::exchange(row, row + length_)); });
     }
   }
 
@@ -138,36 +133,37 @@ class Taps {
   Borrowed<float> numbers_;
 };
 
-// What all targets receive, in the rows of each vector and group. They are copied from and to whole rows in memory:
-// parts of a vector each would be in as many pages as there are steps.
+// What a vector of targets receives in the steps of a group, in rows that stay in the first-level cache.
 class ArrivingRows {
  public:
   ArrivingRows(const DelayedSynapses& synapses, const Groups& groups)
-      : synapses_(synapses), groups_(groups), numbers_(Lanes::vectors(synapses) * groups.count() * size()) {}
+      : synapses_(synapses), groups_(groups), numbers_(groups.rows() * kernels().lanes) {}
 
-  float* of(Index vector, Index group) {
-    return numbers_.data() + (group * Lanes::vectors(synapses_) + vector) * size();
-  }
-  Index size() const { return groups_.rows() * kernels().lanes; }
+  float* data() { return numbers_.data(); }
+  void clear() { std::fill_n(numbers_.data(), groups_.rows() * kernels().lanes, 0.0F); }
 
-  void read(const Arriving<const float>& from, const Threads& threads) {
-    each(threads, [&](Index place, Rows<float> vectors) {
-      kernels().splitRow(from.row(synapses_, place), synapses_.all.outputs, vectors);
+  void read(const Arriving<const float>& from, Index group, const Lanes& lanes) {
+    each(from, group, lanes, [&](const float* first, Index stride, Index rows, float* own) {
+      kernels().readVectors({first, stride}, rows, lanes.count, own);
     });
   }
-  void write(const Arriving<float>& to, const Threads& threads) {
-    each(threads, [&](Index place, Rows<float> vectors) {
-      kernels().joinRow({vectors.data, vectors.stride}, synapses_.all.outputs, to.row(synapses_, place));
+  void write(const Arriving<float>& to, Index group, const Lanes& lanes) {
+    each(to, group, lanes, [&](float* first, Index stride, Index rows, const float* own) {
+      kernels().writeVectors(own, rows, lanes.count, {first, stride});
     });
   }
 
  private:
-  template <typename Copy>
-  void each(const Threads& threads, Copy copy) {
-    threads.run(groups_.count(), [&](Index group, Index) {
-      groups_.eachArriving(group, [&](Index place, Index row) {
-        copy(place, Rows<float>{of(0, group) + row * kernels().lanes, size()});
-      });
+  // Calls copy(first, stride, rows, own) for the steps of each sample, and for those behind them.
+  template <typename T, typename Copy>
+  void each(const Arriving<T>& arriving, Index group, const Lanes& lanes, Copy copy) {
+    const Index stride = synapses_.batch * synapses_.all.outputs, steps = synapses_.steps;
+    float* own = numbers_.data();
+    groups_.eachSample(group, [&](Index sample) {
+      const Index first = sample * synapses_.all.outputs + lanes.first;
+      copy(arriving.currents + first, stride, steps, own);
+      copy(arriving.left + first, stride, synapses_.longest, own + steps * kernels().lanes);
+      own += (steps + synapses_.longest) * kernels().lanes;
     });
   }
 
@@ -198,47 +194,45 @@ bool arePairsOfShortDelays(const DelayedSynapses& synapses) {
 void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<float>& out,
                const Threads& threads) {
   const Groups groups(sent, synapses, threads);
-  ArrivingRows rows(synapses, groups);
   const Index neurons = synapses.all.neurons;
   threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
     const Lanes to(synapses, vector);
+    const auto add = kernels().addTaps;
+    ArrivingRows rows(synapses, groups);
     Taps taps(synapses);
     taps.spread(to, groups, 0, neurons);
     for (Index group = 0; group < groups.count(); ++group) {
-      float* const own = std::fill_n(rows.of(vector, group), rows.size(), 0.0F) - rows.size();
+      rows.clear();
       for (Index neuron = 0; neuron < neurons; ++neuron) {
         const SpikeRow spikes = groups.row(group, neuron);
-        if (spikes.count > 0) kernels().addTaps(spikes, taps.of(neuron), taps.count(), own);
+        if (spikes.count > 0) add(spikes, taps.of(neuron), taps.count(), rows.data());
       }
+      rows.write(out, group, to);
     }
   });
-  rows.write(out, threads);
 }
 
 void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,
                     float* g_weights, float* g_delays, const Threads& threads) {
   const Groups groups(sent, synapses, threads);
-  const Index neurons = synapses.all.neurons, lanes = kernels().lanes, taps = synapses.longest + 1;
-  ArrivingRows rows(synapses, groups);
-  rows.read(g, threads);
+  const Index neurons = synapses.all.neurons, taps = synapses.longest + 1, size = taps * kernels().lanes;
   threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
     const Lanes to(synapses, vector);
-    Borrowed<float> sums(neurons * taps * lanes);
-    std::fill_n(sums.data(), neurons * taps * lanes, 0.0F);
+    const auto add = kernels().sumTaps;
+    ArrivingRows rows(synapses, groups);
+    Borrowed<float> sums(neurons * size);
+    std::fill_n(sums.data(), neurons * size, 0.0F);
     for (Index group = 0; group < groups.count(); ++group) {
+      rows.read(g, group, to);
       for (Index neuron = 0; neuron < neurons; ++neuron) {
         const SpikeRow spikes = groups.row(group, neuron);
-        if (spikes.count > 0)
-          kernels().sumTaps(spikes, rows.of(vector, group), taps, sums.data() + neuron * taps * lanes);
+        if (spikes.count > 0) add(spikes, rows.data(), taps, sums.data() + neuron * size);
       }
     }
     for (Index neuron = 0; neuron < neurons; ++neuron) {
-      for (Index lane = 0; lane < to.count; ++lane) {
-        const Index synapse = neuron * synapses.all.outputs + to.first + lane;
-        const Share share = synapses.share(synapse);
-        const float* const sum = sums.data() + (neuron * taps + share.whole) * lanes + lane;
-        synapses.write(synapse, share, sum[0], sum[lanes], g_weights, g_delays);
-      }
+      const Index first = neuron * synapses.all.outputs + to.first;
+      kernels().pickTaps(sums.data() + neuron * size, taps, synapses.weights + first, synapses.delays + first, to.count,
+                         g_weights + first, g_delays == nullptr ? nullptr : g_delays + first);
     }
   });
 }
@@ -247,8 +241,6 @@ void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSy
                          const Arriving<const float>& g, float* out, const Threads& threads) {
   const Groups groups(sent, synapses, threads);
   const Index neurons = synapses.all.neurons;
-  ArrivingRows rows(synapses, groups);
-  rows.read(g, threads);
   Taps taps(synapses);
   Borrowed<float> sums(sent.entries());
   std::fill_n(sums.data(), sent.entries(), 0.0F);
@@ -258,9 +250,11 @@ void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSy
       taps.spread(from, groups, task * kNeuronsPerTask, std::min((task + 1) * kNeuronsPerTask, neurons));
     });
     threads.run(groups.count(), [&](Index group, Index) {
+      ArrivingRows rows(synapses, groups);
+      rows.read(g, group, from);
       for (Index neuron = 0; neuron < neurons; ++neuron) {
         const SpikeRow spikes = groups.row(group, neuron);
-        kernels().dotTaps(spikes.ids, spikes.count, taps.of(neuron), taps.count(), rows.of(vector, group),
+        kernels().dotTaps(spikes.ids, spikes.count, taps.of(neuron), taps.count(), rows.data(),
                           sums.data() + groups.start(group, neuron));
       }
     });

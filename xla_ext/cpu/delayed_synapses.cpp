@@ -8,10 +8,11 @@ namespace {
 
 constexpr Index kColumnsPerTask = 16;  // whole cache lines of rows
 constexpr Index kNeuronsPerTask = 64;
-// Neurons collect together what lies in a first-level cache: some places of a few targets, and where they reach.
-constexpr Index kNeuronsAtOnce = 32;
+// Neurons collect together what lies in a first-level cache: some places of a few targets, and where they reach. What
+// all targets of some samples receive is to stay in the second-level cache until all neurons are done.
+constexpr Index kNeuronsAtOnce = 128;
 constexpr Index kSamplesAtOnce = 16;  // whole vectors, so that shares one step apart are too
-constexpr Index kPlacesAtOnce = 128;
+constexpr Index kPlacesAtOnce = 192;
 constexpr Index kCollectedStride = kPlacesAtOnce + 16;  // equal places of all neurons in as many sets as possible
 constexpr Index kWindowFloats = 6 << 10;
 constexpr Index kLeastTargets = 4;
@@ -369,29 +370,29 @@ void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>
   const Index window = (std::min(steps_at_once, synapses.steps) + synapses.longest + 1) * samples;
   const Index targets = std::max(kLeastTargets, kWindowFloats / window);
   const std::vector<Index> starts = startsOf(synapses.all);
-  threads.run(tasksFor(neurons, kNeuronsAtOnce), [&](Index task, Index) {
-    const Index first = task * kNeuronsAtOnce, count = std::min(kNeuronsAtOnce, neurons - first);
+  const Index parts = tasksFor(neurons, kNeuronsAtOnce);
+  threads.run(parts * columns.groups(), [&](Index task, Index) {
+    const Index group = task / parts, first = task % parts * kNeuronsAtOnce;
+    const Index count = std::min(kNeuronsAtOnce, neurons - first);
     const Index own = starts[size(first + count)] - starts[size(first)];
     SharesOfNeurons shares(synapses, own, columns.rows(), targets);
     for (Index i = first; i < first + count; ++i) shares.add(starts[size(i)], starts[size(i + 1)]);
     Borrowed<float> collected(count * kCollectedStride);
     for (Index step = 0; step < synapses.steps; step += steps_at_once) {
       const Index steps = std::min(steps_at_once, synapses.steps - step);
-      for (Index group = 0; group < columns.groups(); ++group) {
-        const Rows<const float> arriving{columns.of(group).row(step), samples};
-        std::fill_n(collected.data(), count * kCollectedStride, 0.0F);
-        for (Index block = 0; block < shares.blocks(); ++block) {
-          for (Index i = 0; i < count; ++i) {
-            kernels().collectShares(shares.block(i, block), arriving, tasksFor(steps * samples, kernels().lanes),
-                                    collected.data() + i * kCollectedStride);
-          }
+      const Rows<const float> arriving{columns.of(group).row(step), samples};
+      std::fill_n(collected.data(), count * kCollectedStride, 0.0F);
+      for (Index block = 0; block < shares.blocks(); ++block) {
+        for (Index i = 0; i < count; ++i) {
+          kernels().collectShares(shares.block(i, block), arriving, tasksFor(steps * samples, kernels().lanes),
+                                  collected.data() + i * kCollectedStride);
         }
-        for (Index place = 0; place < steps * samples; ++place) {
-          if (place % samples >= columns.samples(group)) continue;
-          const Index row = (step + place / samples) * batch + group * samples + place % samples;
-          for (Index i = 0; i < count; ++i) {
-            out[row * neurons + first + i] = collected[i * kCollectedStride + place];
-          }
+      }
+      for (Index place = 0; place < steps * samples; ++place) {
+        if (place % samples >= columns.samples(group)) continue;
+        const Index row = (step + place / samples) * batch + group * samples + place % samples;
+        for (Index i = 0; i < count; ++i) {
+          out[row * neurons + first + i] = collected[i * kCollectedStride + place];
         }
       }
     }

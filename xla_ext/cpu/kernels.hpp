@@ -333,15 +333,18 @@ struct Kernels {
 
   // Delays of all synapses of a neuron to some targets, in vectors: taps, of which tap k is the share of each weight
   // that arrives after k steps, and rows, of what arrives in each step. There are two taps at least and `lanes` at
-  // most; the last is that of the longest delay. Vectors of fewer targets hold zeros behind them. From a row of all
-  // targets to that of each vector, and back.
-  void (*splitRow)(const float* row, Index columns, Rows<float> vectors);
-  void (*joinRow)(Rows<const float> vectors, Index columns, float* row);
+  // most; the last is that of the longest delay. Vectors of fewer targets hold zeros behind them. From so many columns
+  // of rows of targets to vectors, and back.
+  void (*readVectors)(Rows<const float> from, Index rows, Index columns, float* to);
+  void (*writeVectors)(const float* from, Index rows, Index columns, Rows<float> to);
   void (*spreadShares)(const float* weights, const float* delays, Index targets, Index count, float* taps);
   // rows[ids[k] + tap] += values[k] * taps[tap].
   void (*addTaps)(const SpikeRow& spikes, const float* taps, Index count, float* rows);
   // sums[tap] += sum_k values[k] * rows[ids[k] + tap].
   void (*sumTaps)(const SpikeRow& spikes, const float* rows, Index count, float* sums);
+  // The cotangents of weights and delays from those sums; `g_delays` may be nullptr.
+  void (*pickTaps)(const float* sums, Index count, const float* weights, const float* delays, Index targets,
+                   float* g_weights, float* g_delays);
   // out[k] += sum_tap <taps[tap], rows[ids[k] + tap]>.
   void (*dotTaps)(const std::uint32_t* ids, Index spikes, const float* taps, Index count, const float* rows,
                   float* out);

@@ -95,6 +95,8 @@ class Simulation {
                             .count = from_.targets.length(0),
                             .outputs = receptors_ * neurons_};
     const SynapseDelays delays{from_.delays.at(group_), from_.delays.type() == ffi::U16, from_.delays.length(0) == 1};
+    const Operand& stored = from_.weights.values ? from_.weights.values : from_.weights.array;
+    const SynapseWeights weights(stored.numbers(group_), from_.weights.scale.numbers(group_), synapses.outputs);
     Ring ring{to_.pending.at<float>(group_), arrivals_, receptors_ * neurons_, 0};
     SynapticStep step = firstStep();
     PoissonStep poisson = firstInput();
@@ -107,7 +109,7 @@ class Simulation {
         ++poisson.step;
       }
       const Index count = kernels().stepSynaptic(step, spikes_.data());
-      sendLater(spikes_.data(), count, synapses, from_.weights.numbers(group_), delays, ring);
+      sendLater(spikes_.data(), count, synapses, weights, delays, ring);
       record(t, count);
       ring.now = ring.now + 1 < arrivals_ ? ring.now + 1 : 0;
     }
@@ -196,6 +198,11 @@ void run(SimulationCall& call) {
   if (arrivals < 1) refuse("pending", "have a row for each step of the longest delay", std::to_string(arrivals));
   if (receptors < 1 || receptors > kMostReceptors) {
     refuse("received", "have 1 to " + std::to_string(kMostReceptors) + " receptors", std::to_string(receptors));
+  }
+  const Index targets = receptors * lengths[Axis::kNeurons];
+  if (call.from.weights.scale && call.from.weights.scale.length(0) != targets) {
+    refuse("weights.scale", "be one of each of " + std::to_string(targets) + " targets",
+           std::to_string(call.from.weights.scale.length(0)));
   }
   const Index receptor = call.numbers.numbers.poisson_receptor;
   if (call.from.poisson_limits.length(0) > 0 && (receptor < 0 || receptor >= receptors)) {

@@ -18,6 +18,12 @@ Synapses synapsesOf(const From& from, const schema::Lengths& lengths, Index grou
           .outputs = lengths[Axis::kOutputs]};
 }
 
+// Floating weights, or int8 ones with a scale.
+SynapseWeights weightsOf(const schema::Sparse<Operand>& weights, const schema::Lengths& lengths, Index group) {
+  const Operand& stored = weights.values ? weights.values : weights.array;
+  return {stored.numbers(group), weights.scale.numbers(group), lengths[Axis::kOutputs]};
+}
+
 template <typename From>
 ListedRows listed(const From& from, const schema::Lengths& lengths, Index group, const Threads& threads) {
   const Index neurons = lengths[Axis::kNeurons];
@@ -33,7 +39,7 @@ void forward(Call<From, Results<Result>>& call) {
   const schema::Lengths lengths = call.check();
   for (Index group = 0; group < call.groups(); ++group) {
     send(listed(call.from, lengths, group, call.threads), synapsesOf(call.from, lengths, group),
-         call.from.weights.numbers(group), call.to.out.numbers(group), call.threads);
+         weightsOf(call.from.weights, lengths, group), call.to.out.numbers(group), call.threads);
   }
 }
 

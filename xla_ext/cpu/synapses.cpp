@@ -15,16 +15,27 @@ Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
 
 float asFloat(float number) { return number; }
 float asFloat(std::uint16_t bits) { return fromBfloat16(bits); }
+float asFloat(std::int8_t number) { return number; }
+
+template <typename Work>
+void withTargets(const Synapses& synapses, Work work) {
+  if (synapses.targets_are_uint16) return work(static_cast<const std::uint16_t*>(synapses.targets));
+  work(static_cast<const std::int32_t*>(synapses.targets));
+}
 
 // Calls work(targets, numbers) with the types that the arrays have.
 template <typename Void, typename Work>
 void withTypes(const Synapses& synapses, const BasicNumbers<Void>& numbers, Work work) {
-  const auto withTargets = [&](auto* own) {
-    if (synapses.targets_are_uint16) return work(static_cast<const std::uint16_t*>(synapses.targets), own);
-    work(static_cast<const std::int32_t*>(synapses.targets), own);
-  };
-  if (numbers.is_bfloat16) return withTargets(numbers.bfloat16());
-  withTargets(numbers.float32());
+  withTargets(synapses, [&](const auto* targets) {
+    if (numbers.is_bfloat16) return work(targets, numbers.bfloat16());
+    work(targets, numbers.float32());
+  });
+}
+
+template <typename Work>
+void withTypes(const Synapses& synapses, const SynapseWeights& weights, Work work) {
+  if (!weights.isInt8()) return withTypes(synapses, weights.numbers(), work);
+  withTargets(synapses, [&](const auto* targets) { work(targets, weights.int8()); });
 }
 
 // Negative targets become numbers that are out of range, too.
@@ -112,7 +123,7 @@ void fetch(const std::uint32_t* spikes, Index count, const Synapses& synapses, c
 
 }  // namespace
 
-void send(const ListedRows& spikes, const Synapses& synapses, const Numbers& weights, const WritableNumbers& out,
+void send(const ListedRows& spikes, const Synapses& synapses, const SynapseWeights& weights, const WritableNumbers& out,
           const Threads& threads) {
   const Threads used = threadsFor(synapsesRead(synapses, spikes.entries()), threads);
   withTypes(synapses, weights, [&](const auto* targets, const auto* numbers) {
@@ -128,6 +139,9 @@ void send(const ListedRows& spikes, const Synapses& synapses, const Numbers& wei
           const Index target = targetOf(targets, s);
           if (target < synapses.outputs) sums[target] += value * asFloat(numbers[s]);
         }
+      }
+      if (weights.isInt8()) {  // sums of whole numbers, which are exact, are scaled once
+        for (Index target = 0; target < synapses.outputs; ++target) sums[target] *= weights.scale()[target];
       }
       if (out.is_bfloat16) out.write(first, synapses.outputs, sums);
     });
@@ -201,9 +215,13 @@ void correlate(const ListedRows& receivers, const Synapses& synapses, const Numb
   });
 }
 
-void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const Numbers& weights,
+void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const SynapseWeights& weights,
                const SynapseDelays& delays, const Ring& ring) {
   withTypes(synapses, weights, [&](const auto* targets, const auto* numbers) {
+    const auto scaled = [&](float number, Index target) {
+      constexpr bool kIsInt8 = std::is_same_v<decltype(numbers), const std::int8_t*>;
+      return kIsInt8 ? number * weights.scale()[target] : number;
+    };
     fetch(spikes, std::min(count, kSpikesAhead), synapses, targets, numbers);
     withDelays(delays, ring, [&](auto row) {
       for (Index k = 0; k < count; ++k) {
@@ -211,7 +229,7 @@ void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapse
         const Index end = synapses.end(spikes[k]);
         for (Index s = synapses.first(spikes[k]); s < end; ++s) {
           const Index target = targetOf(targets, s);
-          if (target < synapses.outputs) row(s)[target] += asFloat(numbers[s]);
+          if (target < synapses.outputs) row(s)[target] += scaled(asFloat(numbers[s]), target);
         }
       }
     });

@@ -1,6 +1,8 @@
 // Synapses by the neurons that send, in compressed rows, and the products of spikes with their weights.
 #pragma once
 
+#include <vector>
+
 #include "listed_rows.hpp"
 #include "numbers.hpp"
 #include "parallel.hpp"
@@ -27,8 +29,28 @@ struct Synapses {
   Index within(Index number) const { return number < 0 ? 0 : std::min(number, count); }
 };
 
+// The weights of synapses: numbers, or int8 times the scale of each target.
+class SynapseWeights {
+ public:
+  // `scale` is [targets]; absent: `numbers` are what they say, otherwise int8.
+  SynapseWeights(const Numbers& numbers, const Numbers& scale, Index targets)
+      : numbers_(numbers), is_int8_(scale), scale_(static_cast<std::size_t>(is_int8_ ? targets : 0)) {
+    if (is_int8_) scale.read(0, targets, scale_.data());
+  }
+
+  bool isInt8() const { return is_int8_; }
+  const std::int8_t* int8() const { return static_cast<const std::int8_t*>(numbers_.data); }
+  const Numbers& numbers() const { return numbers_; }
+  const float* scale() const { return scale_.data(); }
+
+ private:
+  Numbers numbers_;
+  bool is_int8_;
+  std::vector<float> scale_;
+};
+
 // out[row] = the sum of the weights of the synapses of its spikes, at their targets; out is [rows, outputs].
-void send(const ListedRows& spikes, const Synapses& synapses, const Numbers& weights, const WritableNumbers& out,
+void send(const ListedRows& spikes, const Synapses& synapses, const SynapseWeights& weights, const WritableNumbers& out,
           const Threads& threads);
 
 // out[row, slot] = what the synapses of the neuron in each listed slot collect from g[row], and 0 for all other slots
@@ -64,7 +86,7 @@ struct Ring {
 };
 
 // Adds the weights of the synapses of neurons that spike to what their targets receive later.
-void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const Numbers& weights,
+void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const SynapseWeights& weights,
                const SynapseDelays& delays, const Ring& ring);
 
 }  // namespace snnjax

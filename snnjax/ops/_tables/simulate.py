@@ -27,7 +27,7 @@ class Operands(NamedTuple):
     refractory: Annotated[Any, arrays("counts", "neurons_or_1")]
     synaptic_decay: Annotated[Any, _OF_RECEPTORS]
     effect: Annotated[Any, _OF_RECEPTORS]
-    weights: Annotated[Any, arrays("floats", "synapses")]
+    weights: Annotated[Any, arrays("floats", "synapses", form="sparse")]  # an array or `Quantised`
     ends: Annotated[Any, arrays("counts", "neurons")]
     targets: Annotated[Any, arrays("given_ids", "synapses")]
     delays: Annotated[Any, arrays("given_ids", "synapses_or_1")]

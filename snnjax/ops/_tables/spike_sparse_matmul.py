@@ -8,6 +8,7 @@ _IDS = arrays("given_ids", "rows", "capacity")
 _VALUES = arrays("floats", "rows", "capacity")
 _ROWS = arrays("floats", "rows", "neurons")
 _WEIGHTS = arrays("floats", "synapses")
+_ARRAY_OR_QUANTISED = _WEIGHTS._replace(form="sparse")
 _ENDS = arrays("counts", "neurons")
 _TARGETS = arrays("given_ids", "synapses")
 _OUT = arrays("floats", "rows", "outputs")
@@ -18,7 +19,7 @@ class Operands(NamedTuple):
 
     ids: Annotated[Any, _IDS]
     values: Annotated[Any, _VALUES]
-    weights: Annotated[Any, _WEIGHTS]
+    weights: Annotated[Any, _ARRAY_OR_QUANTISED]
     ends: Annotated[Any, _ENDS]
     targets: Annotated[Any, _TARGETS]
 
@@ -27,7 +28,7 @@ class RowOperands(NamedTuple):
     """The operands of ``snnjax_spike_sparse_matmul_rows``."""
 
     spikes: Annotated[Any, _ROWS]
-    weights: Annotated[Any, _WEIGHTS]
+    weights: Annotated[Any, _ARRAY_OR_QUANTISED]
     ends: Annotated[Any, _ENDS]
     targets: Annotated[Any, _TARGETS]
 

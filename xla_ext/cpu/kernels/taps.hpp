@@ -17,12 +17,19 @@ template <int kMost, typename Work>
   work.template operator()<kMost>();
 }
 
-inline void splitRow(const float* row, Index columns, Rows<float> vectors) {
-  for (Index i = 0; i * kLanes < columns; ++i) store(vectors.row(i), part(row, i * kLanes, columns - i * kLanes));
+inline void readVectors(Rows<const float> from, Index rows, Index columns, float* to) {
+  for (Index i = 0; i < rows; ++i) store(to + i * kLanes, part(from.row(i), 0, columns));
 }
 
-inline void joinRow(Rows<const float> vectors, Index columns, float* row) {
-  for (Index i = 0; i * kLanes < columns; ++i) putPart(row, i * kLanes, columns - i * kLanes, load(vectors.row(i)));
+// Whole vectors go past the caches: the rows are too many to stay there, and to write a part of a cache line is to read
+// it.
+inline void writeVectors(const float* from, Index rows, Index columns, Rows<float> to) {
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(to.data) % sizeof(Floats) == 0 && to.stride % kLanes == 0;
+  for (Index i = 0; i < rows; ++i) {
+    const Floats x = load(from + i * kLanes);
+    columns == kLanes&& is_aligned ? stream(to.row(i), x) : putPart(to.row(i), 0, columns, x);
+  }
+  finishStream();
 }
 
 // Weights, each in two shares: that which arrives after `whole` steps, and that one step later.
@@ -50,6 +57,20 @@ inline void spreadShares(const float* weights, const float* delays, Index target
     const Floats own = select(notEqual(later, splat(1.0F)), Floats{}, shares.next);
     store(taps + tap * kLanes, select(notEqual(later, Floats{}), own, shares.now));
   }
+}
+
+inline void pickTaps(const float* sums, Index count, const float* weights, const float* delays, Index targets,
+                     float* g_weights, float* g_delays) {
+  const Shares shares = sharesOf(splat(1.0F), loadPart(delays, targets), count);
+  Floats now{}, next{};
+  for (Index tap = 0; tap < count; ++tap) {
+    const Floats own = load(sums + tap * kLanes), later = static_cast<float>(tap) - shares.whole;
+    now = select(notEqual(later, Floats{}), now, own);
+    next = select(notEqual(later, splat(1.0F)), next, own);
+  }
+  const Floats split = shares.now * now + shares.next * next;
+  putPart(g_weights, 0, targets, select(notEqual(shares.next, Floats{}), split, now));
+  if (g_delays != nullptr) putPart(g_delays, 0, targets, loadPart(weights, targets) * (next - now));
 }
 
 inline void splitShares(const float* weights, const float* delays, Index count, Index taps, float* whole, float* now,
@@ -92,7 +113,7 @@ inline void collectVectors(const DelayedShares& shares, Rows<const float> arrivi
 }
 
 inline void collectShares(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out) {
-  constexpr int kMost = kLanes / 2;  // with as many sums as half of the registers
+  constexpr int kMost = kLanes * 3 / 4;  // with as many sums as three quarters of the registers
   for (Index i = 0; i < vectors; i += kMost) {
     const Rows<const float> from{arriving.data + i * kLanes, arriving.stride};
     if (vectors - i == 1) return collectVectors<1>(shares, from, out + i * kLanes);

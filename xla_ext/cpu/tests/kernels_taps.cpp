@@ -80,19 +80,44 @@ void sharesAreCollected(const Case& of, Random& random) {
   expectSame(of, got, want);
 }
 
-void rowsAreSplitAndJoined(const Case& of, Random& random) {
-  const Index lanes = of.kernels.lanes, vectors = (of.size + lanes - 1) / lanes;
-  const Floats row = random.eighths(of.size);
-  Floats split = random.eighths(vectors * (lanes + 3)), want = split, joined = random.eighths(of.size + 3);
-  for (Index i = 0; i < vectors * lanes; ++i) {
-    want[sizeOf(i / lanes * (lanes + 3) + i % lanes)] = i < of.size ? row[sizeOf(i)] : 0.0F;
+void vectorsAreReadAndWritten(const Case& of, Random& random) {
+  constexpr Index kApart = 40;
+  const Index lanes = of.kernels.lanes, columns = of.size % lanes + 1, rows = of.size;
+  const Floats from = random.eighths(rows * kApart), to = random.eighths(rows * kApart);
+  Floats vectors = random.eighths(rows * lanes + 3), want = vectors, got = to, joined = to;
+  for (Index i = 0; i < rows * lanes; ++i) {
+    want[sizeOf(i)] = i % lanes < columns ? from[sizeOf(i / lanes * kApart + i % lanes)] : 0.0F;
+    if (i % lanes < columns) joined[sizeOf(i / lanes * kApart + i % lanes)] = want[sizeOf(i)];
   }
-  of.kernels.splitRow(row.data(), of.size, {split.data(), lanes + 3});
-  expectSame(of, split, want);
-  Floats behind = joined;
-  std::copy(row.begin(), row.end(), behind.begin());
-  of.kernels.joinRow({split.data(), lanes + 3}, of.size, joined.data());
-  expectSame(of, joined, behind);
+  of.kernels.readVectors({from.data(), kApart}, rows, columns, vectors.data());
+  expectSame(of, vectors, want);
+  of.kernels.writeVectors(vectors.data(), rows, columns, {got.data(), kApart});
+  expectSame(of, got, joined);
+}
+
+// As the products with taps of weights of 1, and with their changes by an eighth of a step.
+void tapsArePicked(const Case& of, Random& random) {
+  const Index lanes = of.kernels.lanes, taps = of.size % (lanes - 1) + 2, targets = of.size % lanes + 1;
+  const Floats sums = random.eighths(taps * lanes), weights = random.eighths(targets), ones(sizeOf(targets), 1.0F);
+  Floats delays, later;
+  for (Index i = 0; i < targets; ++i) {
+    delays.push_back(static_cast<float>(random.below(8 * (taps - 1))) / 8.0F);
+    later.push_back(delays.back() + 0.125F);
+  }
+  const auto dots = [&](const Floats& at) {
+    Floats shares(sums.size()), out(sizeOf(targets));
+    of.kernels.spreadShares(ones.data(), at.data(), targets, taps, shares.data());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      if (i % sizeOf(lanes) < out.size()) out[i % sizeOf(lanes)] += shares[i] * sums[i];
+    }
+    return out;
+  };
+  const Floats want = dots(delays);
+  Floats want_delays = dots(later), got(sizeOf(targets)), got_delays = got;
+  for (std::size_t i = 0; i < got.size(); ++i) want_delays[i] = 8.0F * weights[i] * (want_delays[i] - want[i]);
+  of.kernels.pickTaps(sums.data(), taps, weights.data(), delays.data(), targets, got.data(), got_delays.data());
+  expectSame(of, got, want);
+  expectSame(of, got_delays, want_delays);
 }
 
 }  // namespace
@@ -101,6 +126,7 @@ int main() {
   forEachSet(sharesAreSpread);
   forEachSet(tapsAreAddedSummedAndDotted);
   forEachSet(sharesAreCollected);
-  forEachSet(rowsAreSplitAndJoined);
+  forEachSet(vectorsAreReadAndWritten);
+  forEachSet(tapsArePicked);
   return check::failures;
 }
