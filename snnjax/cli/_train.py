@@ -51,8 +51,8 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--model",
         choices=("dense", "conv", "residual", "small", "delayed"),
-        help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits), fewer parameters "
-        "(speech), or learned delays (spoken, speech); default: dense or as resumed",
+        help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits, nmnist), fewer "
+        "parameters (speech), or learned delays (spoken, speech); default: dense or as resumed",
     )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
     add_data(parser)

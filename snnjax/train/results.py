@@ -75,7 +75,9 @@ _NOTES = {
     "nmnist": "real recordings, 1,000 of the training part and 100 of the test part, the subset of an example of "
     "SLAYER, whose network of dense layers reaches 94 %. 100 recordings have a standard error of about 2 points. "
     "Folds: each tests on a tenth of the 1,100, and fold n has seed n. The settings were chosen with seed 0 on 199 of "
-    "the 1,000, which were not trained on for that; folds test on these as well.",
+    "the 1,000, which were not trained on for that; folds test on these as well. The residual network has the settings "
+    "of its digits. On the 199 (seed 0, last of 30 epochs) it is right for 94.5 %, that without norms and blocks for "
+    "96.0 %: 1,000 recordings do not reward its depth, 8,000 digits do.",
     "speech": "3,000 real words of six people (FSDD). The usual test data are the first five recordings of each digit "
     "and person, 300 words. Folds: each tests on a person who is not in the training data, and fold n has seed n. The "
     "inner ear was chosen with a linear classifier of words of index 10 to 17; neurons and training with seed 0 on the "
@@ -91,10 +93,8 @@ _NOTES = {
     "The settings were chosen with seed 0 on these 200 words and 400 of training voices, 20 of them, which were not "
     "trained on for that. On these (seed 0, parameters averaged over the last fifth of the epochs) a delay for each "
     "synapse learns faster than one for each neuron, but ends alike: 92.2 % beside 86.7 % after 40 epochs, 93.0 % "
-    "beside 92.5 % after 120. Online rules (`--rule`) follow the loss of each step, without penalties on activity, "
-    "otherwise with these settings; OTTT for 240 epochs has a learning rate of 0.01, chosen on the validation data of "
-    "seed 0. The width of 384 was chosen for OTTT with seed 0 on the same 600 words. Measured before learned couplings "
-    "of adlif were kept within the range that they are drawn from.",
+    "beside 92.5 % after 120. OTTT, an online rule, follows the loss of each step, without penalties on activity, "
+    "otherwise with these settings; it and the back-propagation beside it have a third of their 120 epochs.",
 }
 
 

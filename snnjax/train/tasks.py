@@ -313,22 +313,15 @@ _CONVOLUTIONAL = {
 }
 
 
-# Chosen on validation data. Blocks that add spikes, two convolutions each, learn slower than the network without them;
-# those that add currents learn faster.
-_RESIDUAL = {
-    "digits": replace(
-        _convolutional(
-            "digits",
-            kernels=((16, 5, 2), (28, 5, 2)),
-            epochs=10,
-            activity_bound=0.05,
-            activity_floor=0.02,
-        ),
-        num_steps=10,
-        residual_blocks=1,
-        initial_activity=0.05,
-    )
-}
+def _residual(task: str, **training: Any) -> TaskSettings:
+    bounds = {"activity_bound": 0.05, "activity_floor": 0.02}
+    settings = _convolutional(task, kernels=((16, 5, 2), (28, 5, 2)), **bounds, **training)
+    return replace(settings, num_steps=10, residual_blocks=1, initial_activity=bounds["activity_bound"])
+
+
+# Chosen on validation data of the digits. Blocks that add spikes, two convolutions each, learn slower than the network
+# without them; those that add currents learn faster.
+_RESIDUAL = {"digits": _residual("digits", epochs=10), "nmnist": _residual("nmnist")}
 # Neurons without adaptation and recurrent weights: the decay was chosen without delays, and a learning rate for each,
 # on words of index 5 to 9, without training on these.
 _SMALL = {

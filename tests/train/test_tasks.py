@@ -253,7 +253,7 @@ def test_fashion_is_read_from_the_given_folder(monkeypatch) -> None:
 MODELS = [
     *((task, "dense") for task in sorted(TASKS)),
     ("digits", "conv"),
-    ("digits", "residual"),
+    ("nmnist", "residual"),
     ("spoken", "delayed"),
 ]
 
