@@ -166,7 +166,7 @@ def _split(delays: Array) -> tuple[Array, Array, Array]:
     return whole_steps.astype(jnp.int32), 1 - fraction, fraction
 
 
-def _share(share: Array, rows: Array) -> Array:
+def share_of(share: Array, rows: Array) -> Array:
     """``share * rows``, in which a share of 0 yields 0 whatever the row holds."""
     return jnp.where((share == 0) & ~jnp.isfinite(rows), 0, share * rows)  # differentiable at a share of 0
 
@@ -194,7 +194,7 @@ def arrivals(operands: Operands, max_delay: int) -> Results:
     reach = _reach(max_delay)
     # arriving[t + 1] is what neurons sent `whole_steps` before t.
     arriving = upcast(_shift(_pad(rows, reach + 1 - before, 0), whole_steps, reach, later=True))
-    arrived = _zero_after(ends, now * arriving[1:] + _share(next_step, arriving[:-1]))
+    arrived = _zero_after(ends, now * arriving[1:] + share_of(next_step, arriving[:-1]))
     if ends is None:
         left = rows[num_steps:]
     else:
@@ -216,7 +216,7 @@ def delayed_backward(arguments: BackwardOperands, max_delay: int) -> BackwardRes
         _pad(_zero_after(ends, upcast(g)), before, reach + 1), whole_steps, reach, later=False
     )
     soon, later = g_arriving[:-1], g_arriving[1:]
-    g_rows = now * soon + _share(next_step, later)
+    g_rows = now * soon + share_of(next_step, later)
     if ends is None:
         g_rows = g_rows + _pad(upcast(g_left), num_steps, 0)
     else:

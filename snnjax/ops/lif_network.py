@@ -175,6 +175,7 @@ def lif_network(
     switches = _switches(layers, readout, implementation, *options)
     if state is None:
         state = _state_of(batch, layers, readout, jnp.zeros, inputs)
+        state = _without_rows(state) if chunk is None else state  # chunks are a scan, which carries them
     else:
         checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
@@ -286,6 +287,12 @@ def _state_of(
     return LIFNetworkState(
         tuple(state_of(layer) for layer in layers), None if readout is None else membranes(readout)
     )
+
+
+def _without_rows(state: LIFNetworkState) -> LIFNetworkState:
+    """A state whose spikes under way have no rows, which stand for rows of zeros."""
+    layers = (own if own.pending is None else own._replace(pending=own.pending[:0]) for own in state.layers)
+    return state._replace(layers=tuple(layers))
 
 
 def as_operands(

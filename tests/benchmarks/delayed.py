@@ -26,6 +26,11 @@ def delayed_synapses(longest: int, width: int, *, bias: bool = True) -> Any:
     return synaptic(dense(width, bias=bias), longest)
 
 
+def forward(connection: Callable[..., Any], width: int) -> Any:
+    """A layer whose inputs are delayed."""
+    return layer(connection(width))
+
+
 def recurrent(connection: Callable[..., Any], width: int) -> Any:
     """A layer without delays but for those of what its neurons feed back."""
     return layer(width, recurrent=connection(width, bias=False))
@@ -51,7 +56,7 @@ def programs(shape: Shape, of_neurons: int, of_synapses: int) -> Iterator[tuple[
     }
     alternatives: dict[str, Callable[[int], Any]] = {WITHOUT: layer}
     for name, connection in delayed.items():
-        alternatives[f"snnjax, {name}"] = lambda width, own=connection: layer(own(width))
+        alternatives[f"snnjax, {name}"] = functools.partial(forward, connection)
     for name, connection in {"without delays": dense, **delayed}.items():
         alternatives[f"{RECURRENT}, {name}"] = functools.partial(recurrent, connection)
     for task in (TRAINING, INFERENCE):

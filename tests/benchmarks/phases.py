@@ -41,7 +41,7 @@ PHASES = {
     "dot products at listed neurons": (
         *("dotRows", "dotPatches", "SpikeCotangents::*", "markSlopes", "Dots::*", "dotLists"),
         *("convolveToInputs", "convolveToSlots", "SentBack::*", "dotTaps"),
-        *("DelayedCotangents::*", "RecurrentCotangents::*"),
+        *("DelayedCotangents::*", "RecurrentCotangents::*", "transpose"),
     ),
     "gradients of weights": (
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),

@@ -122,6 +122,7 @@ def test_spikes_are_fed_back_for_as_many_steps_as_they_take(kind: str, capacity:
         network(snnjax.dense(HIDDEN), recurrent=feedback_of(kind, least), capacity=capacity)
         for least in (2, 0)
     ]
+    assert ("fused: layer_0/connection > layer_0/neuron" in str(nets[0].paths)) == (kind == "axonal")
     stats = nets[0].init_stats(KEY)
     params = nets[0].init(KEY, INPUT, target_activity=0.3, stats=stats)
 

@@ -59,7 +59,11 @@ double inputOf(const Work& work, Choice choice) {
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
   const double rows_of_worker = rowsOfWorker(work, choice);
   const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
-  const double bytes = (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
+  // Values are known to travel only with delayed lists, of which few slots are used.
+  const double values = product.listed < static_cast<double>(product.capacity) ? kWord : 0,
+               list = 2.0 * static_cast<double>(product.record) + values * static_cast<double>(product.capacity),
+               lists = rowsOf(work, choice) * list,
+               bytes = lists + (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
   // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
   constexpr double kMessage = 3;
@@ -67,7 +71,7 @@ double inputOf(const Work& work, Choice choice) {
   double cycles = choice.currents_on_unit ? work.units[choice.share].currents.cycles + moved : currents.cycles();
   if (!work.learns) return cycles;
   cycles += choice.gradient_on_unit ? work.units[choice.share].gradient.cycles + moved
-                                    : gradientOf(work, product, choice).cycles();
+                                    : gradientOf(work, product, choice).cycles() + lists / kExchangeBytes;
   if (!product.sends_gradient) return cycles;
   return cycles + Load{rows_of_worker * (30 + product.listed * (9 + 3 * pairs)), bytes}.cycles();
 }
@@ -149,7 +153,7 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
 
 Product productOf(const ListPlan& list, bool sends_gradient) {
   return {.inputs = static_cast<double>(list.num_neurons),
-          .listed = static_cast<double>(list.capacity),
+          .listed = static_cast<double>(list.listed),
           .capacity = list.capacity,
           .record = list.stride,
           .dense = list.dense,  // events may turn out to be of value 1: they count as such, to have the same place

@@ -21,7 +21,8 @@ poplar::program::Sequence addForward(poplar::Graph& graph, const NetworkPlan& pl
 struct LayerCotangents {
   poplar::Tensor g_counts;   // in: float [tiles, batch * columns]
   poplar::Tensor g_last;     // in: float [tiles, batch * columns], of the last membranes; is overwritten
-  poplar::Tensor g_output;   // in, of the network's output, last layer only: float, outputInTime() says where
+  poplar::Tensor g_output;   // in, of the network's output, last layer only: float, outputInTime() says where; of
+                             // lists a history of their entries at the homes
   poplar::Tensor g_weights;  // out: float [tiles, (inputs + 1) * columns]; last row of a block: scratch
   poplar::Tensor g_bias;     // out: float [tiles, batch * columns], to be summed over the batch
   // float [tiles, batch * columns]; of the readout the gradient of its last membranes on entry, of its first ones on

@@ -62,6 +62,7 @@ class Backward {
   Tensor ofOutput() {
     const std::size_t last = plan_.layers.size() - 1;
     const Tensor& all = cotangents_.layers[last].g_output;
+    if (plan_.listsOutput()) return addDenseRows(last + 1, ofOutputLists(all));
     if (plan_.num_blocks == 1) return all.reshape({all.dim(0), all.dim(2)});
     const Tensor rows = addRowsOf(graph_, plan_, last, plan_.layers[last].tiles.columns, "backward/g_output");
     const poplar::ComputeSet set = addSet("load_output", last);
@@ -70,6 +71,18 @@ class Backward {
       addLoadBlock(graph_, set, at.tile(), all[at.block].slice(first, first + each, 1), at.ownRows(rows), pass_.block);
     });
     return rows;
+  }
+  // The same of listed spikes, at their homes.
+  Tensor ofOutputLists(const Tensor& history) {
+    if (plan_.num_blocks == 1) return history;
+    const ListPlan& list = plan_.lists.back();
+    const Tensor rows = addAtHomes(graph_, poplar::FLOAT, list.homes, list.capacity, "backward/g_output");
+    const poplar::ComputeSet set = addSet("load_output", plan_.layers.size() - 1);
+    for (const Home& home : list.homes) {
+      addLoadBlock(graph_, set, home.tile, historyOf(plan_, list.capacity, history, home), rowsOf(rows, home),
+                   pass_.block);
+    }
+    return rows.flatten();
   }
   std::size_t ownFirst(const LayerTile& at) const {
     return std::size_t{at.layer().sample_groups[at.group].first} * plan_.block_steps * at.layer().tiles.columns;

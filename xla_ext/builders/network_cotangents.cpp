@@ -68,7 +68,10 @@ LayerCotangents addLayerCotangents(poplar::Graph& graph, const NetworkPlan& plan
     if (!layer.leaky) own.g_threshold = states("g_threshold");
     if (layer.neuron.second_state) own.g_second = states("g_second", kSecondConstants);
   }
-  if (l + 1 == plan.layers.size()) own.g_output = addOutputCotangent(graph, plan, l, name + "g_output");
+  if (l + 1 < plan.layers.size()) return own;
+  const ListPlan& list = plan.lists.back();
+  own.g_output = plan.listsOutput() ? addHistory(graph, poplar::FLOAT, plan, list, list.capacity, name + "g_output")
+                                    : addOutputCotangent(graph, plan, l, name + "g_output");
   return own;
 }
 

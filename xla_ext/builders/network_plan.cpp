@@ -33,15 +33,15 @@ std::vector<ListPlan> planLists(const NetworkOptions& options) {
   std::vector<ListPlan> lists;
   const bool dense = options.inputs == Inputs::Dense;
   const unsigned slots = dense ? options.num_inputs : options.event_capacity;
-  lists.push_back({slots, listStride(slots), options.num_inputs, options.inputs != Inputs::Spikes, dense, {}, {}});
+  const unsigned used = dense || options.event_entries == 0 ? slots : options.event_entries;
+  lists.push_back(
+      {slots, listStride(slots), used, options.num_inputs, options.inputs != Inputs::Spikes, dense, {}, {}});
   for (std::size_t l = 0; l < options.layers.size(); ++l) {
     const LayerOptions& layer = options.layers[l];
     const bool is_output = options.outputs == 0 && l + 1 == options.layers.size();
-    if (is_output && !layer.recurrent) break;
-    // A spiking output is fully listed.
-    const unsigned capacity =
-        is_output ? layer.neurons : std::min(layer.capacity.value_or(layer.neurons), layer.neurons);
-    lists.push_back({capacity, listStride(capacity), layer.neurons, false, false, {}, {}});
+    if (is_output && !layer.recurrent && !layer.capacity) break;
+    const unsigned capacity = std::min(layer.capacity.value_or(layer.neurons), layer.neurons);
+    lists.push_back({capacity, listStride(capacity), capacity, layer.neurons, false, false, {}, {}});
   }
   return lists;
 }

@@ -38,10 +38,12 @@ struct NetworkOptions {
   unsigned batch = 0;
   unsigned num_inputs = 0;
   unsigned event_capacity = 0;  // slots of the input lists; of dense inputs their number
+  unsigned event_entries = 0;   // that are used of them on average, for estimates; 0: all
   Inputs inputs = Inputs::Spikes;
   bool inputs_gradient = false;  // the backward pass yields that of the values; not of spikes
   std::vector<LayerOptions> layers;
-  unsigned outputs = 0;  // leaky integrators after the last layer; 0: the last layer's spikes are the output
+  // Leaky integrators after the last layer; 0: the last layer's spikes are the output, as lists if it has a capacity.
+  unsigned outputs = 0;
   bool half_weights = false;
   bool first_spikes = false;          // recurrent layers start from spikes of an earlier call; else from none
   bool first_spikes_gradient = true;  // which the backward pass then yields
@@ -69,6 +71,7 @@ struct SampleGroup {
 struct ListPlan {
   unsigned capacity = 0;
   unsigned stride = 0;       // entries of a record: header and ids, padded
+  unsigned listed = 0;       // slots that are used on average, for estimates
   unsigned num_neurons = 0;  // of the layer that fires, also the pad id
   bool valued = false;       // each id has a value
   bool dense = false;        // made of a row of all inputs at their homes: the nonzero ones
@@ -103,7 +106,7 @@ struct NetworkPlan {
   std::size_t bytes_per_tile = 0;
   std::vector<LayerPlan> layers;  // the readout, if there is one, is the last
   // lists[l] is what layers[l] reads, lists[l + 1] what it fires. Spikes of the last layer are read off its membranes;
-  // it fires lists only if it is recurrent.
+  // it fires lists only if it is recurrent, or they are the output.
   std::vector<ListPlan> lists;
   // Steps run in blocks; those of the last block that are too many are past the end of every sequence.
   unsigned block_steps = 0, num_blocks = 0;
@@ -113,8 +116,9 @@ struct NetworkPlan {
   unsigned blockRows() const { return options.batch * block_steps; }
   // Whether lists[l] is made by a layer, not by the host.
   static bool isMade(std::size_t l) { return l > 0; }
-  // Whether some layer reads lists[l + 1] of the layer `l`: the layer above, or itself.
+  // Whether somebody reads lists[l + 1] of the layer `l`: the layer above, itself, or the user.
   bool firesLists(std::size_t layer) const { return layer + 1 < lists.size(); }
+  bool listsOutput() const { return options.outputs == 0 && options.layers.back().capacity.has_value(); }
   // The last layer's membranes are always kept: they are, or determine, the output.
   bool keepsMembranes(std::size_t layer) const { return options.keeps_record || layer + 1 == layers.size(); }
   unsigned membraneRows(std::size_t layer) const { return keepsMembranes(layer) ? paddedSteps() + 1 : 1; }

@@ -12,6 +12,7 @@
 #include "kernels/synaptic_neurons.hpp"
 #include "kernels/taps.hpp"
 #include "kernels/tile_products.hpp"
+#include "kernels/transpose.hpp"
 
 #define SNNJAX_TEXT_OF(name) #name
 #define SNNJAX_TEXT(name) SNNJAX_TEXT_OF(name)
@@ -64,6 +65,7 @@ constexpr Kernels kKernels{
     .dotTaps = dotTaps,
     .splitShares = splitShares,
     .collectShares = collectShares,
+    .transpose = transpose,
     .stepForward = stepForward,
     .stepSecondState = stepSecondState,
     .stepBackward = stepBackward,

@@ -353,6 +353,8 @@ struct Kernels {
                       float* next);
   // out += sum_k now[k] * arriving[rows[k]] + next[k] * arriving[rows[k] + 1], for so many vectors; rows may overlap.
   void (*collectShares)(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out);
+  // to[c][r] = from[r][c]; whole vectors are read of each row, and written with zeros behind the last one.
+  void (*transpose)(Rows<const float> from, Index rows, Index columns, Rows<float> to);
 
   void (*stepForward)(const StepForward& step);
   void (*stepSecondState)(const StepSecondState& step);

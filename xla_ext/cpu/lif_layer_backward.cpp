@@ -169,11 +169,12 @@ class PatchBackward {
   // Through recurrent weights.
   void sendBack(Index step) {
     if (back_ == nullptr) return of_spikes_.sendBack(step, asConst(g_v(step)), rowsOf(carried_), rowsOf(sent_));
-    const Rows<float> arrived = back_->arrived(step);
+    const Rows<float> arrived = rowsOf(sent_);
     of_spikes_.sendBack(g_v(step), arrived);
     for (Index r = 0; r < samples(); ++r) {
       if (step >= ends()[r]) std::fill_n(arrived.row(r), width_, 0.0F);  // whatever the weights
     }
+    back_->put(step, asConst(arrived), samples());
   }
 
   // The gradient of a convolution by the cotangents of a step.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "products.hpp"
+
 namespace snnjax {
 
 DelayLine::DelayLine(const Delays& delays, Index steps, Index samples)
@@ -65,29 +67,29 @@ RecurrentCotangents::RecurrentCotangents(const Delays& delays, const UnderWay& l
     : delays_(delays),
       left_(left),
       extent_(extent),
-      samples_(samples),
       width_(width),
+      lanes_(roundUp(samples, kernels().lanes)),
       size_(std::max<Index>(std::min(delays.rows() - 1, extent.steps), 1)),
-      arrived_((size_ + 1) * samples * width),
-      row_(static_cast<std::size_t>(delays.inputs())),
-      now_(row_.size()),
-      later_(row_.size()) {}
+      arrived_((size_ + 1) * width * lanes_),
+      sent_(width * lanes_),
+      row_(static_cast<std::size_t>(delays.inputs())) {}
+
+void RecurrentCotangents::put(Index step, Rows<const float> arrived, Index samples) {
+  kernels().transpose(arrived, samples, width_, {columns(step), lanes_});
+}
 
 void RecurrentCotangents::gather(Index step, Index first, Index samples, Rows<float> out) {
-  const float *const now = delays_.now(), *const next = delays_.next();
-  for (std::size_t i = 0; i < row_.size(); ++i) {
-    const Index arrival = step + delays_.whole(static_cast<Index>(i));
-    now_[i] = place(arrival);
-    later_[i] = next[i] == 0.0F ? place(-1) : place(arrival + 1);
+  const Index lanes = lanes_;
+  for (Index i = 0; i < delays_.inputs(); ++i) {
+    const float now = delays_.now()[i], next = delays_.next()[i];
+    const Index arrival = step + delays_.whole(i), place = i * lanes;
+    const float* const soon = columns(arrival) + place;
+    const float* const later = columns(next == 0.0F ? -1 : arrival + 1) + place;
+    float* const __restrict to = sent_.data() + place;
+    for (Index r = 0; r < lanes; ++r) to[r] = now * soon[r] + next * later[r];
   }
-  for (Index r = 0; r < samples; ++r) {
-    const float* const arrived = arrived_.data() + r * width_;
-    float* const to = out.row(r);
-    for (std::size_t i = 0; i < row_.size(); ++i) {
-      to[i] = now[i] * arrived[now_[i] + i] + next[i] * arrived[later_[i] + i];
-    }
-    addLeft(step, first + r, to);
-  }
+  kernels().transpose({sent_.data(), lanes_}, width_, samples, out);
+  for (Index r = 0; r < samples; ++r) addLeft(step, first + r, out.row(r));
 }
 
 // What comes back through the state after the last step.

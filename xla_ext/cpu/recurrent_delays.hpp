@@ -43,27 +43,28 @@ class RecurrentCotangents {
   // `left` are those of what is under way at the end.
   RecurrentCotangents(const Delays& delays, const UnderWay& left, const Extent& extent, Index samples, Index width);
 
-  // Where those of what arrives in a step belong.
-  Rows<float> arrived(Index step) { return {arrived_.data() + step % size_ * samples_ * width_, width_}; }
+  // Takes those of what arrives in a step, a row for each sample.
+  void put(Index step, Rows<const float> arrived, Index samples);
   // Those of what samples [first, first + samples) of the batch sent in a step, negative before the first one; those of
   // what arrives later are there.
   void gather(Index step, Index first, Index samples, Rows<float> out);
 
  private:
-  // Where a step's rows begin; those of no step are 0.
-  std::size_t place(Index step) const {
+  // Where a step's columns begin; those of no step are 0.
+  float* columns(Index step) {
     const bool is_step = step >= 0 && step < extent_.steps;
-    return static_cast<std::size_t>((is_step ? step % size_ : size_) * samples_ * width_);
+    return arrived_.data() + (is_step ? step % size_ : size_) * width_ * lanes_;
   }
   void addLeft(Index step, Index sample, float* to);
 
   const Delays& delays_;
   const UnderWay left_;
   const Extent extent_;
-  const Index samples_, width_, size_;  // size: steps of the ring
-  Buffer<float> arrived_;               // [size + 1, samples, width], the last rows are 0
+  const Index width_, lanes_, size_;  // lanes: samples of whole vectors; size: steps of the ring
+  // Of a neuron all samples lie side by side: its shares arrive in steps of its own, far apart in memory.
+  Buffer<float> arrived_;  // [size + 1, width, lanes], the last columns are 0
+  Buffer<float> sent_;     // [width, lanes]
   std::vector<float> row_;
-  std::vector<std::size_t> now_, later_;  // of each neuron, where the rows begin in which its shares arrive
 };
 
 }  // namespace snnjax

@@ -19,6 +19,7 @@ from snnjax.ops._lif_network.chain import (
     LayerOverTime,
     as_dense,
     current_of,
+    delayed_inputs,
     dense_inputs,
     neurons_of,
     record_of,
@@ -37,6 +38,7 @@ from snnjax.ops._lif_network.records import (
     RecordOnTiles,
 )
 from snnjax.ops._lif_network.switches import Needs, Switches
+from snnjax.sparse_spikes import SparseSpikes
 
 # The header of a list: spikes kept, listed, true spikes, and where the spikes of the second to sixth share of the
 # neurons begin, each with an even number of them (poplar_kernels/conventions.hpp).
@@ -59,16 +61,20 @@ def shapes_on_tiles(operands: Operands, switches: Switches) -> RecordOnTiles:
             LayerOnTiles(
                 timed(neurons, jnp.float32),
                 timed(neurons, jnp.float32) if layer.needs_w or layer.records_current else None,
-                timed(_HEADER + -(-slots // 4) * 4, jnp.uint16) if _fires_lists(operands, number) else None,
+                timed(_HEADER + -(-slots // 4) * 4, jnp.uint16)
+                if _fires_lists(operands, switches, number)
+                else None,
             )
         )
     return RecordOnTiles(tuple(layers))
 
 
-def _fires_lists(operands: Operands, number: int) -> bool:
-    """Whether a layer, this or the next or the readout, reads lists of a layer's spikes."""
-    is_last = number + 1 == len(operands.first)
-    return not is_last or operands.readout is not None or operands.constants[number].recurrent is not None
+def _fires_lists(operands: Operands, switches: Switches, number: int) -> bool:
+    """Whether somebody reads lists of a layer's spikes: this or the next layer, the readout, or the next piece."""
+    following = switches.layers[number + 1 :]
+    if following[0].connection.max_delay is None if following else operands.readout is not None:
+        return True
+    return operands.constants[number].recurrent is not None or switches.layers[number].capacity is not None
 
 
 def _slots(capacity: int | None, neurons: int) -> int:
@@ -80,9 +86,10 @@ def record_from(operands: Operands, switches: Switches, on_tiles: RecordOnTiles)
     x, layers = dense_inputs(operands, switches), []
     each = zip(operands.linears, neurons_of(operands, switches), on_tiles.layers, operands.first, strict=True)
     for linear, neurons, own, first in each:
-        current = None
+        current, connection = None, neurons.switches.connection
         if neurons.switches.records_current:
-            current = current_of(linear, x, neurons.switches.connection)
+            arriving, _ = delayed_inputs(operands, linear, x, first, connection)
+            current = current_of(linear, arriving, connection)
         listed, spikes = None, None
         if own.lists is not None:
             listed, spikes = _marked(own.lists, neurons.switches.capacity, first.v.shape[-1])
@@ -106,6 +113,26 @@ def _marked(lists: Array, capacity: int | None, num_neurons: int) -> tuple[Array
     return marks > 0, marks > 1
 
 
+def sent_by(operands: Operands, switches: Switches, number: int, own: LayerOnTiles) -> Any:
+    """The spikes that a layer sends to the next piece of the network: lists if it has a capacity, else rows."""
+    neurons, num_neurons = neurons_of(operands, switches)[number], own.v.shape[-1]
+    capacity = neurons.switches.capacity
+    if capacity is None:
+        return neurons.listed_spikes(LayerRun(own.v, own.w, None), valid_steps(operands), operands.dtype)
+    slots = _slots(capacity, num_neurons)
+    ids = own.lists[..., _HEADER : _HEADER + slots]
+    ids = jnp.pad(ids, ((0, 0), (0, 0), (0, capacity - slots)), constant_values=num_neurons)
+    place = jax.lax.broadcasted_iota(jnp.int32, ids.shape, ids.ndim - 1)
+    values = (place < own.lists[..., :1].astype(jnp.int32)).astype(operands.dtype)
+    return without_counts(ids, values, num_neurons)
+
+
+def without_counts(ids: Array, values: Array, num_neurons: int) -> SparseSpikes:
+    """Lists of which nobody reads the counts."""
+    none: Any = None
+    return SparseSpikes(ids, values, none, none, none, num_neurons)
+
+
 def on_tiles_from(arguments: BackwardArguments, switches: Switches, needs: Needs) -> RecordOnTiles:
     """What the tiles would have kept of the forward pass with this record."""
     operands, valid, layers = arguments.operands, valid_steps(arguments.operands), []
@@ -119,7 +146,7 @@ def on_tiles_from(arguments: BackwardArguments, switches: Switches, needs: Needs
     for number, (record, neurons, first, need) in enumerate(each):
         run = run_of(record, neurons, first, valid)
         reads_w = neurons.switches.needs_w or _learns(need)
-        lists = _lists(record, neurons, run, valid) if _fires_lists(operands, number) else None
+        lists = _lists(record, neurons, run, valid) if _fires_lists(operands, switches, number) else None
         layers.append(LayerOnTiles(run.v, run.w if reads_w else None, lists))
     return RecordOnTiles(tuple(layers))
 

@@ -11,7 +11,7 @@ from jax import Array
 
 from snnjax._dispatch import Kernel, Target
 from snnjax._types import RESET_TIMES, RESETS
-from snnjax.ipu.device import network_cost
+from snnjax.ipu.device import network_cost, network_pieces
 from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
 from snnjax.ops._glif_step import LIFConvention
 from snnjax.ops._kernel_operands import call_by_records, named, surrogate_numbers
@@ -98,8 +98,10 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
     if dtype not in _DTYPES:
         return f"{dtype} weights"
     connections = (*(layer.connection for layer in switches.layers), switches.readout)
-    if any(each.parts or each.max_delay is not None for each in connections):
-        return "convolutions, pools and delays"
+    if any(each.parts for each in connections):
+        return "convolutions and pools"
+    if dtype == "float16" and any(each.max_delay is not None for each in connections):
+        return "delays of float16 spikes"  # which are split in float32
     for layer in switches.layers:
         if layer.recurrent_delay is not None:
             return "recurrent delays"
@@ -107,10 +109,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
             return wrong
     if any(layer.rounds_record for layer in switches.layers) and (is_backward or switches.keeps_record):
         return "membranes recorded in bfloat16"
-    *hidden, last = switches.layers
-    if operands.readout is None and last.capacity is not None:
-        return "lists as output"
-    records = any(own.records_spikes for own in (hidden if operands.readout is None else switches.layers))
+    hidden = switches.layers[:-1] if operands.readout is None else switches.layers
+    records = any(own.records_spikes for own in hidden)
     if records and (is_backward or switches.keeps_record):
         return "recorded spikes in a gradient"
     return _of_widths(operands)
@@ -163,20 +163,21 @@ def _call_step_backward(operands: BackwardOperands, convention: LIFConvention, r
 
 def _call_network(operands: NetworkOperands, switches: Switches, results: Any) -> list[Array]:
     """The forward pass of one group, and the record made of what stays on the tiles."""
-    of_one = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape[1:], array.dtype), operands)
-    tree = jax.tree.structure(result_shapes(of_one, switches).results)
-    plain = jax.tree.unflatten(tree, results[: tree.num_leaves])
-    on_tiles = shapes_on_tiles(operands, switches) if switches.keeps_record else None
-    shapes = ForwardOnTiles(plain, on_tiles)
-    called = call_forward(operands, switches, named(shapes))
-    yielded: Any = jax.tree.unflatten(jax.tree.structure(shapes), list(called.values()))
-    if on_tiles is None:
-        return jax.tree.leaves(yielded)
-    record = record_from(_of_one_group(operands), switches, _of_one_group(yielded.record))
-    leaves = jax.tree.leaves(keep(record, yielded.record))
-    wanted = results[tree.num_leaves :]  # what nobody reads has no rows
-    cut = [leaf[None, : shape.shape[1]] for leaf, shape in zip(leaves, wanted, strict=True)]
-    return [*jax.tree.leaves(yielded.results), *cut]
+    network = _of_one_group(operands)
+    yielded, record = network_pieces.forward(network, switches, _call_piece), None
+    if yielded.record is not None:
+        record = keep(record_from(network, switches, yielded.record), _as_group(yielded.record))
+    leaves = jax.tree.leaves((yielded.results, record))
+    # What nobody reads has no rows.
+    return [leaf[None, : shape.shape[1]] for leaf, shape in zip(leaves, results, strict=True)]
+
+
+def _call_piece(operands: NetworkOperands, switches: Switches) -> ForwardOnTiles:
+    grouped, plain = _as_group(operands), result_shapes(operands, switches).results
+    of_group = jax.tree.map(lambda shape: jax.ShapeDtypeStruct((1, *shape.shape), shape.dtype), plain)
+    shapes = ForwardOnTiles(of_group, shapes_on_tiles(grouped, switches) if switches.keeps_record else None)
+    called = call_forward(grouped, switches, named(shapes))
+    return _of_one_group(jax.tree.unflatten(jax.tree.structure(shapes), list(called.values())))
 
 
 def _call_network_backward(
@@ -185,16 +186,32 @@ def _call_network_backward(
     """The backward pass of one group, on what stayed on the tiles, or as its record says."""
     switches, needs = static
     own, readout = _of_one_group(arguments), needs.operands.readout
-    otherwise = jax.tree.map(lambda array: array[None], on_tiles_from(own, switches, needs))
+    on_tiles = kept(own.record, _as_group(on_tiles_from(own, switches, needs)))
     learns_readout = readout is not None and (readout.decay or readout.gain)
-    given = BackwardOnTiles(
-        as_kernel_reads(arguments.operands, switches),
-        arguments.results.output if learns_readout else None,
-        kept(own.record, otherwise),
-        arguments.g if needs.counts else arguments.g._replace(counts=()),
+    given = own._replace(
+        results=own.results._replace(output=own.results.output if learns_readout else None),
+        g=own.g if needs.counts else own.g._replace(counts=()),
     )
-    asked = differentiable(needs.operands, arguments.operands)
-    return call_for_cotangents(arguments.operands, given, asked, switches, results)
+    cotangents = network_pieces.backward(given, static, _of_one_group(on_tiles), _call_piece_backward)
+    leaves = jax.tree.leaves(cotangents)
+    return [leaf[None].astype(shape.dtype) for leaf, shape in zip(leaves, results, strict=True)]
+
+
+def _call_piece_backward(
+    arguments: BackwardOnTiles, needed: NetworkOperands, switches: Switches
+) -> NetworkOperands:
+    operands, grouped = arguments.operands, _as_group(arguments)
+    asked = differentiable(needed, operands)
+    read = grouped._replace(operands=as_kernel_reads(grouped.operands, switches))
+    leaves, tree = jax.tree.flatten(differentiable(grouped.operands, operands))
+    shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
+    called = call_for_cotangents(grouped.operands, read, asked, switches, shapes)
+    return _of_one_group(jax.tree.unflatten(tree, called))
+
+
+def _as_group(tree: Any) -> Any:
+    """Arrays with a groups axis."""
+    return jax.tree.map(lambda array: array[None], tree)
 
 
 def _of_one_group(tree: Any) -> Any:

@@ -96,7 +96,7 @@ def _run_layers(
     each = zip(operands.linears, made, operands.first, strict=True)
     for index, (linear, neurons, first) in enumerate(each):
         connection, before = neurons.switches.connection, first._replace(pending=None)
-        x, left = _delayed(operands, linear, x, first, connection)
+        x, left = delayed_inputs(operands, linear, x, first, connection)
         current = current_of(linear, x, connection, loops, again=runs is not None)
         given = neurons, current, valid, before
         if runs is None:
@@ -166,7 +166,7 @@ def as_dense(ids: Array, values: Array, num_neurons: int) -> Array:
     return scatter(rows_of(ids), rows_of(values), num_neurons).reshape(*ids.shape[:-1], num_neurons)
 
 
-def _delayed(
+def delayed_inputs(
     operands: Operands, linear: Linear, x: Array, first: LayerState, connection: Connection
 ) -> tuple[Array, Any]:
     """The part of `x` that arrives at a layer, in the accumulation dtype, and the spikes then in transit to it."""

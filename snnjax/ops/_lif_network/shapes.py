@@ -80,7 +80,7 @@ def _left(state: Any, layer: LayerSwitches) -> Any:
     """The shapes of a state after the last step, with all rows of the spikes in transit."""
 
     def full(rows: Any, longest: int | None) -> Any:
-        if longest is None:
+        if longest is None or rows is None:
             return None
         return jax.ShapeDtypeStruct((longest + 1, *rows.shape[1:]), rows.dtype)
 

@@ -4,6 +4,7 @@ Arguments are dyadic (tests/cases.py), so that sums are exact in any order and r
 gradients go through divisions and cosines, which differ in their last bits.
 """
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -18,6 +19,7 @@ from snnjax import SparseSpikes
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax.ipu import lowering, read_profile
 from snnjax.ipu.device import network_cost
+from snnjax.ops._connection import Connection
 from snnjax.quantisation import quantise_network
 from tests import cases
 from tests.ops.test_simulate import STEPS, random_network
@@ -151,6 +153,44 @@ def test_gradient_of_each_example(ipus):
     chex.assert_trees_all_close(
         on_device(ipus[0], gradients, *arguments), reference(gradients, *arguments), **CLOSE, strict=True
     )
+
+
+@pytest.mark.parametrize("inputs, capacity", [("lists", (3, 4)), ("rows", (None, 30)), ("two calls", (3, 4))])
+def test_networks_with_delays_equal_the_reference(ipus, monkeypatch, capacity, inputs):
+    """In pieces that read delayed lists, or rows; spikes are the output, as lists, and those under way the state."""
+    monkeypatch.setattr(network_cost, "pays", lambda *_: True)
+    rng = np.random.default_rng(13)
+    weights = tuple(cases.dyadic(rng, -8, 16, *shape) for shape in ((24, 20), (20, 9)))
+    delays = (np.append(rng.uniform(0, 3, 22), [1, 2]).astype(np.float32), cases.dyadic(rng, 0, 48, 20))
+    ids, lengths = rng.integers(0, 30, (6, 3, 2)), np.array([6, 2, 5], np.int32)
+    values = cases.dyadic(rng, 8, 32, 6, 3, 2)
+
+    def run(weights: Any, delays: Any, values: Any) -> Any:
+        layers = [
+            snnjax.LIFLayer(own, 0.75, 0.5, 1.0, connection=Connection(max_delay=3), delays=delay)
+            for own, delay in zip(weights, delays, strict=True)
+        ]
+        lists = SparseSpikes.from_ids(jnp.asarray(ids), 24)
+        x: Any = dataclasses.replace(lists, values=values)
+        x = x.to_dense() if inputs == "rows" else x
+        found, state = [], None
+        for steps in (slice(4), slice(4, None)) if inputs == "two calls" else (slice(None),):
+            given = None if inputs == "two calls" else lengths
+            out, state = snnjax.lif_network(
+                x[steps], layers, None, state, capacity=capacity, second_threshold=0.25, lengths=given
+            )
+            found.append((out.output.values, out.activity, out.dropped))
+        return found, tuple(state)
+
+    def both(given: Any) -> Any:
+        results = run(*given)
+        return wavy_sum(results), results
+
+    gradient, plans = jax.grad(both, has_aux=True), targets_of(monkeypatch)
+    actual = on_device(ipus[0], gradient, (weights, delays, values))
+    assert plans[-1].count(b"snnjax_lif_network_backward") >= 2
+    expected = reference(gradient, (weights, delays, values))
+    chex.assert_trees_all_close(actual, expected, **CLOSE, strict=True)
 
 
 def test_backward_pass_without_its_forward_pass(ipus):

@@ -8,6 +8,7 @@ from jax import lax
 
 from snnjax import LeakyReadout, LIFLayer, lif_network
 from snnjax.ipu import read_profile
+from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.records import SecondState
 from tests.ipu.device import by_name, cases
 from tests.ipu.device.placing import cpu, ipu, put
@@ -35,19 +36,27 @@ def network(sizes, **options):
 
 
 def adaptive(constants, **options):
-    """Neurons with a second state, of learned constants, and what they get."""
+    """Neurons with a second state, of learned constants, behind delays, and what they get."""
     rng = np.random.default_rng(5)
     given = {
         "inputs": rng.integers(0, 2, (5, 3, 12)).astype(np.float32),
         "weights": rng.integers(-8, 9, (12, 9)).astype(np.float32) / 8,
         "decay": np.float32(0.75),
+        "delays": (np.arange(12) / 5).astype(np.float32),
         "readout": rng.integers(-8, 9, (9, 2)).astype(np.float32) / 8,
         **{name: np.float32(value) for name, value in constants.items()},
     }
 
     def function(given):
         second = SecondState(**{name: given[name] for name in constants})
-        layer = LIFLayer(given["weights"], given["decay"], gain=given["decay"], second_state=second)
+        layer = LIFLayer(
+            given["weights"],
+            given["decay"],
+            gain=given["decay"],
+            second_state=second,
+            connection=Connection(max_delay=2),
+            delays=given["delays"],
+        )
         readout = LeakyReadout(given["readout"], given["decay"])
         out, last = lif_network(given["inputs"], [layer], readout, **options)
         return {

@@ -138,10 +138,12 @@ void testErrors() {
   CHECK_THROWS(planNetwork(options, 1472, kBytes), "lif_network: `inputs` must have values for a gradient, got spikes");
 }
 
-// Its own lists are full lists of the plan, after all others.
-void testRecurrentOutput() {
+// Lists of a layer with a capacity are the output; of one without there are some only where it reads them itself.
+void testSpikingOutput() {
   NetworkOptions options = fewSteps();
   options.outputs = 0;
+  CHECK_EQUAL(planNetwork(options, 1472, kBytes).lists[2].capacity, 14u);
+  options.layers.back().capacity = {};
   CHECK_EQUAL(planNetwork(options, 1472, kBytes).lists.size(), 2u);
   options.layers.back().recurrent = true;
   const NetworkPlan plan = planNetwork(options, 1472, kBytes);
@@ -191,7 +193,7 @@ int main() {
   testRecurrent();
   testSums();
   testErrors();
-  testRecurrentOutput();
+  testSpikingOutput();
   testRecurrentMemory();
   testSecondStates();
   return check::failures;

@@ -1,5 +1,5 @@
-// Copies past the caches, of every instruction set of this machine, compared with plain loops: products of eighths are
-// exact.
+// Copies, past the caches and as columns, of every instruction set of this machine, compared with plain loops: products
+// of eighths are exact.
 #include "kernel_checks.hpp"
 
 namespace {
@@ -31,9 +31,25 @@ void rowsAreCopied(const Case& of, Random& random) {
   }
 }
 
+// Of some rows; what is read behind the last column is not written.
+void rowsBecomeColumns(const Case& of, Random& random) {
+  const Index lanes = of.kernels.lanes;
+  for (const Index rows : {Index{1}, lanes, lanes + 1}) {
+    const Matrix from(random, rows, of.size, lanes);
+    const Index stride = roundUp(rows, lanes) + 1;
+    Floats got = random.eighths(of.size * stride), want = got;
+    for (Index c = 0; c < of.size; ++c) {
+      for (Index r = 0; r < roundUp(rows, lanes); ++r) want[sizeOf(c * stride + r)] = r < rows ? from.at(r, c) : 0.0F;
+    }
+    of.kernels.transpose(from.rows(), rows, of.size, {got.data(), stride});
+    expectSame(of, got, want);
+  }
+}
+
 }  // namespace
 
 int main() {
   forEachSet(rowsAreCopied);
+  forEachSet(rowsBecomeColumns);
   return check::failures;
 }

@@ -186,12 +186,7 @@ void checkLifNetwork(const OperationCheck& op) {
   check.needAll(call.operands);
   check.needAll(call.results);
   for (std::size_t l = 0; l < operands.fields.size(); ++l) {
-    // A spiking output fires no lists; a recurrent one lists all of its neurons.
-    const bool is_output = !operands.has_readout && l + 1 == operands.fields.size();
-    const bool lists_all = operands.fields[l].is_recurrent && operands.fields[l].capacity >= check.neurons(l);
-    op.need(!call.results.results.spikes[l].ids || !is_output || lists_all, "list what it records");
-    const lif_network::LayerOnTiles<Value>& kept = call.results.record.layers[l];
-    check.needLists(l, kept);
+    check.needLists(l, call.results.record.layers[l]);
   }
 }
 

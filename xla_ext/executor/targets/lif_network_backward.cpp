@@ -112,8 +112,16 @@ class BackwardPass {
     }
     if (l + 1 < plan_.layers.size()) return;
     const Value& g_output = operands_.has_readout ? from_.output : from_.spikes.back();
+    if (plan_.listsOutput()) return bringLists(*g_output, own.g_output);
     const Tensor steps = builders::outputInTime(plan_, own.g_output);
     rows(layer, *g_output, steps.slice(0, numRows() * layer.tiles.columns, 1), numRows());
+  }
+
+  // Gradients of listed spikes; slots may be more than neurons.
+  void bringLists(ValueId from, const Tensor& history) {
+    const builders::ListPlan& list = plan_.lists.back();
+    const Tensor entries = lowering_.get(from)[0].slice(0, list.capacity, 2);
+    bring(lowering_, entries, builders::inTime(plan_, list, history, list.capacity));
   }
 
   void rows(const LayerPlan& layer, ValueId from, const Tensor& blocks, std::size_t count) {
@@ -264,7 +272,7 @@ void checkLifNetworkBackward(const OperationCheck& op) {
   const NetworkOperands operands = call.network();
   const auto is_given = [](const Value& value) { return value.has_value(); };
   const std::vector<Value>& g_spikes = call.arguments.g.spikes;
-  op.need(operands.has_readout || (is_given(g_spikes.back()) && !operands.fields.back().capacity), "have an output");
+  op.need(operands.has_readout || is_given(g_spikes.back()), "have an output");
   op.need(std::ranges::count_if(g_spikes, is_given) == (operands.has_readout ? 0 : 1), "record no spikes");
   op.need(std::ranges::none_of(call.results.g_v, is_given), "overwrite no record");
   const NetworkCheck check(op, operands);

@@ -58,6 +58,13 @@ LayerOperands layerOf(const lif_network::Operands<Value>& from, std::size_t l) {
   };
 }
 
+// Of the first layer, whose delays made the lists of its inputs what they are.
+unsigned delayRowsOf(const Instruction& instruction, std::size_t layers) {
+  const Attributes attributes(instruction);
+  const auto all = lif_network::ConnectionNumbers::read(attributes, layers + 1);
+  return knownNumber(instruction, "delay_rows", all.front().delay_rows, std::numeric_limits<int>::max());
+}
+
 // The arrays of a call, which are there as the table says.
 NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_network::LayerNumbers>& numbers,
                           const lif_network::Operands<Value>& from, const lif_network::RecordOnTiles<Value>& record) {
@@ -67,6 +74,7 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
   network.ids = from.inputs.ids;
   network.inputs = network.has_lists ? from.inputs.values.value() : from.inputs.array.value();
   network.lengths = from.lengths;
+  network.delay_rows = delayRowsOf(instruction, numbers.size());
   const lif_network::Linear<Value>& last = from.readout.linear;
   bool is_known = !last.delays && (last.weights.array || !network.has_readout);
   for (std::size_t l = 0; l < numbers.size(); ++l) {
@@ -353,6 +361,9 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
   options.batch = size(operands.inputs, 2);
   options.num_inputs = size(operands.layers.front().weights, 1);
   options.event_capacity = size(operands.inputs, 3);
+  // A delayed spike arrives in two steps, and has a slot in one more than may hold it.
+  options.event_entries =
+      operands.delay_rows == 0 ? 0 : builders::ceilDivide(2 * options.event_capacity, operands.delay_rows + 1);
   options.inputs = operands.has_lists ? builders::Inputs::Events : builders::Inputs::Dense;
   for (std::size_t l = 0; l < operands.fields.size(); ++l) {
     const LayerFields& fields = operands.fields[l];

@@ -36,7 +36,8 @@ struct NetworkOperands {
   std::vector<LayerFields> fields;  // not of the readout
   bool has_lists, has_readout;
   Value ids;
-  ValueId inputs;  // the values of lists, or dense inputs
+  ValueId inputs;           // the values of lists, or dense inputs
+  unsigned delay_rows = 0;  // of the delays that made these lists, the longest plus 1; 0: none did
   std::vector<LayerOperands> layers;
   Value lengths;
 };

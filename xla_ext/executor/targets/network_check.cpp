@@ -1,5 +1,7 @@
 #include "executor/targets/network_check.hpp"
 
+#include "executor/targets/operands.hpp"
+
 namespace snnjax::executor::targets {
 using schema::Axis;
 
@@ -55,7 +57,7 @@ void NetworkCheck::need(const schema::Leaf& leaf, std::size_t l, ValueId value) 
 
 void NetworkCheck::needLists(std::size_t l, const lif_network::LayerOnTiles<Value>& record) const {
   const LayerFields& fields = operands_.fields[l];
-  const bool fires = operands_.has_readout || l + 1 < operands_.fields.size() || fields.is_recurrent;
+  const bool fires = operands_.has_readout || l + 1 < operands_.fields.size() || fields.is_recurrent || fields.capacity;
   check_.op().need(!record.v || record.lists.has_value() == fires, "record the lists that layers read");
   check_.op().need(!record.w || fields.has_second, "record second states only where there are some");
   const auto is = [&](const Value& value, Dtype dtype) { return !value || check_.op().type(*value).dtype == dtype; };

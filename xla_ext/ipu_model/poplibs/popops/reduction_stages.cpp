@@ -2,6 +2,8 @@
 // tiles, each stage taking about the square root of the number that is left, until the tiles of the output do the last.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "poplibs/popops/codelet_names.hpp"
 #include "poplibs/popops/per_tile.hpp"
@@ -14,9 +16,10 @@ namespace {
 using popops::Operation;
 
 // More partial results than this for one output are first brought together on other tiles.
-constexpr std::size_t kMostPartials = 64;
-// Fewer outputs than workers on a tile: long rows are cut, so that every worker has some, but never below this.
-constexpr std::size_t kLeastRowsPerWorker = 8;
+constexpr std::size_t kMostPartials = 32;
+// Fewer outputs than workers on a tile: long rows are cut, so that every worker has some, but never below this: each
+// part is a partial result more that goes to another tile.
+constexpr std::size_t kLeastRowsPerWorker = 16;
 
 // A vertex to be: elements [outer, rows, inner] of a tensor, reduced into a row of outer * inner elements.
 struct Work {
@@ -174,11 +177,41 @@ std::vector<poplar::Tensor> addPartials(const Reduction& reduction, const Plan& 
   return outs;
 }
 
+// Works of one tile and shape become one, whose outputs the workers share.
+class Joined {
+ public:
+  void add(const Work& work, const poplar::Tensor& out) {
+    const auto [known, is_new] = by_shape_.emplace(std::tuple(work.tile, work.rows, work.inner), works_.size());
+    if (is_new) {
+      works_.push_back(work);
+      works_.back().outer = 0;
+      ins_.emplace_back();
+      outs_.emplace_back();
+    }
+    ++works_[known->second].outer;
+    ins_[known->second].push_back(work.in.flatten());
+    outs_[known->second].push_back(out.flatten());
+  }
+
+  void execute(Reduction& reduction) {
+    std::vector<poplar::Tensor> outs;
+    for (std::size_t i = 0; i < works_.size(); ++i) {
+      works_[i].in = poplar::concat(ins_[i]);
+      outs.push_back(poplar::concat(outs_[i]));
+    }
+    reduction.execute(works_, outs);
+  }
+
+ private:
+  std::vector<Work> works_;
+  std::vector<std::vector<poplar::Tensor>> ins_, outs_;
+  std::map<std::tuple<unsigned, std::size_t, std::size_t>, std::size_t> by_shape_;
+};
+
 // The last stage, on the tiles of the output.
 void finish(Reduction& reduction, const poplar::Tensor& partials, const std::vector<Segment>& segments,
             const poplar::Tensor& out) {
-  std::vector<Work> works;
-  std::vector<poplar::Tensor> outs;
+  Joined works;
   for (const TilePart& part : partsByTile(reduction.graph.getTileMapping(out))) {
     for (const poplar::Interval& region : part.regions) {
       auto segment = std::upper_bound(segments.begin(), segments.end(), region.begin(),
@@ -187,12 +220,12 @@ void finish(Reduction& reduction, const poplar::Tensor& partials, const std::vec
         const poplar::Interval outputs(std::max(segment->outputs.begin(), region.begin()),
                                        std::min(segment->outputs.end(), region.end()));
         const std::size_t rows = segment->positions.size();
-        works.push_back({part.tile, rowsAt(partials, *segment, 0, rows, outputs), 1, rows, outputs.size(), {outputs}});
-        outs.push_back(out.slice(outputs));
+        works.add({part.tile, rowsAt(partials, *segment, 0, rows, outputs), 1, rows, outputs.size(), {outputs}},
+                  out.slice(outputs));
       }
     }
   }
-  reduction.execute(works, outs);
+  works.execute(reduction);
 }
 
 bool isComplete(const std::vector<Segment>& segments) {

@@ -1,0 +1,237 @@
+"""`lif_network` with delays, of which the codelets know nothing, on an IPU: pieces without any, one behind the other.
+
+A piece begins with each layer that delays its inputs. It reads events: at each step the lists of the last
+``max_delay + 2`` steps, with the share of each spike that arrives then. Where these would be longer than a row of all
+inputs, or spikes of an earlier call are under way, it reads rows.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from snnjax.ipu.device.network_record import sent_by, without_counts
+from snnjax.ops._connection import Connection
+from snnjax.ops._lif_network.chain import as_dense, delayed_inputs
+from snnjax.ops._lif_network.records import (
+    BackwardArguments,
+    BackwardOnTiles,
+    Cotangents,
+    ForwardOnTiles,
+    LayerState,
+    Linear,
+    Operands,
+    RecordOnTiles,
+)
+from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
+from snnjax.ops.delay_spikes import share_of
+from snnjax.sparse_spikes import SparseSpikes, in_range
+
+
+class _Sent(NamedTuple):
+    """What the spikes that arrive depend on, or cotangents."""
+
+    values: Array  # of lists, or rows
+    delays: Array
+    pending: Array  # spikes under way from before
+
+
+def spans(switches: Switches) -> list[slice]:
+    """The layers of each piece."""
+    delayed = [layer.connection.max_delay is not None for layer in switches.layers]
+    starts = [0, *(number for number, own in enumerate(delayed) if own and number > 0)]
+    return [slice(*span) for span in zip(starts, [*starts[1:], len(delayed)], strict=True)]
+
+
+def forward(
+    operands: Operands, switches: Switches, run: Callable[[Operands, Switches], ForwardOnTiles]
+) -> ForwardOnTiles:
+    """The forward pass of a network, of which `run` computes the pieces."""
+    x, found, lasts = operands.inputs, [], []
+    for layers in spans(switches):
+        x, left = _arriving(operands, switches, layers.start, x)
+        found.append(run(_part(operands, switches, layers, x), _switches_of(switches, layers)))
+        first, *others = found[-1].results.last
+        lasts += [first._replace(pending=left), *others]
+        x = found[-1].results.spikes[-1]
+    each = [own.results for own in found]
+    spikes = zip(_joined(own.spikes for own in each), switches.layers, strict=True)
+    results = each[-1]._replace(
+        counts=_joined(own.counts for own in each),
+        dropped=_joined(own.dropped for own in each),
+        spikes=tuple(own if layer.records_spikes else None for own, layer in spikes),
+        last=tuple(lasts),
+    )
+    if not switches.keeps_record:
+        return ForwardOnTiles(results, None)
+    return ForwardOnTiles(results, RecordOnTiles(_joined(own.record.layers for own in found)))
+
+
+def _joined(tuples: Any) -> tuple[Any, ...]:
+    return tuple(each for own in tuples for each in own)
+
+
+def backward(
+    arguments: BackwardArguments,
+    static: tuple[Switches, Needs],
+    on_tiles: RecordOnTiles,
+    run: Callable[[BackwardOnTiles, Operands, Switches], Operands],
+) -> Operands:
+    """The cotangents of the operands of a network, of which `run` computes those of the pieces."""
+    (operands, results, _, g), (switches, needs) = arguments, static
+    x, pieces = operands.inputs, []
+    for layers in spans(switches):
+        first_layer: int = layers.start
+        last_layer: int = layers.stop - 1
+        x, pull_back = _received(operands, switches, first_layer, x, g.last[first_layer])
+        pieces.append((layers, x, pull_back))
+        x = sent_by(operands, switches, last_layer, on_tiles.layers[last_layer])
+    linears, constants, first, g_sent, last = (), (), (), None, None
+    for layers, x, pull_back in reversed(pieces):
+        flags = needs.operands.inputs if pull_back is None else _flags(x, needs, layers.start)
+        given = BackwardOnTiles(
+            _part(operands, switches, layers, x),
+            results.output if last is None else None,
+            RecordOnTiles(on_tiles.layers[layers]),
+            _cotangents_of(g, switches, layers, g_sent),
+        )
+        own = run(given, _part(needs.operands, switches, layers, flags), _switches_of(switches, layers))
+        last = own if last is None else last
+        (linear, *others), (state, *states), g_inputs = own.linears, own.first, own.inputs
+        if pull_back is not None:
+            g_inputs, g_delays, g_pending = pull_back(g_inputs)
+            linear, state = linear._replace(delays=g_delays), state._replace(pending=g_pending)
+        g_sent = _numbers(g_inputs)
+        linears, first = (linear, *others, *linears), (state, *states, *first)
+        constants = (*own.constants, *constants)
+    all_of_them = cast(Operands, last)._replace(linears=linears, constants=constants, first=first)
+    if isinstance(operands.inputs, SparseSpikes):
+        g_sent = dataclasses.replace(operands.inputs, values=g_sent)
+    return differentiable(all_of_them._replace(inputs=g_sent), operands)
+
+
+def _flags(x: Any, needs: Needs, number: int) -> Any:
+    """Whether a piece passes cotangents of `x` on: to the one before, to the delays, or to the network's inputs."""
+    own = needs.operands
+    wanted = own.linears[number].delays, own.first[number].pending, own.inputs
+    is_wanted = number > 0 or any(jax.tree.leaves(wanted))
+    return jax.tree.map(lambda _: is_wanted, x)
+
+
+def _received(
+    operands: Operands, switches: Switches, number: int, x: Any, g_last: LayerState
+) -> tuple[Any, Callable[[Any], _Sent] | None]:
+    """What a piece reads of the spikes `x`, and how cotangents of it become those of what is sent."""
+    if switches.layers[number].connection.max_delay is None:
+        return x, None
+    given = _sent(operands, number, x), x, operands, switches.layers[number].connection
+
+    def arrive(sent: _Sent) -> tuple[tuple[Array, Array], Any]:
+        received, left = _arrive(sent, *given[1:])
+        return (_numbers(received), left if g_last.pending.shape[0] else g_last.pending), received
+
+    (_, left), pull_back, received = jax.vjp(arrive, given[0], has_aux=True)
+    return received, lambda g: pull_back((_numbers(g), g_last.pending.astype(left.dtype)))[0]
+
+
+def _numbers(x: Any) -> Array:
+    """The values of lists, or rows."""
+    return cast(Array, x.values) if isinstance(x, SparseSpikes) else x
+
+
+def _sent(operands: Operands, number: int, x: Any) -> _Sent:
+    values = _numbers(x).astype(operands.dtype)
+    return _Sent(values, cast(Array, operands.linears[number].delays), operands.first[number].pending)
+
+
+def _arriving(operands: Operands, switches: Switches, number: int, x: Any) -> tuple[Any, Any]:
+    """What arrives at a layer of the spikes `x`, and those then under way to it."""
+    connection = switches.layers[number].connection
+    if connection.max_delay is None:
+        return x, None
+    return _arrive(_sent(operands, number, x), x, operands, connection)
+
+
+def _arrive(sent: _Sent, x: Any, operands: Operands, connection: Connection) -> tuple[Any, Any]:
+    """The same for the numbers `sent`; those of lists have the ids of `x`."""
+    values, delays, pending = sent
+    most, num_neurons = cast(int, connection.max_delay), delays.shape[0]
+    are_lists = isinstance(x, SparseSpikes)
+    rows = as_dense(x.ids, values, num_neurons) if are_lists else values
+    linear, first = Linear(None, None, delays), LayerState(None, None, None, pending)
+    received, left = delayed_inputs(operands, linear, rows, first, connection)
+    if are_lists and pending.shape[0] == 0 and (most + 2) * x.capacity <= num_neurons:
+        received = _later(x.ids, values, delays, most)
+    return received, left
+
+
+def _later(ids: Array, values: Array, delays: Array, most: int) -> SparseSpikes:
+    """Lists ``[time, batch, (most + 2) * capacity]`` of what arrives of these ones, a share now and a share a step on.
+
+    An arrival with a share of 0 is listed as well: the derivative by its delay is that of the split.
+    """
+    num_neurons = delays.shape[0]
+    ids = jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), num_neurons)
+    own = jnp.where(ids < num_neurons, delays[jnp.minimum(ids, num_neurons - 1)], 0)
+    ids, own, values = ids[None], own[None], values[None]
+    whole_steps = jnp.floor(jax.lax.stop_gradient(own))
+    steps = jnp.arange(most + 2, dtype=own.dtype)[:, None, None, None]  # since they were sent
+    now, next_step, fraction = steps == whole_steps, steps == whole_steps + 1, own - whole_steps
+    shares = jnp.where(now, 1 - fraction, jnp.where(next_step, fraction, 0))
+    return without_counts(
+        _in_turn(jnp.where(now | next_step, ids, num_neurons), num_neurons),
+        _in_turn(share_of(shares, values), 0),
+        num_neurons,
+    )
+
+
+def _in_turn(lists: Array, fill: int) -> Array:
+    """The lists of each step, made of ``[steps since then, time, batch, capacity]``.
+
+    Rows of time that have `fill` behind them become rows that are one step shorter: each is moved on by one more.
+    """
+    since, num_steps, batch, capacity = lists.shape
+    padded = jnp.pad(lists, ((0, 0), (0, since), (0, 0), (0, 0)), constant_values=fill)
+    width = num_steps + since - 1
+    rows = padded.reshape(-1, batch, capacity)[: since * width].reshape(since, width, batch, capacity)
+    return jnp.moveaxis(rows[:, :num_steps], 0, 2).reshape(num_steps, batch, since * capacity)
+
+
+def _part(operands: Operands, switches: Switches, layers: slice, x: Any) -> Operands:
+    """Operands of a piece, or what has their form; it reads `x`."""
+    is_last = layers.stop == len(switches.layers)
+    return operands._replace(
+        inputs=x,
+        linears=tuple(own._replace(delays=None) for own in operands.linears[layers]),
+        constants=operands.constants[layers],
+        readout=operands.readout if is_last else None,
+        first=tuple(own._replace(pending=None) for own in operands.first[layers]),
+        first_readout=operands.first_readout if is_last else None,
+    )
+
+
+def _switches_of(switches: Switches, layers: slice) -> Switches:
+    """Those of a piece, which yields the spikes of its last layer if another one reads them.
+
+    The longest delay of its first layer says how many slots of its lists are used.
+    """
+    own = list(switches.layers[layers])
+    if layers.stop < len(switches.layers):
+        own[-1] = own[-1]._replace(records_spikes=True)
+    return switches._replace(layers=tuple(own))
+
+
+def _cotangents_of(g: Cotangents, switches: Switches, layers: slice, g_sent: Any) -> Cotangents:
+    """The cotangents of the results of a piece, of which `g_sent` are those of what it sends to the next one."""
+    is_last = layers.stop == len(switches.layers)
+    spikes = g.spikes[layers]
+    return Cotangents(
+        g.output if is_last else None,
+        g.counts[layers],
+        spikes if is_last else (*spikes[:-1], g_sent),
+        tuple(own._replace(pending=None) for own in g.last[layers]),
+        g.last_readout if is_last else None,
+    )
