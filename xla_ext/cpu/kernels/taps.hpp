@@ -21,15 +21,8 @@ inline void readVectors(Rows<const float> from, Index rows, Index columns, float
   for (Index i = 0; i < rows; ++i) store(to + i * kLanes, part(from.row(i), 0, columns));
 }
 
-// Whole vectors go past the caches: the rows are too many to stay there, and to write a part of a cache line is to read
-// it.
 inline void writeVectors(const float* from, Index rows, Index columns, Rows<float> to) {
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(to.data) % sizeof(Floats) == 0 && to.stride % kLanes == 0;
-  for (Index i = 0; i < rows; ++i) {
-    const Floats x = load(from + i * kLanes);
-    columns == kLanes&& is_aligned ? stream(to.row(i), x) : putPart(to.row(i), 0, columns, x);
-  }
-  finishStream();
+  for (Index i = 0; i < rows; ++i) putPart(to.row(i), 0, columns, load(from + i * kLanes));
 }
 
 // Weights, each in two shares: that which arrives after `whole` steps, and that one step later.
