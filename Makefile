@@ -155,7 +155,7 @@ test-wheel:  ## install the wheel of dist/ into a bare environment and train the
 
 test-newest: .venv/ready $(LIBRARY)  ## the tests with the newest Python that runs here and the newest JAX for it (NEWEST=python3.13)
 	$(NEWEST) -m venv build/newest
-	build/newest/bin/python -m pip install --quiet --upgrade --no-compile --config-settings=wheel.cmake=false --editable '.[test]'
+	build/newest/bin/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
 	build/newest/bin/python -m pytest $(PYTEST) $(NEWEST_TESTS)
 
 snnjax/_cpu_kernels.so: $(SOURCES) | .venv/ready
@@ -220,7 +220,7 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 		{ echo "snnjax needs Python 3.11 or newer, $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	@echo "Setting up .venv: installing packages takes some minutes and shows no progress."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade --no-compile --config-settings=wheel.cmake=false --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
 	@touch $@
 
 # Writes the packages of an extra to a file.
