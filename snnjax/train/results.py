@@ -94,8 +94,8 @@ _NOTES = {
     "trained on for that. On these (seed 0, parameters averaged over the last fifth of the epochs) a delay for each "
     "synapse learns faster than one for each neuron, but ends alike: 92.2 % beside 86.7 % after 40 epochs, 93.0 % "
     "beside 92.5 % after 120; so do wider layers (256 neurons, 92.2 %), stronger augmentation (92.0 %), and with that "
-    "recurrent se_adlif neurons (93.5 %): few voices limit all of them alike. OTTT, an online rule, follows the loss of "
-    "each step, without penalties on activity, otherwise with these settings; it and the back-propagation beside it "
+    "recurrent se_adlif neurons (93.5 %): few voices limit all of them alike. OTTT, an online rule, follows the loss "
+    "of each step, without penalties on activity, otherwise with these settings; it and the back-propagation beside it "
     "have a third of their 120 epochs.",
 }
 
