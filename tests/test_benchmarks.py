@@ -423,12 +423,13 @@ def test_gpu_benchmark_runs_without_a_gpu(monkeypatch, tmp_path):
 
 def test_pixels_are_learned_by_both_networks(capsys, monkeypatch, tmp_path):
     few = np.ones((32, 4, 1), np.float32), np.zeros(32, np.int32)
-    monkeypatch.setattr(sequential, "sequences", lambda split: few)
+    monkeypatch.setattr(sequential, "sequences", lambda split, order: few)
     small = {"LSTM": sequential.lstm(3), "spiking": sequential.spiking(3)}
     networks_of = {name: sequential.Network(name, model, 0.1) for name, model in small.items()}
     monkeypatch.setattr(sequential, "NETWORKS", networks_of)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # optax, plain JAX
-        assert sequential.main(["--epochs", "20", "--seeds", "1", "--out", str(tmp_path / "out.json")]) == 0
+        asked = ("--orders", "rows", "--epochs", "20", "--seeds", "1", "--out", str(tmp_path / "out.json"))
+        assert sequential.main(asked) == 0
     record = json.loads((tmp_path / "out.json").read_text())
-    assert all(found[0][0] == 1.0 for found in record["results"].values())
-    assert "| spiking | 100.00 % |" in sequential.section(record) in capsys.readouterr().out
+    assert all(found[0][0] == 1.0 for found in record["results"]["rows"].values())
+    assert "| row by row | spiking | 100.00 % |" in sequential.section(record) in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 ``python -m tests.benchmarks.sequential --out docs/runs/sequential.json`` trains both with the same batches, optimiser,
 schedule and readout (the mean over all steps), and tests the last epoch. Batches and learning rates alone were chosen,
-on validation data (`--validate`, `--factor`).
+on validation data of one order of pixels (`--validate`, `--factor`).
 """
 
 import argparse
@@ -26,23 +26,24 @@ from tests.benchmarks.timing import say
 CLASSES = 10
 BATCH = 16
 HELD_OUT = 1600  # of the training digits, with --validate
+ORDERS = {"permuted": "one random order", "rows": "row by row"}
 HEAD = """
 ## Digits pixel by pixel
 
-The digits of the package (8,000 to train, 2,000 to test) as 784 steps of one pixel, all in one random order: mean and
-standard deviation over {seeds} seeds of the last of {epochs} epochs, in batches of {batch}. Both networks have the
-same optimiser (Adam, gradients of a norm of at most 1, none where they overflow, a learning rate that rises for a
-twentieth of the steps and falls along a cosine) and are judged by their mean output over all steps. The forget gates
-of the LSTM have an initial bias of 1. The learning rates were chosen with seed 0 and 5 epochs on {held_out:,}
-training digits, which were not trained on for that: the spiking network reached 41 % there at 0.01 and 51 % at 0.03,
-both in batches of 32, and 54 % in batches of 16; the LSTM 26 % at 0.01 in batches of 32 and 30 % at 0.03 in batches
-of 16. At 0.03 its parameters became NaN on all digits, so that it has 0.01. These are few digits and epochs: neither
-network has learned all that it can, and an LSTM learns slowly to remember over hundreds of steps. CPU time is the
-least over the seeds, with compiling ({kernels}; other programs used the same CPUs). Made by `python -m
-tests.benchmarks.sequential`.
+The digits of the package (8,000 to train, 2,000 to test) as 784 steps of one pixel, row by row or all in one random
+order: mean and standard deviation over {seeds} seeds of the last of {epochs} epochs, in batches of {batch}. Both
+networks have the same optimiser (Adam, gradients of a norm of at most 1, none where they overflow, a learning rate that
+rises for a twentieth of the steps and falls along a cosine) and are judged by their mean output over all steps. The
+forget gates of the LSTM have an initial bias of 1. The learning rates were chosen with seed 0 and 5 epochs on
+{held_out:,} training digits in random order, which were not trained on for that: the spiking network reached 41 %
+there at 0.01 and 51 % at 0.03, both in batches of 32, and 54 % in batches of 16; the LSTM 26 % at 0.01 in batches of
+32 and 30 % at 0.03 in batches of 16. At 0.03 its parameters became NaN on all digits, so that it has 0.01. These are
+few digits and epochs: neither network has learned all that it can, and an LSTM learns slowly to remember over hundreds
+of steps. CPU time is the least over the seeds, with compiling ({kernels}; other programs used the same CPUs). Made by
+`python -m tests.benchmarks.sequential`.
 
-| network | test accuracy | parameters | learning rate | CPU time of training |
-| --- | --- | --- | --- | --- |
+| pixels | network | test accuracy | parameters | learning rate | CPU time of training |
+| --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -116,12 +117,13 @@ NETWORKS = {
 }
 
 
-def sequences(split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels of mean 0 and deviation 1 [digits, time, 1], in one random order, and labels."""
+def sequences(split: str, order: str) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels of mean 0 and deviation 1 [digits, time, 1], in one of the orders, and labels."""
     digits = data.load_mnist_10k(split)
     pixels = np.asarray(digits.images, np.float32).reshape(len(digits), -1)
-    order = np.random.default_rng(0).permutation(pixels.shape[1])
-    return (pixels[:, order, None] - pixels.mean()) / pixels.std(), np.asarray(digits.labels, np.int32)
+    if order == "permuted":
+        pixels = pixels[:, np.random.default_rng(0).permutation(pixels.shape[1])]
+    return (pixels[..., None] - pixels.mean()) / pixels.std(), np.asarray(digits.labels, np.int32)
 
 
 def trained(network: Network, known: Any, unknown: Any, seed: int, options: argparse.Namespace) -> Result:
@@ -161,35 +163,43 @@ def trained(network: Network, known: Any, unknown: Any, seed: int, options: argp
 def section(record: dict[str, Any]) -> str:
     """The results in Markdown."""
     rows, seeds = [], 0
-    for name, found in record["results"].items():
-        results = [Result(*each) for each in found]
-        percent, seeds = [100 * each.accuracy for each in results], len(results)
-        spread = f" ± {statistics.stdev(percent):.2f}" if seeds > 1 else ""
-        seconds = min(each.cpu_seconds for each in results)
-        title, _, rate = NETWORKS[name]
-        told = f"{statistics.mean(percent):.2f}{spread} % | {results[0].parameters:,} | {rate:g} | {seconds:.0f} s"
-        rows.append(f"| {title} | {told} |\n")
+    for order, of_networks in record["results"].items():
+        for name, found in of_networks.items():
+            results = [Result(*each) for each in found]
+            percent, seeds = [100 * each.accuracy for each in results], len(results)
+            spread = f" ± {statistics.stdev(percent):.2f}" if seeds > 1 else ""
+            seconds = min(each.cpu_seconds for each in results)
+            title, _, rate = NETWORKS[name]
+            told = f"{statistics.mean(percent):.2f}{spread} % | {results[0].parameters:,} | {rate:g} | {seconds:.0f} s"
+            rows.append(f"| {ORDERS[order]} | {title} | {told} |\n")
     given = {name: record[name] for name in ("epochs", "kernels")}
     return HEAD.format(seeds=seeds, batch=BATCH, held_out=HELD_OUT, **given) + "".join(rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=tuple(NETWORKS), default=tuple(NETWORKS))
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--validate", action="store_true", help="judge on training digits that are held out")
-    parser.add_argument("--factor", type=float, default=1.0, help="of the learning rates")
-    parser.add_argument("--out", type=Path, help="file for the results, such as docs/runs/sequential.json")
-    options = parser.parse_args(arguments)
-    known, unknown = sequences("train"), sequences("test")
+def in_order(order: str, options: argparse.Namespace) -> dict[str, list[Result]]:
+    """The results of each network over the seeds."""
+    known, unknown = sequences("train", order), sequences("test", order)
     if options.validate:
         unknown, known = ([part[kept] for part in known] for kept in (np.s_[:HELD_OUT], np.s_[HELD_OUT:]))
     results: dict[str, list[Result]] = {name: [] for name in options.only}
     for seed in range(options.seeds):
         for name in options.only:
             results[name].append(trained(NETWORKS[name], known, unknown, seed, options))
-            say(f"{name}, seed {seed}: {json.dumps(results[name][-1]._asdict())}")
+            say(f"{order}, {name}, seed {seed}: {json.dumps(results[name][-1]._asdict())}")
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=tuple(NETWORKS), default=tuple(NETWORKS))
+    parser.add_argument("--orders", nargs="+", choices=tuple(ORDERS), default=tuple(ORDERS))
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--validate", action="store_true", help="judge on training digits that are held out")
+    parser.add_argument("--factor", type=float, default=1.0, help="of the learning rates")
+    parser.add_argument("--out", type=Path, help="file for the results, such as docs/runs/sequential.json")
+    options = parser.parse_args(arguments)
+    results = {order: in_order(order, options) for order in options.orders}
     record = {"epochs": options.epochs, "kernels": _dispatch.instruction_set(), "results": results}
     say("\n" + section(record))
     if options.out is not None:
