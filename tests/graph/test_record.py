@@ -10,17 +10,20 @@ import numpy as np
 import pytest
 
 from snnjax import (
+    LIFLayer,
     SparseSpikes,
     axonal,
     dense,
     layer,
     leaky_readout,
+    lif_network,
     metrics,
     network,
     neurons,
     spiking_readout,
 )
 from snnjax.blocks.linear import LinearParams
+from snnjax.ops._connection import Connection
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes
 from tests.ops.common import jit
 
@@ -103,6 +106,24 @@ def test_a_diverged_run_shows_where_spikes_are_in_transit() -> None:
     net = network(INPUTS, [axonal(4), layer(8)], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3).at[2, 1, 0].set(jnp.nan)
     assert metrics.diverged(net.apply(params, None, inputs)[1]).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("min_delay", [0, 3])
+def test_a_diverged_run_shows_where_recurrent_spikes_are_in_transit(min_delay: int) -> None:
+    """Of the fused op and of a scanned layer, with as many rows of spikes as neither batch nor neurons."""
+    delayed = [axonal(4, min_delay=min_delay), dense(8, bias=False)]
+    net = network(INPUTS, [layer(8, recurrent=delayed)], leaky_readout(3))
+    params, inputs = initial(net), random_spikes(0.3).at[2, 1, 0].set(jnp.nan)
+    for record in ((), "membranes"):
+        state = net.apply(params, None, inputs, record=record)[1]
+        assert metrics.diverged(state).tolist() == [False, True, False]
+
+
+def test_a_diverged_run_of_the_op_shows_where_recurrent_spikes_are_in_transit() -> None:
+    recurrent = {"recurrent": jnp.ones((8, 8)), "recurrent_connection": Connection(max_delay=4)}
+    own = LIFLayer(jnp.ones((INPUTS, 8)), 0.5, recurrent_delays=1.0, **recurrent)
+    state = lif_network(random_spikes(0.3).at[2, 1, 0].set(jnp.nan), [own])[1]
+    assert metrics.diverged(state).tolist() == [False, True, False]
 
 
 def test_a_state_without_arrays_is_refused() -> None:
