@@ -44,7 +44,7 @@ def cleared(run, *arguments):
         pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
     return statistics.median(pages[20:])  # each thread has memory of its own by then
 
-arguments = jnp.ones((4000, 500)), jnp.eye(500)
+arguments = jnp.ones((40_000, 50)), jnp.eye(50)
 for options in (snnjax.compiler_options(), None):
     print(cleared(jax.jit(function, compiler_options=options), *arguments))
 """
