@@ -170,7 +170,7 @@ class PatchBackward {
   void sendBack(Index step) {
     if (back_ == nullptr) return of_spikes_.sendBack(step, asConst(g_v(step)), rowsOf(carried_), rowsOf(sent_));
     const Rows<float> arrived = rowsOf(sent_);
-    of_spikes_.sendBack(g_v(step), arrived);
+    of_spikes_.sendBack(asConst(g_v(step)), arrived);
     for (Index r = 0; r < samples(); ++r) {
       if (step >= ends()[r]) std::fill_n(arrived.row(r), width_, 0.0F);  // whatever the weights
     }
@@ -449,11 +449,16 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   const DenseSource first(pass.first_spikes.data, type, neurons);
   const BitSource then(pass.spikes.row(0), neurons);
   const ChainedSource source(first, batch, then);
+  const float* const gain = layer.constants.outerGain();
+  double* const sum_gain = sumsGain(pass) ? sums.gain : nullptr;
+  if (layer.synapses != nullptr) {
+    return computeSynapseGradient(
+        {*layer.synapses, source, rows, pass.g_v.asConst(), gain, pass.g_recurrent, sum_gain}, threads);
+  }
   const SpikeLists spikes(source, rows, neurons, batch, pass.extent.ends, threads);
   const TransposedSpikes transposed(spikes, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
-  computeWeightGradient({transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, layer.constants.outerGain(),
-                         sumsGain(pass) ? sums.gain : nullptr, nullptr},
-                        threads);
+  computeWeightGradient(
+      {transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, gain, sum_gain, nullptr}, threads);
 }
 
 void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_gain) {
@@ -507,6 +512,10 @@ void countSlots(LayerBackward& pass, const Threads& threads) {
 void runBackward(LayerBackward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons();
   if (pass.listed_record) countSlots(pass, threads);
+  if (pass.layer.synapses != nullptr) {
+    pass.collecting =
+        std::make_unique<const CollectingSynapses>(*pass.layer.synapses, pass.layer.constants.outerGain());
+  }
   if (!pass.g_v && (pass.keeps_g_v || pass.layer.isRecurrent())) pass.g_v = KeptRows(pass.extent.rows(), neurons);
   Sums sums(pass);
   Buffer<double> sum_gain(neurons);

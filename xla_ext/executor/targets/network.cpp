@@ -80,12 +80,12 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
   for (std::size_t l = 0; l < numbers.size(); ++l) {
     const lif_network::Linear<Value>& linear = from.linears[l];
     is_known = is_known && linear.weights.array && !linear.delays && !from.constants[l].recurrent.values &&
-               !from.constants[l].recurrent_delays;
+               !from.constants[l].recurrent_delays && !from.constants[l].recurrent_ends;
     if (!is_known) break;
     network.fields.push_back(fieldsOf(instruction, numbers[l], from.constants[l], record.layers[l].w.has_value()));
     network.layers.push_back(layerOf(from, l));
   }
-  if (!is_known) refuseCall(instruction, "operands", "be weights of floats without delays", "others");
+  if (!is_known) refuseCall(instruction, "operands", "be dense weights of floats without delays", "others");
   if (!network.has_readout) return network;
   LayerOperands& readout = network.layers.emplace_back();
   readout.weights = last.weights.array.value();
