@@ -37,7 +37,7 @@ void computeSynapseGradient(const SynapseGradient& of, const Threads& threads) {
   const Synapses& synapses = of.of.all;
   const ListedRows sent(of.sent, of.rows, synapses.neurons, threads);
   Buffer<float> sums(synapses.count);
-  correlate(sent.transposed(), synapses, of.g_v, {sums.data(), false}, threads);
+  correlate(sent, synapses, of.g_v, {sums.data(), false}, threads);
   Buffer<float> weights(of.sum_gain == nullptr ? 0 : synapses.count);
   if (of.sum_gain != nullptr) of.of.weights.numbers().read(0, synapses.count, weights.data());
   for (Index s = 0; s < synapses.count; ++s) {

@@ -54,7 +54,7 @@ void toWeights(Call<From, WeightsBackwardResults<Result>>& call) {
       copy.resize(static_cast<std::size_t>(count));
       g.read(0, count, copy.data());
     }
-    correlate(listed(call.from, lengths, group, call.threads).transposed(), synapsesOf(call.from, lengths, group),
+    correlate(listed(call.from, lengths, group, call.threads), synapsesOf(call.from, lengths, group),
               {g.is_bfloat16 ? copy.data() : g.float32(), outputs}, call.to.g_weights.numbers(group), call.threads);
   }
 }

@@ -8,7 +8,7 @@
 namespace snnjax {
 namespace {
 
-constexpr Index kNeuronsPerTask = 64;
+constexpr Index kSynapsesPerTask = Index{1} << 17;
 constexpr Index kSpikesAhead = 4;  // of the spike that is sent, for which synapses are fetched
 
 Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
@@ -192,35 +192,34 @@ void collect(Index rows, const Synapses& synapses, const Numbers& weights, const
   });
 }
 
-void correlate(const ListedRows& receivers, const Synapses& synapses, Rows<const float> g, const WritableNumbers& out,
+void correlate(const ListedRows& spikes, const Synapses& synapses, Rows<const float> g, const WritableNumbers& out,
                const Threads& threads) {
-  // Ends that do not ascend leave synapses to nobody, or to several neurons: each synapse belongs to the last of them
-  // in a task, and no two tasks may write to one.
-  out.clear(0, synapses.count);
+  std::vector<float> copy(static_cast<std::size_t>(out.is_bfloat16 ? synapses.count : 0));
+  float* const sums = out.is_bfloat16 ? copy.data() : out.float32();
+  std::fill_n(sums, synapses.count, 0.0F);
+  // A task adds up row after row, which stays in the first-level cache, for the synapses of some neurons, which stay in
+  // the second-level one. Ends that do not ascend may give synapses to several neurons: no two tasks may write to one.
   const bool ascends = std::is_sorted(synapses.ends, synapses.ends + synapses.neurons);
-  const Index each = ascends ? kNeuronsPerTask : std::max<Index>(synapses.neurons, 1);
-  const Threads used = threadsFor(synapsesRead(synapses, receivers.entries()), threads);
-  withTypes(synapses, out, [&](const auto* targets, const auto*) {
-    std::vector<std::vector<float>> scratch(static_cast<std::size_t>(used.count()));
-    used.run(tasksFor(synapses.neurons, each), [&](Index task, Index worker) {
-      std::vector<float>& sums = scratch[static_cast<std::size_t>(worker)];
-      for (Index i = task * each; i < std::min((task + 1) * each, synapses.neurons); ++i) {
-        const SpikeRow seen = receivers.row(i);
-        const Index first = synapses.first(i), count = synapses.end(i) - first;
-        if (seen.count == 0 || count <= 0) continue;
-        sums.assign(static_cast<std::size_t>(count), 0.0F);
-        for (std::uint32_t k = 0; k < seen.count; ++k) {
-          const float* const row = g.row(seen.ids[k]);
-          const float value = seen.values == nullptr ? 1.0F : seen.values[k];
-          for (Index s = 0; s < count; ++s) {
-            const Index target = targetOf(targets, first + s);
-            if (target < synapses.outputs) sums[static_cast<std::size_t>(s)] += value * row[target];
+  const Threads used = threadsFor(synapsesRead(synapses, spikes.entries()), threads);
+  const Index tasks = ascends ? std::max(used.count(), tasksFor(synapses.count, kSynapsesPerTask)) : 1;
+  const Index each = tasksFor(synapses.neurons, tasks);
+  withTargets(synapses, [&](const auto* targets) {
+    used.run(tasks, [&](Index task, Index) {
+      for (Index r = 0; r < spikes.rows(); ++r) {
+        const SpikeRow sent = spikes.row(r);
+        for (std::uint32_t k = 0; k < sent.count; ++k) {
+          const Index neuron = sent.ids[k];
+          if (neuron < task * each || neuron >= (task + 1) * each) continue;
+          const float value = sent.values == nullptr ? 1.0F : sent.values[k];
+          for (Index s = synapses.first(neuron); s < synapses.end(neuron); ++s) {
+            const Index target = targetOf(targets, s);
+            if (target < synapses.outputs) sums[s] += value * g.row(r)[target];
           }
         }
-        out.write(first, count, sums.data());
       }
     });
   });
+  if (out.is_bfloat16) out.write(0, synapses.count, sums);
 }
 
 void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const SynapseWeights& weights,
