@@ -138,9 +138,7 @@ def synaptic_product(rows: Array, weights: Any, synapses: Synapses) -> Array:
     return _reference(RowOperands(rows, wide, synapses.ends, synapses.targets), synapses.num_targets)[0]
 
 
-def synaptic_cotangents(
-    rows: Array, weights: Array, synapses: Synapses, g: Array
-) -> tuple[Array, Array]:
+def synaptic_cotangents(rows: Array, weights: Array, synapses: Synapses, g: Array) -> tuple[Array, Array]:
     """The cotangents of the rows and the weights of `synaptic_product`."""
     structure = synapses.ends, synapses.targets
     (g_rows,) = _rows_backward(RowsBackwardOperands(weights, *structure, g), ())

@@ -60,7 +60,9 @@ class Form(NamedTuple):
     has_pending: bool = True  # whether spikes are in transit in the beginning
     currents: bool = False  # the inputs are the currents of the first layer, which has no weights
     recurrent_delay: int | None = None  # the longest one, None without delays
-    connected: float | None = None  # the share of recurrent synapses that exist; None for weights of all pairs
+    connected: float | None = (
+        None  # the share of recurrent synapses that exist; None for weights of all pairs
+    )
 
     def max_delay(self, layer: int) -> int | None:
         return self.max_delays[layer] if self.max_delays else None

@@ -452,13 +452,13 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   const float* const gain = layer.constants.outerGain();
   double* const sum_gain = sumsGain(pass) ? sums.gain : nullptr;
   if (layer.synapses != nullptr) {
-    return computeSynapseGradient(
-        {*layer.synapses, source, rows, pass.g_v.asConst(), gain, pass.g_recurrent, sum_gain}, threads);
+    return computeSynapseGradient({*layer.synapses, source, rows, pass.g_v.asConst(), gain, pass.g_recurrent, sum_gain},
+                                  threads);
   }
   const SpikeLists spikes(source, rows, neurons, batch, pass.extent.ends, threads);
   const TransposedSpikes transposed(spikes, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
-  computeWeightGradient(
-      {transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, gain, sum_gain, nullptr}, threads);
+  computeWeightGradient({transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, gain, sum_gain, nullptr},
+                        threads);
 }
 
 void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_gain) {

@@ -262,9 +262,14 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
     return delays ? std::make_shared<const Delays>(rows, delays.at<float>(group), inputs, more) : nullptr;
   };
   const auto synapsesOf = [&](const Operand& ends, const Operand& targets) {
-    const Numbers weights = stored(constants.recurrent).numbers(group), scale = constants.recurrent.scale.numbers(group);
-    const Synapses all{ends.at<std::int32_t>(group), targets.at(group), targets.type() == ffi::U16, neurons,
-                       targets.length(0), neurons};
+    const Numbers weights = stored(constants.recurrent).numbers(group),
+                  scale = constants.recurrent.scale.numbers(group);
+    const Synapses all{ends.at<std::int32_t>(group),
+                       targets.at(group),
+                       targets.type() == ffi::U16,
+                       neurons,
+                       targets.length(0),
+                       neurons};
     return std::make_shared<const RecurrentSynapses>(RecurrentSynapses{all, {weights, scale, neurons}});
   };
   const bool is_sparse = static_cast<bool>(constants.recurrent_ends);

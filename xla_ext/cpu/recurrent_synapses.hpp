@@ -1,5 +1,5 @@
-// Recurrent weights of the synapses that exist, while a block of samples runs over time: how cotangents of currents come
-// back, and their gradient after all steps. What spikes send is in synapses.hpp.
+// Recurrent weights of the synapses that exist, while a block of samples runs over time: how cotangents of currents
+// come back, and their gradient after all steps. What spikes send is in synapses.hpp.
 #pragma once
 
 #include <vector>

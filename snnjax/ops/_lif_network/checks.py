@@ -134,15 +134,20 @@ def _check_recurrent(name: str, layer: Any, neurons: int, dtype: Any) -> None:
         if weights is not None:
             _check_array(argument, weights, (neurons, neurons), "neurons, neurons", dtype)
         return
-    if not isinstance(synapses, Synapses) or weights is None or layer.recurrent_delays is not None:
-        given = "`recurrent` weights" if layer.recurrent_delays is None else "no `recurrent_delays`"
-        actual = short_repr(synapses) if not isinstance(synapses, Synapses) else "Synapses without"
-        expected = f"be Synapses with {given}, or None"
-        fail(f"{_OP}: `{name}.recurrent_synapses` must {expected}, got {actual}. Leave it out for all pairs.")
+    name = f"{name}.recurrent_synapses"
+    if not isinstance(synapses, Synapses):
+        hint = "Make them with Synapses.from_mask, for instance"
+        fail(f"{_OP}: `{name}` must be Synapses, got {short_repr(synapses)}. {hint}.")
+    if weights is None:
+        expected, hint = "be given with `recurrent` weights", "Give both or neither"
+        fail(f"{_OP}: `{name}` must {expected}, got Synapses alone. {hint}.")
+    if layer.recurrent_delays is not None:
+        late, hint = argument + "_delays", "Leave one of them out"
+        fail(f"{_OP}: `{late}` must be None with `recurrent_synapses`, got delays. {hint}.")
     sizes = synapses.num_neurons, synapses.num_targets
     if sizes != (neurons, neurons):
         expected, actual = f"lead from {neurons} neurons to as many", f"{sizes[0]} and {sizes[1]}"
-        fail(f"{_OP}: `{name}.recurrent_synapses` must {expected}, got {actual}. Make them for this layer.")
+        fail(f"{_OP}: `{name}` must {expected}, got {actual}. Make them for this layer.")
     _check_array(argument, weights, (synapses.num_synapses,), "synapses", dtype, neurons)
 
 

@@ -241,7 +241,9 @@ def _product_of_synapses_backward(given: tuple[Array, Array, Synapses], g: Array
     return *synaptic_cotangents(*given, g), None
 
 
-_product_of_synapses.defvjp(lambda *given: (_product_of_synapses(*given), given), _product_of_synapses_backward)
+_product_of_synapses.defvjp(
+    lambda *given: (_product_of_synapses(*given), given), _product_of_synapses_backward
+)
 
 
 def fed_back(
