@@ -40,11 +40,6 @@ def expect_equal(
 SINGLE_OPS: dict[str, tuple[str, dict[str, Any]]] = {
     "spike_matmul": ("spike_matmul", {}),
     "select_spikes": ("select_spikes", {"capacity": 8}),
-    "lif_step": ("lif_step", {}),
-    "lif_step-zero-after": ("lif_step", {"reset": "zero", "reset_time": "after_decay"}),
-    "lif_step-immediate": ("lif_step", {"reset_time": "immediate", "surrogate": "arctan"}),
-    "lif_step-attached": ("lif_step", {"detach_reset": False, "inclusive": True, "surrogate": "triangle"}),
-    "lif_step-none-old": ("lif_step", {"reset": "none", "spike_from": "old", "surrogate": "gaussian"}),
 }
 
 
