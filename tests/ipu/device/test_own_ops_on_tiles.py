@@ -235,7 +235,7 @@ def test_inputs_beyond_65535_take_ids_of_32_bits() -> None:
     compiled = op.compile(1472)
     assert op.run(compiled)["out"].tolist() == [[7.0, 56.0]]
     products = [name for name in read_profile(compiled).codelets if "SpikeMatmul" in name]
-    assert products == ["snnjax::SpikeMatmul<float,float,int>"]
+    assert products == ["snnjax::SpikeMatmul<float,int>"]
 
 
 def test_nan_neither_spikes_nor_spreads() -> None:

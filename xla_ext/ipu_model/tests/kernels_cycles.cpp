@@ -59,7 +59,7 @@ static_assert(sumRows(733, 2, true) == 6 + 733 * 2 && sumRows(16, 10, true) == (
 
 // One op's rows, and copies. Two entries of value 0: skipped, once for a block of columns.
 static_assert(matmulRow(14, 2, 2, 4, 2) == 10 + (5 + 14 * 7) + 2 * 5 + 2);
-static_assert(matmulStore(4, false) == 2 && matmulStore(4, true) == 4 && matmulStore(2, false) == 5);
+static_assert(matmulStore(4) == 2 && matmulStore(2) == 5);
 static_assert(scatterGroup(14, 3) == 2 * 32 + 4 + 3 * 20);
 static_assert(fill(5, 4) == 4 + 3 * 2 && copy(5, 4) == 4 + 3 * 3 && copy(5, 2) == 4 + 2 * 3);
 
