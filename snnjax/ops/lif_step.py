@@ -149,9 +149,8 @@ def _definition(operands: _Operands, convention: LIFConvention) -> _Results:
 
     Constants are spread over the batch once, so that each has one sum over it on the way back.
     """
-    spread = [jnp.broadcast_to(constant, operands.v.shape) for constant in operands[2:]]
-    constants = GLIFConstants(*spread)
-    stepped = glif_step(constants, convention, operands.v, None, operands.current)
+    decay, threshold, gain = (jnp.broadcast_to(each, operands.v.shape) for each in operands[2:])
+    stepped = glif_step(GLIFConstants(decay, threshold, gain), convention, operands.v, None, operands.current)
     return _Results(stepped.v, convention.fire(stepped.membrane - stepped.threshold))
 
 
