@@ -239,10 +239,10 @@ class Spiking(Block):
         if own.surrogate.obstacle is not None:
             return own.surrogate.obstacle
         kinds = [block.kind for block in self.feedback]
-        is_known = kinds in (["dense"], ["axonal", "dense"], ["sparse"])
+        is_known = kinds[-1:] in (["dense"], ["sparse"]) and kinds[:-1] in ([], ["axonal"])
         if not kinds or (is_known and not getattr(self.feedback[-1], "bias", True)):
             return None
-        return "its recurrent connection is neither dense, behind delays at most, nor sparse, without bias"
+        return "its recurrent connection is not dense or sparse without bias, behind delays at most"
 
     def op(self, shape: Shape) -> Neurons | None:
         """Neurons of the fused op, if nothing stands against it."""

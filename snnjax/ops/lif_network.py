@@ -55,7 +55,7 @@ class LIFLayer(NamedTuple):
     # Of `recurrent`: delays alone may precede its weights. They come on top of the one step that its spikes take.
     recurrent_connection: Connection = DENSE
     recurrent_delays: Float[ArrayLike, "..."] | None = None  # likewise, a scalar or [neurons]
-    recurrent_synapses: Synapses | None = None  # which exist, without delays; None if all do
+    recurrent_synapses: Synapses | None = None  # which exist; None if all do
 
 
 class LeakyReadout(NamedTuple):

@@ -108,7 +108,7 @@ def random_form(rng: np.random.Generator) -> Form:
         given="float16" if form.given == "bfloat16" and pick(True, False) else form.given,
         recurrent_delay=pick(None, None, 0, 1, 3, 12) if form.recurrent else None,
     )
-    if form.recurrent and form.recurrent_delay is None:
+    if form.recurrent:
         form = form._replace(connected=pick(None, None, 0.0, 0.1, 0.7))
     return of_currents(form) if pick(True, False, False) else form
 

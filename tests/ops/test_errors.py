@@ -41,7 +41,6 @@ LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
 SYNAPSES = Synapses.from_mask(np.ones((3, 3), bool))
-LATE = LAYER._replace(recurrent_connection=Connection(max_delay=2), recurrent_delays=0.5)
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
@@ -442,11 +441,6 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         lambda: net(LAYER._replace(recurrent=jnp.zeros(2), recurrent_synapses=Synapses.from_mask(X[0] == 0))),
         "lif_network: `layers[0].recurrent_synapses` must lead from 3 neurons to as many, got 2 and 4. "
         "Make them for this layer.",
-    ),
-    (
-        lambda: net(LATE._replace(recurrent=jnp.zeros(9), recurrent_synapses=SYNAPSES)),
-        "lif_network: `layers[0].recurrent_delays` must be None with `recurrent_synapses`, got delays. "
-        "Leave one of them out.",
     ),
     (
         lambda: net(LAYER._replace(delays=0.5)),

@@ -275,6 +275,7 @@ struct LayerBackward {
   KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
   std::unique_ptr<const CollectingSynapses> collecting = {};  // of a layer with `synapses`
+  KeptRows arrived = {};  // the cotangents of what arrives through them [rows, neurons], where delays need these
 };
 
 // Whether membranes are computed again.

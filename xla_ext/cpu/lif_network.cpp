@@ -170,8 +170,8 @@ void Network::checkConnections() const {
     if (has_delays != (fields_.of_layers[l].recurrent_delay_rows > 0) || (has_delays && !isRecurrent(l))) {
       refuse("constants.recurrent_delays", "come with their rows and recurrent weights", "one without the others");
     }
-    if (arrays_.constants[l].recurrent_ends && (has_delays || !isRecurrent(l))) {
-      refuse("constants.recurrent_ends", "come with recurrent weights without delays", "others");
+    if (arrays_.constants[l].recurrent_ends && !isRecurrent(l)) {
+      refuse("constants.recurrent_ends", "come with recurrent weights", "none");
     }
   }
   const ConnectionShape& last = fields_.connections.back();

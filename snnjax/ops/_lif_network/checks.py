@@ -141,9 +141,6 @@ def _check_recurrent(name: str, layer: Any, neurons: int, dtype: Any) -> None:
     if weights is None:
         expected, hint = "be given with `recurrent` weights", "Give both or neither"
         fail(f"{_OP}: `{name}` must {expected}, got Synapses alone. {hint}.")
-    if layer.recurrent_delays is not None:
-        late, hint = argument + "_delays", "Leave one of them out"
-        fail(f"{_OP}: `{late}` must be None with `recurrent_synapses`, got delays. {hint}.")
     sizes = synapses.num_neurons, synapses.num_targets
     if sizes != (neurons, neurons):
         expected, actual = f"lead from {neurons} neurons to as many", f"{sizes[0]} and {sizes[1]}"
@@ -152,7 +149,7 @@ def _check_recurrent(name: str, layer: Any, neurons: int, dtype: Any) -> None:
 
 
 def _check_recurrent_delays(name: str, layer: Any, neurons: int) -> None:
-    """Check that recurrent spikes have delays alone before dense weights, one for all neurons or one each."""
+    """Check that recurrent spikes have delays alone before their weights, one for all neurons or one each."""
     connection, delays = layer.recurrent_connection, layer.recurrent_delays
     is_plain = isinstance(connection, Connection) and connection == DENSE.behind(None, connection.max_delay)
     if not is_plain:
