@@ -25,7 +25,7 @@ struct SpikeMatmulTensors {
   poplar::Tensor values;   // weights' type [rows, capacity], likewise
   poplar::Tensor weights;  // or float, as a gradient: [tiles, (num_inputs + 1) * columns]; a block is row-major, its
                            // last row 0, or scratch
-  poplar::Tensor out;  // weights' type [tiles, rows * columns]
+  poplar::Tensor out;      // weights' type [tiles, rows * columns]
 };
 
 // The outputs that each tile holds.

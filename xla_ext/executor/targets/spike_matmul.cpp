@@ -1,6 +1,5 @@
 // The targets of `spike_matmul`; arrays have a leading groups axis of length 1.
 #include <builders/spike_matmul.hpp>
-#include <builders/vertices.hpp>
 
 #include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
@@ -46,8 +45,7 @@ builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::Spik
     const poplar::Tensor zero = in_place.slice(rows * tiles.columns, (rows + 1) * tiles.columns, 1);
     lowering.program().add(builders::zeros(lowering.graph(), {zero}, lowering.debug("zero").getPathName()));
   } else {
-    zeroBeside(lowering.graph(), tensors.weights, tiles, rows, columns, 1);
-    bring(lowering, operand(lowering, weightsOf(call)), asRows(tensors.weights, tiles, rows, columns, 1));
+    bringRows(lowering, operand(lowering, weightsOf(call)), tensors.weights, tiles, rows, columns);
   }
   bring(lowering, operand(lowering, call.from.ids), tensors.ids);
   return tensors;
@@ -55,8 +53,7 @@ builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::Spik
 
 void bringCotangent(Lowering& lowering, const builders::SpikeMatmulOptions& options,
                     const builders::SpikeMatmulTensors& tensors, const Value& g) {
-  zeroBeside(lowering.graph(), tensors.out, tensors.tiles, options.rows, options.outputs);
-  bring(lowering, operand(lowering, g), asRows(tensors.out, tensors.tiles, options.rows, options.outputs));
+  bringRows(lowering, operand(lowering, g), tensors.out, tensors.tiles, options.rows, options.outputs);
 }
 
 void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
@@ -92,7 +89,7 @@ void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instructi
   bringCotangent(lowering, options, tensors, call.from.g);
   lowering.program().add(builders::addSpikeMatmulWeightsGradient(lowering.graph(), options, tensors));
   if (in_place.valid()) return;
-  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, options.num_inputs, options.outputs, 1));
+  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, options.num_inputs, options.outputs));
 }
 
 template <typename Target>
