@@ -6,9 +6,30 @@
 #include <poplar/Program.hpp>
 
 #include "network_plan.hpp"
-#include "spread.hpp"
+#include "vertices.hpp"
 
 namespace snnjax::builders {
+
+// Rows that a tile lists by the fair rule: its workers list their shares of each row, and these are joined.
+struct Selection {
+  unsigned rows = 0;
+  unsigned neurons = 0;
+  unsigned columns = 0;  // of a block of v
+  unsigned capacity = 0;
+  poplar::Tensor v;                            // in: float [blocks, rows, columns]
+  poplar::Tensor raise;                        // in: as v, added to thresholds; if not valid, nothing is
+  poplar::Tensor threshold, second_threshold;  // in: float [neurons]
+  poplar::Tensor list;                         // out: ids [rows, stride], records (poplar_kernels/lists.hpp)
+  poplar::Tensor dropped;                      // unsigned [rows], spikes that find no slot are added
+};
+
+// The compute sets of selections, which run one after the other.
+struct SelectionSets {
+  poplar::ComputeSet candidates, lists;
+};
+
+void addSelection(poplar::Graph& graph, const SelectionSets& sets, unsigned tile, const Selection& selection,
+                  const std::string& name);
 
 struct SelectSpikesOptions {
   unsigned rows = 0;
@@ -20,18 +41,14 @@ struct SelectSpikesOptions {
   float slope = 10.0F;
 };
 
+// Of the selection, or of its gradient: then `values` is their cotangent, and records and second thresholds are unused
+// but for the ids.
 struct SelectSpikesTensors {
-  std::vector<RowBlock> blocks;
+  std::vector<Home> homes;
   poplar::Tensor v;                            // [rows, neurons]
   poplar::Tensor threshold, second_threshold;  // float [neurons], spread over all tiles
   poplar::Tensor records;                      // ids [rows, stride], as in poplar_kernels/lists.hpp
   poplar::Tensor values;                       // v's type [rows, capacity]: 1 for spikes, else 0
-};
-
-struct SelectSpikesCotangents {
-  poplar::Tensor g_values;     // in: v's type [rows, capacity]
-  poplar::Tensor g_v;          // out: v's type [rows, neurons]
-  poplar::Tensor g_threshold;  // out: float [neurons], summed over the rows
 };
 
 SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options);
@@ -39,12 +56,13 @@ SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpi
 poplar::program::Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options,
                                           const SelectSpikesTensors& tensors);
 
-SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const SelectSpikesOptions& options,
-                                                 const SelectSpikesTensors& tensors);
+struct SelectSpikesGradients {
+  poplar::Tensor v;          // v's type [rows, neurons]
+  poplar::Tensor threshold;  // float [neurons], summed over the rows
+};
 
-// Runs after the forward program, on the records it wrote.
-poplar::program::Sequence addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
-                                                  const SelectSpikesTensors& tensors,
-                                                  const SelectSpikesCotangents& cotangents);
+// Adds what computes them to a program.
+SelectSpikesGradients addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
+                                              const SelectSpikesTensors& tensors, poplar::program::Sequence& program);
 
 }  // namespace snnjax::builders
