@@ -62,7 +62,7 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
     return each.weights() && !each.linear.delays && !each.constants.recurrent.values &&
            !each.constants.recurrent_delays;
   });
-  if (!is_known) refuseCall(instruction, "operands", "be weights of floats without delays", "others");
+  if (!is_known) refuseCall(instruction, "operands", "be dense weights of floats without delays", "others");
   for (std::size_t l = 0; l < numbers.size(); ++l) {
     network.options.push_back(optionsOf(instruction, numbers[l], from.constants[l], record.layers[l].w.has_value()));
   }
