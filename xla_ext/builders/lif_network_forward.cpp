@@ -1,5 +1,6 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
 #include <popops/Reduce.hpp>
+#include <poputil/TileMapping.hpp>
 #include <poputil/VertexTemplates.hpp>
 
 #include "layer_costs.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 using poplar::Tensor;
 using poplar::UNSIGNED_SHORT;
+using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
@@ -110,11 +112,26 @@ class Forward {
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
     pass_.zeros.push_back(dropped);
+    const Thresholds thresholds = {addRow(l, tensors_.layers[l].threshold),
+                                   addRow(l, tensors_.layers[l].second_threshold)};
     const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
-    for (const Home& home : list.homes) addHome(l, home, from, dropped, candidates, lists);
+    for (const Home& home : list.homes) addHome(l, home, from, thresholds, dropped, candidates, lists);
     const Tensor all = dropped.reshape({plan_.options.batch, plan_.block_steps});
     popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, pass_.after,
                              name("sum_dropped", l));
+  }
+
+  struct Thresholds {
+    Tensor of_spikes, second;  // [neurons]
+  };
+
+  // Of all blocks, in parts on a few tiles: each home hears it in fewer messages.
+  Tensor addRow(std::size_t l, const Tensor& blocks) {
+    constexpr unsigned kLeast = 128;
+    const Tensor row = graph_.addVariable(poplar::FLOAT, {plan_.layers[l].paddedNeurons()}, name("thresholds", l));
+    poputil::mapTensorLinearly(graph_, row, kLeast, 2);
+    pass_.before.add(Copy(blocks.flatten(), row));
+    return row;
   }
 
   // Rows of a home from all blocks: [blocks, rows, columns].
@@ -123,8 +140,8 @@ class Forward {
     return rows.slice(home.first * each, (home.first + home.rows) * each, 1);
   }
 
-  void addHome(std::size_t l, const Home& home, const Selectable& from, const Tensor& dropped,
-               poplar::ComputeSet candidates, poplar::ComputeSet lists) {
+  void addHome(std::size_t l, const Home& home, const Selectable& from, const Thresholds& thresholds,
+               const Tensor& dropped, poplar::ComputeSet candidates, poplar::ComputeSet lists) {
     const LayerPlan& layer = plan_.layers[l];
     const ListPlan& list = plan_.lists[l + 1];
     const bool raises = layer.neuron.raises_threshold;
@@ -137,8 +154,8 @@ class Forward {
     const Tensor records = add(UNSIGNED_SHORT, listStride(slots), "records"),
                  membranes = add(poplar::FLOAT, slots, "membranes");
     std::vector<Field> fields = {{"v", ofHome(from.v, home)},
-                                 {"threshold", tensors_.layers[l].threshold},
-                                 {"second_threshold", tensors_.layers[l].second_threshold},
+                                 {"threshold", thresholds.of_spikes},
+                                 {"second_threshold", thresholds.second},
                                  {"lists", records},
                                  {"membranes", membranes}};
     if (raises) fields.push_back({"raise", ofHome(from.raise, home)});
