@@ -198,8 +198,8 @@ def _later(ids: Array, values: Array, delays: Array, most: int) -> SparseSpikes:
     inside, ids = in_range(ids, num_neurons)[None], ids.astype(jnp.int32)[None]
     whole_steps = jnp.where(inside, jnp.floor(delays)[jnp.minimum(ids, num_neurons - 1)], most + 2)
     since = jnp.arange(most + 2, dtype=delays.dtype)[:, None, None, None]  # steps since they were sent
-    arriving = jnp.where(since == whole_steps, ids, none)
-    arriving = jnp.where(since == whole_steps + 1, ids + num_neurons, arriving)
+    arriving = jnp.where(since == whole_steps, 2 * ids, none)
+    arriving = jnp.where(since == whole_steps + 1, 2 * ids + 1, arriving)
     values = jnp.broadcast_to(values[None], arriving.shape)
     return without_counts(_in_turn(arriving, none), _in_turn(values, 1), none)
 
@@ -208,7 +208,7 @@ def _shared(weights: Array, delays: Array) -> Array:
     """The weights for the shares of spikes that arrive after whole steps, and for those a step later."""
     later = (delays - jnp.floor(jax.lax.stop_gradient(delays)))[:, None] * weights
     later = jnp.where(jnp.isnan(later), 0, later)  # no share of an infinite weight
-    return jnp.concatenate([weights - later, later])
+    return jnp.stack([weights - later, later], 1).reshape(-1, weights.shape[1])
 
 
 def _in_turn(lists: Array, fill: int) -> Array:
@@ -220,7 +220,7 @@ def _in_turn(lists: Array, fill: int) -> Array:
     padded = jnp.pad(lists, ((0, 0), (0, since), (0, 0), (0, 0)), constant_values=fill)
     width = num_steps + since - 1
     rows = padded.reshape(-1, batch, capacity)[: since * width].reshape(since, width, batch, capacity)
-    return jnp.moveaxis(rows[:, :num_steps], 0, 2).reshape(num_steps, batch, since * capacity)
+    return jnp.moveaxis(rows[:, :num_steps], 0, 3).reshape(num_steps, batch, capacity * since)
 
 
 def _part(operands: Operands, switches: Switches, layers: slice, read: _Read) -> Operands:
