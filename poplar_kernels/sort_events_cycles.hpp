@@ -15,11 +15,11 @@ class UnsortEvents;
 
 namespace cycles {
 
-// A slot of the input: its id, range 2, loop 2; of one in range the id before it with the comparison 3, the value 2,
-// and three stores, one of 16 bits. An entry that moves: the comparison 3, two loads, three stores and the loop.
-constexpr Slots sortedEvents(Slots listed, Slots capacity, Slots moves) {
-  return 44 + capacity * 5 + listed * (3 + 2 + 2 + kShortStore) + moves * (3 + 2 + 2 + kShortStore + 2) +
-         startsOf(listed);
+// A slot of the input: its id, range 2, loop 2; of one in range the entry before it with the comparison 5, the value 2,
+// and three stores, one of 16 bits. An entry that moves: the comparison 5, two loads, three stores and the loop.
+constexpr Slots sortedEvents(Slots kept, Slots listed, Slots capacity, Slots moves) {
+  return 44 + capacity * 5 + listed * (5 + 2 + 2 + kShortStore) + moves * (5 + 2 + 2 + kShortStore + 2) +
+         startsOf(kept);
 }
 
 // How many entries a later one passed on its way: of a larger id, from a smaller slot.
@@ -43,8 +43,9 @@ std::uint64_t workerCycles(const SortEvents<Source>& vertex, unsigned worker) {
   using namespace cycles;
   Slots slots = entry(9, false);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
-    const unsigned listed = vertex.lists[row * vertex.stride + 1];
-    slots += sortedEvents(listed, vertex.capacity, movesOf(&vertex.slots[row * vertex.capacity], listed));
+    const List<unsigned short> list = {&vertex.lists[row * vertex.stride], vertex.capacity};
+    const Slots moves = movesOf(&vertex.slots[row * vertex.capacity], list.listed());
+    slots += sortedEvents(list.spikes(), list.listed(), vertex.capacity, moves);
   }
   return slots;
 }

@@ -147,8 +147,8 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_l
   }
   if (!product.sends_gradient) return bytes;
   bytes.kept += rows * entries;
-  // At homes the dot products of all blocks arrive to be summed.
-  const double sums = static_cast<double>(work.home_rows) * entries * ceilDivide(work.neurons, choice.columns);
+  // The dot products of all blocks arrive to be summed.
+  const double sums = rows * choice.groups / work.tiles * entries * ceilDivide(work.neurons, choice.columns);
   bytes.buffer = std::max(bytes.buffer, sums);
   return bytes;
 }

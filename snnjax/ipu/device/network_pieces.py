@@ -1,8 +1,8 @@
 """`lif_network` with delays, of which the codelets know nothing, on an IPU: pieces without any, one behind the other.
 
 A piece begins with each layer that delays its inputs. It reads events: at each step the lists of the last
-``max_delay + 2`` steps, of the spikes that arrive then. As a delay belongs to a neuron, so do the shares of its spikes in
-two steps: they are factors of its weights, which the piece has twice. Where the lists would be longer than a row of
+``max_delay + 2`` steps, of the spikes that arrive then. As a delay belongs to a neuron, so do the shares of its spikes
+in two steps: they are factors of its weights, which the piece has twice. Where the lists would be longer than a row of
 all inputs, or spikes of an earlier call are under way, it reads rows of what arrives.
 """
 
@@ -28,11 +28,9 @@ from snnjax.ops._lif_network.records import (
     RecordOnTiles,
 )
 from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.ops.delay_spikes import share_of
 from snnjax.sparse_spikes import SparseSpikes, in_range
 
-
-# Of a layer that sends spikes: twice as many have ids of 16 bits, the largest of which marks an unused slot.
+# That send spikes to delayed lists: twice as many rows of weights have ids of 16 bits, the largest of which is unused.
 _MOST_NEURONS = 32_767
 
 
@@ -205,9 +203,9 @@ def _later(ids: Array, values: Array, delays: Array, most: int) -> SparseSpikes:
 
 
 def _shared(weights: Array, delays: Array) -> Array:
-    """The weights for the shares of spikes that arrive after whole steps, and for those a step later."""
+    """Row by row the weights for the shares of spikes that arrive after whole steps, and for those a step later."""
     later = (delays - jnp.floor(jax.lax.stop_gradient(delays)))[:, None] * weights
-    later = jnp.where(jnp.isnan(later), 0, later)  # no share of an infinite weight
+    later = jnp.where(jnp.isnan(later), 0, later)  # a share of 0 of an infinite weight adds nothing
     return jnp.stack([weights - later, later], 1).reshape(-1, weights.shape[1])
 
 

@@ -182,11 +182,8 @@ def pad(
         n + max(before, 0) + max(after, 0) for n, before, after in zip(dilated, low, high, strict=True)
     ]
     shape = tuple(n + before + after for n, before, after in zip(dilated, low, high, strict=True))
-    constants = [builder.constants.get(each) for each in (x, filler)]
-    is_one_number = all(
-        array is not None and is_splat(array) and array.flat[0].tobytes() == constants[0].flat[0].tobytes()
-        for array in constants
-    )
+    numbers = [builder.number(each) for each in (x, filler)]
+    is_one_number = None not in numbers and numbers[0].tobytes() == numbers[1].tobytes()
     if old.size == 0 or is_one_number:
         return splat_like(builder, filler, shape)
     edges = ([max(n, 0) for n in low], [max(n, 0) for n in high], interior)
