@@ -195,16 +195,16 @@ class Backward {
   }
 
   Tensor addSumOfBlocks(std::size_t l, const Tensor& dots) {
-    const std::size_t count = dots.dim(1), each = ceilDivide(ceilDivide(count, plan_.num_tiles), 2) * 2;
+    const auto count = static_cast<unsigned>(dots.dim(1)), each = ceilDivide(ceilDivide(count, plan_.num_tiles), 2) * 2;
     const Tensor sums = graph_.addVariable(poplar::FLOAT, {count}, name("list_gradient", l));
     const poplar::ComputeSet set = addSet("sum_of_blocks", l);
     unsigned tile = 0;
-    for (std::size_t first = 0; first < count; first += each, ++tile) {
-      const std::size_t last = std::min(count, first + each);
+    for (unsigned first = 0; first < count; first += each, ++tile) {
+      const unsigned last = std::min(count, first + each);
       graph_.setTileMapping(sums.slice(first, last), tile);
       addVertex(graph_, set, "snnjax::SumRows", tile,
                 {{"in", dots.slice(first, last, 1)}, {"out", sums.slice(first, last)}},
-                {{"rows", plan_.layers[l].tiles.count}, {"columns", static_cast<unsigned>(last - first)}});
+                {{"rows", plan_.layers[l].tiles.count}, {"columns", last - first}});
     }
     return sums;
   }
