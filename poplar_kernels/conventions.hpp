@@ -5,9 +5,8 @@
 
 namespace snnjax {
 
-// Numbered in the order of RESETS, RESET_TIMES and SURROGATES in snnjax/_types.py.
+// Numbered in the order of RESETS and SURROGATES in snnjax/_types.py.
 enum Reset : unsigned char { Subtract, Zero, None };
-enum ResetTime : unsigned char { BeforeDecay, AfterDecay, Immediate };
 
 // Of the spike, as snnjax/surrogates.py has them.
 enum Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid, Boxcar, StraightThrough };

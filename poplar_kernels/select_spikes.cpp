@@ -266,16 +266,16 @@ class ListValues : public poplar::MultiVertex {
   }
 };
 
-// g_v[id] = surrogate(v - threshold) * g_values at the listed ids of the tile's columns, 0 elsewhere.
+// g_v[id] = surrogate(v - threshold) * g_values at the listed ids, 0 elsewhere.
 template <class T, class Id>
 class SelectSpikesBackward : public poplar::MultiVertex {
  public:
-  In<T> v;              // [rows, neurons], own columns, the first of which has the id `first_id`
+  In<T> v;              // [rows, neurons]
   In<float> threshold;  // [neurons]
   In<Id> ids;           // [rows, capacity]
   In<T> g_values;       // [rows, capacity]
   Out<T> g_v;           // [rows, neurons]; its negative sum is the threshold's gradient
-  unsigned rows, neurons, capacity, first_id;
+  unsigned rows, neurons, capacity;
   unsigned char surrogate;  // enum Surrogate
   float slope;
 
@@ -285,7 +285,7 @@ class SelectSpikesBackward : public poplar::MultiVertex {
       T* const row = &g_v[b * neurons];
       for (unsigned j = 0; j < neurons; ++j) row[j] = static_cast<T>(0.0f);
       for (unsigned k = 0; k < capacity; ++k) {
-        const unsigned j = static_cast<unsigned>(ids[b * capacity + k]) - first_id;
+        const unsigned j = static_cast<unsigned>(ids[b * capacity + k]);
         if (j >= neurons) continue;
         const float x = toFloat(v[b * neurons + j]) - threshold[j];
         const float g = maskedProduct(toFloat(g_values[b * capacity + k]), surrogateDerivative(x, surrogate, slope));

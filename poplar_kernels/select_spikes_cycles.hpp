@@ -144,7 +144,7 @@ std::uint64_t workerCycles(const ListValues<W, Id>& vertex, unsigned worker) {
   return entry(5, true) + Slots{own.last - own.first} * (10 + vertex.capacity * (3 + store(sizeof(W))));
 }
 
-// Zeros, then for each id: load, range 3, branch; of those on the tile: loads of membrane, threshold and gradient, the
+// Zeros, then for each id: load, range 3, branch; of those in range: loads of membrane, threshold and gradient, the
 // slope, masked product 4, sum with what is there 2 and its store.
 template <class T, class Id>
 std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned worker) {
@@ -153,8 +153,8 @@ std::uint64_t workerCycles(const SelectSpikesBackward<T, Id>& vertex, unsigned w
   const Range own = shareOf(vertex.rows, worker, unit);
   Slots slots = entry(11, true);
   for (unsigned i = own.first * vertex.capacity; i < own.last * vertex.capacity; ++i) {
-    const bool is_here = static_cast<unsigned>(vertex.ids[i]) - vertex.first_id < vertex.neurons;
-    slots += 5 + (is_here ? 9 + surrogate(vertex.surrogate) + store(sizeof(T)) : 0);
+    const bool is_listed = static_cast<unsigned>(vertex.ids[i]) < vertex.neurons;
+    slots += 5 + (is_listed ? 9 + surrogate(vertex.surrogate) + store(sizeof(T)) : 0);
   }
   return slots + Slots{own.last - own.first} * (10 + fill(vertex.neurons, sizeof(T)));
 }

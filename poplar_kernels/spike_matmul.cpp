@@ -1,58 +1,48 @@
 // spike_matmul: out[b] = sum_k values[b, k] * weights[ids[b, k]], and its exact backward pass. A tile holds some
-// columns of the weights, or all of them for some rows of the batch.
+// columns of the weights.
 #include "fields.hpp"
 #include "listed_rows.hpp"
 
 namespace snnjax {
 
-// How many rows at a time workers share `out` by, so that no two write to the same word.
-template <class T>
-inline unsigned rowUnit(unsigned columns) {
-  return columns % kPerWord<T> == 0 ? 1 : kPerWord<T>;
-}
-
-// Weights W, results R (float where the sums of several tiles are still to be added).
-template <class W, class R, class Id>
+template <class W, class Id>
 class SpikeMatmul : public poplar::MultiVertex {
  public:
   In<Id> ids;     // [rows, capacity], out of range: contributes nothing
   In<W> values;   // [rows, capacity], 0: adds nothing whatever the weights
   In<W> weights;  // [num_inputs + 1, outputs], last row zeros
-  InOut<R> out;   // [rows, outputs]
+  Out<W> out;     // [rows, outputs]
   unsigned rows, capacity, num_inputs, outputs;
-  bool accumulate;  // add to `out`
 
   bool compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
-    const Range own = shareOf(rows, worker, rowUnit<R>(outputs));
+    const Range own = shareOf(rows, worker, rowsPerUnit<W>(outputs));
     for (unsigned b = own.first; b < own.last; ++b) {
-      R* const sums = &out[b * outputs];
+      W* const sums = &out[b * outputs];
       sumListedRows(matrix, &ids[b * capacity], capacity, Values<W>{&values[b * capacity]},
-                    [&](unsigned j, auto numbers, auto sum) {
-                      numbers.store(sums + j, accumulate ? numbers.load(sums + j) + sum : sum);
-                    });
+                    [&](unsigned j, auto numbers, auto sum) { numbers.store(sums + j, sum); });
     }
     return true;
   }
 };
 
 // d_values[b, k] = <weights[ids[b, k]], g[b]>: over the tile's columns, so a partial sum where columns are spread.
-template <class W, class G, class Id>
+template <class W, class Id>
 class SpikeMatmulValuesGradient : public poplar::MultiVertex {
  public:
-  In<Id> ids;       // [rows, capacity]
-  In<W> weights;    // [num_inputs + 1, outputs], last row zeros
-  In<W> g;          // [rows, outputs]
-  Out<G> d_values;  // [rows, capacity]
+  In<Id> ids;           // [rows, capacity]
+  In<W> weights;        // [num_inputs + 1, outputs], last row zeros
+  In<W> g;              // [rows, outputs]
+  Out<float> d_values;  // [rows, capacity]
   unsigned rows, capacity, num_inputs, outputs;
 
   bool compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, outputs};
-    const Range own = shareOf(rows, worker, rowUnit<G>(capacity));
+    const Range own = shareOf(rows, worker);
     for (unsigned b = own.first; b < own.last; ++b) {
-      G* const dots = &d_values[b * capacity];
+      float* const dots = &d_values[b * capacity];
       dotListedRows(matrix, &ids[b * capacity], capacity, &g[b * outputs],
-                    [&](unsigned k, float dot) { dots[k] = static_cast<G>(dot); });
+                    [&](unsigned k, float dot) { dots[k] = dot; });
     }
     return true;
   }
@@ -84,18 +74,14 @@ class SpikeMatmulWeightsGradient : public poplar::MultiVertex {
   }
 };
 
-template class SpikeMatmul<float, float, unsigned short>;
-template class SpikeMatmul<float, float, int>;
-template class SpikeMatmul<half, half, unsigned short>;
-template class SpikeMatmul<half, half, int>;
-template class SpikeMatmul<half, float, unsigned short>;
-template class SpikeMatmul<half, float, int>;
-template class SpikeMatmulValuesGradient<float, float, unsigned short>;
-template class SpikeMatmulValuesGradient<float, float, int>;
-template class SpikeMatmulValuesGradient<half, half, unsigned short>;
-template class SpikeMatmulValuesGradient<half, half, int>;
-template class SpikeMatmulValuesGradient<half, float, unsigned short>;
-template class SpikeMatmulValuesGradient<half, float, int>;
+template class SpikeMatmul<float, unsigned short>;
+template class SpikeMatmul<float, int>;
+template class SpikeMatmul<half, unsigned short>;
+template class SpikeMatmul<half, int>;
+template class SpikeMatmulValuesGradient<float, unsigned short>;
+template class SpikeMatmulValuesGradient<float, int>;
+template class SpikeMatmulValuesGradient<half, unsigned short>;
+template class SpikeMatmulValuesGradient<half, int>;
 template class SpikeMatmulWeightsGradient<float, unsigned short>;
 template class SpikeMatmulWeightsGradient<float, int>;
 template class SpikeMatmulWeightsGradient<half, unsigned short>;

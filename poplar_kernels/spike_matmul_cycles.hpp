@@ -7,9 +7,9 @@
 
 namespace snnjax {
 
-template <class W, class R, class Id>
+template <class W, class Id>
 class SpikeMatmul;
-template <class W, class G, class Id>
+template <class W, class Id>
 class SpikeMatmulValuesGradient;
 template <class W, class Id>
 class SpikeMatmulWeightsGradient;
@@ -20,8 +20,8 @@ namespace cycles {
 constexpr Slots kMatmulRow = 10;
 // Skipping an entry of value 0, once for each block of columns: its load, the id's, the test, the branch, the loop.
 constexpr Slots kSkipped = 5;
-// Storing a sum, with a load and an addition if it is accumulated.
-constexpr Slots matmulStore(unsigned bytes, bool accumulate) { return 1 + store(bytes) + (accumulate ? 2 : 0); }
+// Storing a sum.
+constexpr Slots matmulStore(unsigned bytes) { return 1 + store(bytes); }
 
 constexpr Slots matmulRow(Slots used, Slots skipped, unsigned outputs, unsigned width, Slots each_store) {
   return kMatmulRow + sumListedRows(used, outputs, width, true) + skipped * kSkipped * blocksOf(outputs).count() +
@@ -33,28 +33,27 @@ constexpr Slots kForeign = 5;
 
 }  // namespace cycles
 
-template <class W, class R, class Id>
-std::uint64_t workerCycles(const SpikeMatmul<W, R, Id>& vertex, unsigned worker) {
+template <class W, class Id>
+std::uint64_t workerCycles(const SpikeMatmul<W, Id>& vertex, unsigned worker) {
   using namespace cycles;
-  const Range own = shareOf(vertex.rows, worker, vertex.outputs % kPerWord<R> == 0 ? 1 : kPerWord<R>);
+  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<W>(vertex.outputs));
   // Pairs of halves are one word, which needs no merging.
-  const unsigned bytes = vertex.outputs % 2 == 0 ? 4 : sizeof(R);
+  const unsigned bytes = vertex.outputs % 2 == 0 ? 4 : sizeof(W);
   Slots slots = entry(9, true);
   for (unsigned b = own.first; b < own.last; ++b) {
     Slots used = 0;
     for (unsigned k = 0; k < vertex.capacity; ++k) used += vertex.values[b * vertex.capacity + k] != W(0) ? 1U : 0U;
-    slots += matmulRow(used, vertex.capacity - used, vertex.outputs, sizeof(W), matmulStore(bytes, vertex.accumulate));
+    slots += matmulRow(used, vertex.capacity - used, vertex.outputs, sizeof(W), matmulStore(bytes));
   }
   return slots;
 }
 
-template <class W, class G, class Id>
-std::uint64_t workerCycles(const SpikeMatmulValuesGradient<W, G, Id>& vertex, unsigned worker) {
+template <class W, class Id>
+std::uint64_t workerCycles(const SpikeMatmulValuesGradient<W, Id>& vertex, unsigned worker) {
   using namespace cycles;
-  const Range own = shareOf(vertex.rows, worker, vertex.capacity % kPerWord<G> == 0 ? 1 : kPerWord<G>);
-  const Slots stores = vertex.capacity * (store(sizeof(G)) - 1);  // beyond the one that a dot product counts
-  return entry(8, true) + Slots{own.last - own.first} *
-                              (kMatmulRow + dotListedRows(vertex.capacity, vertex.outputs, sizeof(W)) + stores);
+  const Range own = shareOf(vertex.rows, worker);
+  return entry(8, true) +
+         Slots{own.last - own.first} * (kMatmulRow + dotListedRows(vertex.capacity, vertex.outputs, sizeof(W)));
 }
 
 template <class W, class Id>

@@ -20,7 +20,6 @@ TABLES = {
         for op in (
             "delay_spikes",
             "delayed_spike_matmul",
-            "lif_step",
             "select_spikes",
             "simulate",
             "spike_conv",

@@ -1,5 +1,6 @@
 """The ops, one per file, each with its equation, reference, derivative and targets."""
 
+from snnjax.ops._connection import Connection as Connection
 from snnjax.ops._lif_network.records import LayerState as LayerState
 from snnjax.ops._simulation import PoissonInput as PoissonInput
 from snnjax.ops._simulation import SimulationOutput as SimulationOutput

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import check_integer, check_switches, fail, short_repr
 from snnjax._quantised import unscaled
 from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
@@ -19,13 +20,47 @@ from snnjax.ops.spike_matmul import Guard, dense_product, without_zeros
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Connection:
-    """The static part of a connection; without pooling and convolution it is just dense weights."""
+    """The static part of a connection; without pooling and convolution it is just dense weights.
+
+    Spikes are delayed, then pooled, then convolved or multiplied. Blocks make connections (`dense`, `conv2d`,
+    `sum_pool`, `axonal`); by hand you need one for the delays of a layer of `lif_network`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from snnjax import LIFLayer, lif_network
+        >>> from snnjax.ops import Connection
+        >>> layer = LIFLayer(
+        ...     jnp.eye(2), decay=0.0, connection=Connection(max_delay=2), delays=jnp.array([0.0, 2.0])
+        ... )
+        >>> spikes = jnp.zeros((4, 1, 2)).at[0].set(2.0)  # both inputs in the first step
+        >>> lif_network(spikes, [layer])[0].output[:, 0]
+        Array([[1., 0.],
+               [0., 0.],
+               [0., 1.],
+               [0., 0.]], dtype=float32)
+    """
 
     pooling: Pooling | None = None
     convolution: Convolution | None = None
     rounds_cotangents: bool = False  # to bfloat16, like the dense weights, before their product
     exact_within: float = 0.0  # but not where the membrane of the input is nearer than this to its threshold
     max_delay: int | None = None  # of the inputs, in steps; None for no delays
+
+    def __post_init__(self) -> None:
+        """Check the fields, which are static, so that none of them is wrong where it is used."""
+        for name, kind in (("pooling", Pooling), ("convolution", Convolution)):
+            if not isinstance(given := getattr(self, name), kind | None):
+                fail(
+                    f"Connection: `{name}` must be a {kind.__name__} or None, got {short_repr(given)}. Leave it out."
+                )
+        if self.max_delay is not None:
+            check_integer("Connection", "max_delay", self.max_delay, 0)
+        check_switches("Connection", rounds_cotangents=self.rounds_cotangents)
+        if not isinstance(self.exact_within, int | float) or not 0 <= self.exact_within < math.inf:
+            given = short_repr(self.exact_within)
+            fail(
+                f"Connection: `exact_within` must be a finite number of at least 0, got {given}. Leave it out."
+            )
 
     def behind(self, pooling: Pooling | None, max_delay: int | None) -> "Connection":
         """This connection behind delays and a pool."""

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,25 @@ from snnjax._dispatch import Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
-from snnjax.ops._tables.lif_step import BackwardOperands, Operands, Results
 from snnjax.surrogates import Surrogate, as_surrogate
+
+
+class _Operands(NamedTuple):
+    v: Any  # [rows, neurons], like the current
+    current: Any
+    decay: Any  # [1 | neurons], like the other constants
+    threshold: Any
+    gain: Any
+
+
+class _Results(NamedTuple):
+    v: Any  # [rows, neurons]
+    spikes: Any  # alike
+
+
+class _BackwardOperands(NamedTuple):
+    operands: _Operands
+    g: _Results
 
 
 def lif_step(
@@ -65,7 +82,7 @@ def lif_step(
         detach_reset: no gradient through ``s'`` in the reset; the threshold it subtracts keeps its gradient.
         implementation: None or "reference"; "composed" also has forward mode and second-order derivatives. "cpu"
             raises, because there is no compiled kernel: XLA fuses the few operations of a step with their surroundings,
-            and none of our kernels was faster.
+            as the device `ipu` does, and none of our kernels was faster.
 
     Returns:
         The new membrane in the dtype of `v`, and the spikes (0 or 1) in that of `current`.
@@ -94,7 +111,7 @@ def lif_step(
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (math.prod(v.shape[:-1]), v.shape[-1])
-    operands = vary_alike(Operands(v.reshape(flat), upcast(current).reshape(flat), *constants))
+    operands = vary_alike(_Operands(v.reshape(flat), upcast(current).reshape(flat), *constants))
     is_composed = implementation == "composed"
     results: Any = (
         _composed(operands, convention) if is_composed else _lif_step(operands, convention, implementation)
@@ -127,18 +144,21 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
         fail(f"lif_step: `spike_from` must be 'new' if reset_time is 'immediate', got 'old'. {hint}.")
 
 
-def _definition(operands: Operands, convention: LIFConvention) -> Results:
-    """The new membrane and the spikes, from v, current ``[batch, neurons]`` and constants ``[1 | neurons]``."""
-    constants = GLIFConstants(operands.decay, operands.threshold, operands.gain)
-    stepped = glif_step(constants, convention, operands.v, None, operands.current)
-    return Results(stepped.v, convention.fire(stepped.membrane - stepped.threshold))
+def _definition(operands: _Operands, convention: LIFConvention) -> _Results:
+    """The new membrane and the spikes, from v, current ``[batch, neurons]`` and constants ``[1 | neurons]``.
+
+    Constants are spread over the batch once, so that each has one sum over it on the way back.
+    """
+    decay, threshold, gain = (jnp.broadcast_to(each, operands.v.shape) for each in operands[2:])
+    stepped = glif_step(GLIFConstants(decay, threshold, gain), convention, operands.v, None, operands.current)
+    return _Results(stepped.v, convention.fire(stepped.membrane - stepped.threshold))
 
 
 # One program outside jit too, like the target.
 _composed = jax.jit(_definition, static_argnums=1)
 
 
-def _backward(arguments: BackwardOperands, convention: LIFConvention) -> Operands:
+def _backward(arguments: _BackwardOperands, convention: LIFConvention) -> _Operands:
     """The cotangents of the operands: those of the definition, in which only `spike` has a surrogate."""
     _, pull_back = jax.vjp(lambda operands: _definition(operands, convention), arguments.operands)
     return pull_back(arguments.g)[0]
@@ -146,26 +166,26 @@ def _backward(arguments: BackwardOperands, convention: LIFConvention) -> Operand
 
 FORWARD = Target("snnjax_lif_step", "lif_step", _definition)
 BACKWARD = Target("snnjax_lif_step_backward", "lif_step", _backward)
-_AXES = Operands(v=0, current=0, decay=SHARED, threshold=SHARED, gain=SHARED)
-_RESULT_AXES = Results(v=0, spikes=0)
+_AXES = _Operands(v=0, current=0, decay=SHARED, threshold=SHARED, gain=SHARED)
+_RESULT_AXES = _Results(v=0, spikes=0)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _lif_step(operands: Operands, convention: LIFConvention, implementation: str | None) -> Results:
+def _lif_step(operands: _Operands, convention: LIFConvention, implementation: str | None) -> _Results:
     return evaluate(FORWARD, operands, _AXES, _RESULT_AXES, convention, implementation=implementation)
 
 
 def _fwd(
-    operands: Operands, convention: LIFConvention, implementation: str | None
-) -> tuple[Results, Operands]:
+    operands: _Operands, convention: LIFConvention, implementation: str | None
+) -> tuple[_Results, _Operands]:
     results: Any = _lif_step(operands, convention, implementation)
     return results, operands
 
 
 def _bwd(
-    convention: LIFConvention, implementation: str | None, operands: Operands, g: Results
-) -> tuple[Operands]:
-    given, axes = BackwardOperands(operands, g), BackwardOperands(_AXES, _RESULT_AXES)
+    convention: LIFConvention, implementation: str | None, operands: _Operands, g: _Results
+) -> tuple[_Operands]:
+    given, axes = _BackwardOperands(operands, g), _BackwardOperands(_AXES, _RESULT_AXES)
     return (evaluate(BACKWARD, given, axes, _AXES, convention, implementation=implementation),)
 
 

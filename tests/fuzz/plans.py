@@ -88,8 +88,6 @@ def _own_ops() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
         yield with_gradient(lambda *given: snnjax.spike_matmul(*given)), (spikes, Y)
     for threshold in (jnp.float32(0.5), jnp.full(6, 0.5)):
         yield with_gradient(lambda v, t: snnjax.select_spikes(v, t, 0.1, capacity=3)), (X, threshold)
-    yield with_gradient(lambda v, c, t: snnjax.lif_step(v, c, 0.9, t)), (X, X, jnp.ones(6))
-    yield with_gradient(lambda v: snnjax.lif_step(v, v, 0.9, 1.0, reset="zero")), (X,)
 
 
 def _of_two_ipus() -> Iterator[bytes]:

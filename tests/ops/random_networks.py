@@ -14,8 +14,7 @@ import numpy as np
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network
 from snnjax._types import RESETS, SURROGATES, accumulation_dtype
 from snnjax.neurons import SecondState
-from snnjax.ops import LayerState, LIFNetworkState
-from snnjax.ops._connection import Connection
+from snnjax.ops import Connection, LayerState, LIFNetworkState
 from snnjax.surrogates import as_surrogate
 from tests.numbers import dyadic, halves
 

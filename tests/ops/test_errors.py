@@ -25,7 +25,7 @@ from snnjax import (
     spike_sparse_matmul,
 )
 from snnjax._check import type_words
-from snnjax.ops._connection import Connection
+from snnjax.ops import Connection
 
 V = jnp.zeros((2, 3))
 SURROGATES = (

@@ -29,7 +29,7 @@ from snnjax import (
     sum_pool,
 )
 from snnjax.blocks.delay import DelayState
-from snnjax.ops._connection import Connection
+from snnjax.ops import Connection
 from snnjax.ops.pool_spikes import Pooling
 from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close
@@ -245,3 +245,19 @@ def test_only_sums_and_means_of_adjacent_windows_are_pooled() -> None:
         )
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             lif_network(jnp.zeros((2, 1, 16)), [own])
+
+
+@pytest.mark.parametrize(
+    "field, value, expected",
+    [
+        ("max_delay", -3, "be an integer of at least 0, got -3. Pass 0 or more."),
+        ("pooling", 2, "be a Pooling or None, got 2. Leave it out."),
+        ("convolution", 3, "be a Convolution or None, got 3. Leave it out."),
+        ("rounds_cotangents", 1, "be True or False, got 1. Choose one of these."),
+        ("exact_within", float("nan"), "be a finite number of at least 0, got nan. Leave it out."),
+    ],
+)
+def test_a_wrong_field_of_a_connection_is_refused(field: str, value: object, expected: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        Connection(**{field: value})
+    assert str(caught.value) == f"Connection: `{field}` must {expected}"

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from snnjax import LIFLayer, SparseSpikes, lif_network
-from snnjax.ops._connection import Connection
+from snnjax.ops import Connection
 from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import TOLERANCE, check_kernel, compiled, everything, needs_kernels

@@ -25,8 +25,7 @@ from snnjax import (
     spike_conv,
     spike_matmul,
 )
-from snnjax.ops import LayerState, LIFNetworkState
-from snnjax.ops._connection import Connection
+from snnjax.ops import Connection, LayerState, LIFNetworkState
 from snnjax.ops.pool_spikes import Pooling
 from tests.numbers import dyadic
 from tests.ops.common import jit

@@ -7,6 +7,7 @@
 #include "placement.hpp"
 #include "recurrent.hpp"
 #include "rows.hpp"
+#include "select_spikes.hpp"
 
 namespace snnjax::builders {
 namespace {
@@ -46,7 +47,7 @@ class Forward {
     if (plan_.layers[l].leaky) return addReadout(l, current);
     pass_.zeros.push_back(tensors.counts);
     const Selectable selectable = addNeurons(l, current);
-    if (plan_.firesLists(l)) addSelection(l, selectable);
+    if (plan_.firesLists(l)) selectSpikes(l, selectable);
     if (plan_.layers[l].recurrent) pass_.after.add(addLastSpikes(graph_, plan_, tensors_, l));
   }
 
@@ -107,25 +108,35 @@ class Forward {
     return selectable;
   }
 
-  // Each home lists its rows by the fair rule: workers list their shares of a row, and these are joined.
-  void addSelection(std::size_t l, const Selectable& from) {
+  // Each home lists its rows.
+  void selectSpikes(std::size_t l, const Selectable& from) {
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
     pass_.zeros.push_back(dropped);
-    const Thresholds thresholds = {addRow(l, tensors_.layers[l].threshold),
-                                   addRow(l, tensors_.layers[l].second_threshold)};
+    const Tensor threshold = addRow(l, tensors_.layers[l].threshold),
+                 second_threshold = addRow(l, tensors_.layers[l].second_threshold);
     const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
-    for (const Home& home : list.homes) addHome(l, home, from, thresholds, dropped, candidates, lists);
+    const bool raises = plan_.layers[l].neuron.raises_threshold;
+    for (const Home& home : list.homes) {
+      addSelection(graph_, {candidates, lists}, home.tile,
+                   {.rows = home.rows,
+                    .neurons = plan_.layers[l].neurons,
+                    .columns = plan_.layers[l].tiles.columns,
+                    .capacity = list.capacity,
+                    .v = ofHome(from.v, home),
+                    .raise = raises ? ofHome(from.raise, home) : Tensor(),
+                    .threshold = threshold,
+                    .second_threshold = second_threshold,
+                    .list = rowsOf(tensors_.lists[l + 1].lists, home),
+                    .dropped = rowsOf(dropped, home)},
+                   name("candidates", l));
+    }
     const Tensor all = dropped.reshape({plan_.options.batch, plan_.block_steps});
     popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, pass_.after,
                              name("sum_dropped", l));
   }
 
-  struct Thresholds {
-    Tensor of_spikes, second;  // [neurons]
-  };
-
-  // Of all blocks, in parts on a few tiles: each home hears it in fewer messages.
+  // [neurons] of all blocks, in parts on a few tiles: each home hears it in fewer messages.
   Tensor addRow(std::size_t l, const Tensor& blocks) {
     constexpr unsigned kLeast = 128;
     const Tensor row = graph_.addVariable(poplar::FLOAT, {plan_.layers[l].paddedNeurons()}, name("thresholds", l));
@@ -138,36 +149,6 @@ class Forward {
   Tensor ofHome(const Tensor& rows, const Home& home) const {
     const std::size_t each = rows.dim(1) / plan_.blockRows();
     return rows.slice(home.first * each, (home.first + home.rows) * each, 1);
-  }
-
-  void addHome(std::size_t l, const Home& home, const Selectable& from, const Thresholds& thresholds,
-               const Tensor& dropped, poplar::ComputeSet candidates, poplar::ComputeSet lists) {
-    const LayerPlan& layer = plan_.layers[l];
-    const ListPlan& list = plan_.lists[l + 1];
-    const bool raises = layer.neuron.raises_threshold;
-    const unsigned slots = neuronsOfShare(layer.neurons);
-    const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
-      const Tensor tensor = graph_.addVariable(type, {home.rows, kShares, width}, name(part, l));
-      graph_.setTileMapping(tensor, home.tile);
-      return tensor;
-    };
-    const Tensor records = add(UNSIGNED_SHORT, listStride(slots), "records"),
-                 membranes = add(poplar::FLOAT, slots, "membranes");
-    std::vector<Field> fields = {{"v", ofHome(from.v, home)},
-                                 {"threshold", thresholds.of_spikes},
-                                 {"second_threshold", thresholds.second},
-                                 {"lists", records},
-                                 {"membranes", membranes}};
-    if (raises) fields.push_back({"raise", ofHome(from.raise, home)});
-    addVertex(graph_, candidates, templateVertex("snnjax::SelectCandidates", UNSIGNED_SHORT, raises), home.tile, fields,
-              {{"rows", home.rows}, {"neurons", layer.neurons}, {"columns", layer.tiles.columns}});
-    addVertex(
-        graph_, lists, templateVertex("snnjax::CombineCandidates", UNSIGNED_SHORT), home.tile,
-        {{"lists", records},
-         {"membranes", membranes},
-         {"list", rowsOf(tensors_.lists[l + 1].lists, home)},
-         {"dropped", rowsOf(dropped, home)}},
-        {{"rows", home.rows}, {"stride", list.stride}, {"capacity", list.capacity}, {"num_neurons", list.num_neurons}});
   }
 
   poplar::Graph& graph_;

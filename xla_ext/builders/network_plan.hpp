@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../../poplar_kernels/conventions.hpp"
-#include "tile_range.hpp"
+#include "spread.hpp"
 
 namespace snnjax::builders {
 
@@ -53,14 +53,6 @@ struct NetworkOptions {
   bool learns_constants = false;      // the backward pass yields the gradients of the constants of all layers
 };
 
-// A tile that makes and keeps the lists of neighbouring rows [batch, block_steps] of each block of steps; of the spikes
-// that a state carries those of a sample.
-struct Home {
-  unsigned tile = 0;
-  unsigned first = 0;
-  unsigned rows = 0;
-};
-
 // Neighbouring samples of the batch.
 struct SampleGroup {
   unsigned first = 0;
@@ -75,8 +67,9 @@ struct ListPlan {
   unsigned num_neurons = 0;  // of the layer that fires, also the pad id
   bool valued = false;       // each id has a value
   bool dense = false;        // made of a row of all inputs at their homes: the nonzero ones
+  // They make and keep the lists of the rows [batch, block_steps] of each block of steps.
   std::vector<Home> homes;
-  // Of a recurrent layer: one for each sample, which has the spikes that the state carries.
+  // Of a recurrent layer: of the rows [batch] that are the spikes which the state carries.
   std::vector<Home> sample_homes;
 };
 

@@ -84,24 +84,11 @@ LayerPlan layerOf(const NetworkPlan& plan, std::size_t l, const Work& work, Choi
   return layer;
 }
 
-// The rows of a block of steps in even shares over all tiles.
-void placeHomes(NetworkPlan& plan) {
-  const unsigned rows = plan.blockRows(), each = ceilDivide(rows, plan.num_tiles), count = ceilDivide(rows, each);
-  for (ListPlan& list : plan.lists) {
-    for (unsigned first = 0, home = 0; first < rows; first += each, ++home) {
-      const auto tile = static_cast<unsigned>(std::size_t{home} * plan.num_tiles / count);
-      list.homes.push_back({tile, first, std::min(each, rows - first)});
-    }
-  }
-}
-
 // The samples of a recurrent layer have homes of their own for the spikes that its state carries.
-void placeSamples(NetworkPlan& plan) {
-  const unsigned batch = plan.options.batch;
+void placeHomes(NetworkPlan& plan) {
+  for (ListPlan& list : plan.lists) list.homes = spreadRows(plan.blockRows(), plan.num_tiles);
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
-    for (unsigned b = 0; plan.layers[l].recurrent && b < batch; ++b) {
-      plan.lists[l + 1].sample_homes.push_back({static_cast<unsigned>(std::size_t{b} * plan.num_tiles / batch), b, 1});
-    }
+    if (plan.layers[l].recurrent) plan.lists[l + 1].sample_homes = spreadRows(plan.options.batch, plan.num_tiles);
   }
 }
 
@@ -225,7 +212,6 @@ void place(NetworkPlan& plan) {
   plan.layers = best->layers;
   plan.bytes = best->bytes;
   placeHomes(plan);
-  placeSamples(plan);
 }
 
 }  // namespace snnjax::builders

@@ -7,8 +7,6 @@
 #include <poputil/TileMapping.hpp>
 #include <poputil/VertexTemplates.hpp>
 
-#include "vertices.hpp"
-
 namespace snnjax::builders {
 namespace {
 
@@ -16,89 +14,90 @@ using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
 
-// The compute sets of the forward program, and the data between them.
-struct Stages {
-  poplar::ComputeSet candidates, lists, values;
-  poplar::Tensor v;  // float [rows, neurons]
-  poplar::Tensor dropped;
-};
-
-// The candidates of the rows of a block, listed by workers, and the lists of these joined.
-void addLists(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
-              const RowBlock& block, const Stages& stages) {
-  const unsigned slots = neuronsOfShare(options.neurons);
-  const auto add = [&](const poplar::Type& type, unsigned width, const char* name) {
-    const poplar::Tensor tensor = graph.addVariable(type, {block.rows(), kShares, width}, name);
-    graph.setTileMapping(tensor, block.tile);
-    return tensor;
-  };
-  const poplar::Type ids = idType(options.long_ids);
-  const poplar::Tensor records = add(ids, listStride(slots), "candidates/records"),
-                       membranes = add(poplar::FLOAT, slots, "candidates/membranes");
-  addVertex(graph, stages.candidates, templateVertex("snnjax::SelectCandidates", ids, false), block.tile,
-            {{"v", stages.v.slice(block.first, block.last)},
-             {"threshold", tensors.threshold},
-             {"second_threshold", tensors.second_threshold},
-             {"lists", records},
-             {"membranes", membranes}},
-            {{"rows", block.rows()}, {"neurons", options.neurons}, {"columns", options.neurons}});
-  addVertex(graph, stages.lists, templateVertex("snnjax::CombineCandidates", ids), block.tile,
-            {{"lists", records},
-             {"membranes", membranes},
-             {"list", tensors.records.slice(block.first, block.last)},
-             {"dropped", stages.dropped.slice(block.first, block.last)}},
-            {{"rows", block.rows()},
-             {"stride", listStride(options.capacity)},
-             {"capacity", options.capacity},
-             {"num_neurons", options.neurons}});
-}
-
-void addBlock(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors,
-              const RowBlock& block, const Stages& stages) {
-  addLists(graph, options, tensors, block, stages);
-  addVertex(graph, stages.values,
+void addValues(poplar::Graph& graph, poplar::ComputeSet set, const SelectSpikesOptions& options,
+               const SelectSpikesTensors& tensors, const Home& home) {
+  addVertex(graph, set,
             templateVertex("snnjax::ListValues", floatType(options.half_membranes), idType(options.long_ids)),
-            block.tile,
-            {{"lists", tensors.records.slice(block.first, block.last)},
-             {"values", tensors.values.slice(block.first, block.last)}},
-            {{"rows", block.rows()}, {"stride", listStride(options.capacity)}, {"capacity", options.capacity}});
+            home.tile, {{"lists", rowsOf(tensors.records, home)}, {"values", rowsOf(tensors.values, home)}},
+            {{"rows", home.rows}, {"stride", listStride(options.capacity)}, {"capacity", options.capacity}});
 }
 
 }  // namespace
 
+void addSelection(poplar::Graph& graph, const SelectionSets& sets, unsigned tile, const Selection& from,
+                  const std::string& name) {
+  const unsigned slots = neuronsOfShare(from.neurons);
+  const poplar::Type ids = from.list.elementType();
+  const auto add = [&](const poplar::Type& type, unsigned width, const char* part) {
+    const poplar::Tensor tensor = graph.addVariable(type, {from.rows, kShares, width}, name + part);
+    graph.setTileMapping(tensor, tile);
+    return tensor;
+  };
+  const poplar::Tensor records = add(ids, listStride(slots), "/records"),
+                       membranes = add(poplar::FLOAT, slots, "/membranes");
+  std::vector<Field> fields = {{"v", from.v},
+                               {"threshold", from.threshold},
+                               {"second_threshold", from.second_threshold},
+                               {"lists", records},
+                               {"membranes", membranes}};
+  if (from.raise.valid()) fields.push_back({"raise", from.raise});
+  addVertex(graph, sets.candidates, templateVertex("snnjax::SelectCandidates", ids, from.raise.valid()), tile, fields,
+            {{"rows", from.rows}, {"neurons", from.neurons}, {"columns", from.columns}});
+  addVertex(graph, sets.lists, templateVertex("snnjax::CombineCandidates", ids), tile,
+            {{"lists", records}, {"membranes", membranes}, {"list", from.list}, {"dropped", from.dropped}},
+            {{"rows", from.rows},
+             {"stride", listStride(from.capacity)},
+             {"capacity", from.capacity},
+             {"num_neurons", from.neurons}});
+}
+
 SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options) {
   SelectSpikesTensors tensors;
-  tensors.blocks = spreadRows(options.rows, graph.getTarget().getNumTiles());
-  tensors.v = addRows(graph, floatType(options.half_membranes), tensors.blocks, options.neurons, "v");
+  tensors.homes = spreadRows(options.rows, graph.getTarget().getNumTiles());
+  tensors.v = addAtHomes(graph, floatType(options.half_membranes), tensors.homes, options.neurons, "v");
   tensors.threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "threshold");
   tensors.second_threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "second_threshold");
   poputil::mapTensorLinearly(graph, tensors.threshold);
   poputil::mapTensorLinearly(graph, tensors.second_threshold);
-  tensors.records = addRows(graph, idType(options.long_ids), tensors.blocks, listStride(options.capacity), "records");
-  tensors.values = addRows(graph, floatType(options.half_membranes), tensors.blocks, options.capacity, "values");
+  tensors.records = addAtHomes(graph, idType(options.long_ids), tensors.homes, listStride(options.capacity), "records");
+  tensors.values = addAtHomes(graph, floatType(options.half_membranes), tensors.homes, options.capacity, "values");
   return tensors;
 }
 
 Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options, const SelectSpikesTensors& tensors) {
   Sequence program;
-  Stages stages;
-  stages.v =
+  const poplar::Tensor v =
       options.half_membranes ? popops::cast(graph, tensors.v, poplar::FLOAT, program, "select_spikes/cast") : tensors.v;
-  stages.dropped = addRows(graph, poplar::UNSIGNED_INT, tensors.blocks, 1, "dropped");
-  popops::zero(graph, stages.dropped, program, "select_spikes/zero");
-  stages.candidates = graph.addComputeSet("select_spikes/candidates");
-  stages.lists = graph.addComputeSet("select_spikes/lists");
-  stages.values = graph.addComputeSet("select_spikes/values");
-  for (const RowBlock& block : tensors.blocks) addBlock(graph, options, tensors, block, stages);
-  for (const poplar::ComputeSet set : {stages.candidates, stages.lists, stages.values}) program.add(Execute(set));
+  const poplar::Tensor dropped = addAtHomes(graph, poplar::UNSIGNED_INT, tensors.homes, 1, "dropped");
+  popops::zero(graph, dropped, program, "select_spikes/zero");
+  const SelectionSets sets = {graph.addComputeSet("select_spikes/candidates"),
+                              graph.addComputeSet("select_spikes/lists")};
+  const poplar::ComputeSet values = graph.addComputeSet("select_spikes/values");
+  for (const Home& home : tensors.homes) {
+    addSelection(graph, sets, home.tile,
+                 {.rows = home.rows,
+                  .neurons = options.neurons,
+                  .columns = options.neurons,
+                  .capacity = options.capacity,
+                  .v = rowsOf(v, home),
+                  .raise = {},
+                  .threshold = tensors.threshold,
+                  .second_threshold = tensors.second_threshold,
+                  .list = rowsOf(tensors.records, home),
+                  .dropped = rowsOf(dropped, home)},
+                 "candidates");
+    addValues(graph, values, options, tensors, home);
+  }
+  for (const poplar::ComputeSet set : {sets.candidates, sets.lists, values}) program.add(Execute(set));
   return program;
 }
 
 SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const SelectSpikesOptions& options,
                                                  const SelectSpikesTensors& tensors) {
   SelectSpikesCotangents cotangents;
-  cotangents.g_values = addRows(graph, floatType(options.half_membranes), tensors.blocks, options.capacity, "g_values");
-  cotangents.g_v = addRows(graph, floatType(options.half_membranes), tensors.blocks, options.neurons, "g_v");
+  cotangents.g_values =
+      addAtHomes(graph, floatType(options.half_membranes), tensors.homes, options.capacity, "g_values");
+  cotangents.g_v = addAtHomes(graph, floatType(options.half_membranes), tensors.homes, options.neurons, "g_v");
   cotangents.g_threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "g_threshold");
   poputil::mapTensorLinearly(graph, cotangents.g_threshold);
   return cotangents;
@@ -110,17 +109,16 @@ Sequence addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions
       templateVertex("snnjax::SelectSpikesBackward", floatType(options.half_membranes), idType(options.long_ids));
   const poplar::Tensor ids = tensors.records.slice(kListHeader, kListHeader + options.capacity, 1);
   const poplar::ComputeSet set = graph.addComputeSet("select_spikes_backward");
-  for (const RowBlock& block : tensors.blocks) {
-    addVertex(graph, set, vertex, block.tile,
-              {{"v", tensors.v.slice(block.first, block.last)},
+  for (const Home& home : tensors.homes) {
+    addVertex(graph, set, vertex, home.tile,
+              {{"v", rowsOf(tensors.v, home)},
                {"threshold", tensors.threshold},
-               {"ids", ids.slice(block.first, block.last)},
-               {"g_values", cotangents.g_values.slice(block.first, block.last)},
-               {"g_v", cotangents.g_v.slice(block.first, block.last)}},
-              {{"rows", block.rows()},
+               {"ids", rowsOf(ids, home)},
+               {"g_values", rowsOf(cotangents.g_values, home)},
+               {"g_v", rowsOf(cotangents.g_v, home)}},
+              {{"rows", home.rows},
                {"neurons", options.neurons},
                {"capacity", options.capacity},
-               {"first_id", 0U},
                {"surrogate", static_cast<unsigned char>(options.surrogate)},
                {"slope", options.slope}});
   }

@@ -6,9 +6,30 @@
 #include <poplar/Program.hpp>
 
 #include "network_plan.hpp"
-#include "spread.hpp"
+#include "vertices.hpp"
 
 namespace snnjax::builders {
+
+// Rows that a tile lists by the fair rule: its workers list their shares of each row, and these are joined.
+struct Selection {
+  unsigned rows = 0;
+  unsigned neurons = 0;
+  unsigned columns = 0;  // of a block of v
+  unsigned capacity = 0;
+  poplar::Tensor v;                            // in: float [blocks, rows, columns]
+  poplar::Tensor raise;                        // in: as v, added to thresholds; if not valid, nothing is
+  poplar::Tensor threshold, second_threshold;  // in: float [neurons]
+  poplar::Tensor list;                         // out: ids [rows, stride], records (poplar_kernels/lists.hpp)
+  poplar::Tensor dropped;                      // unsigned [rows], spikes that find no slot are added
+};
+
+// The compute sets of selections, which run one after the other.
+struct SelectionSets {
+  poplar::ComputeSet candidates, lists;
+};
+
+void addSelection(poplar::Graph& graph, const SelectionSets& sets, unsigned tile, const Selection& selection,
+                  const std::string& name);
 
 struct SelectSpikesOptions {
   unsigned rows = 0;
@@ -21,7 +42,7 @@ struct SelectSpikesOptions {
 };
 
 struct SelectSpikesTensors {
-  std::vector<RowBlock> blocks;
+  std::vector<Home> homes;
   poplar::Tensor v;                            // [rows, neurons]
   poplar::Tensor threshold, second_threshold;  // float [neurons], spread over all tiles
   poplar::Tensor records;                      // ids [rows, stride], as in poplar_kernels/lists.hpp

@@ -23,19 +23,20 @@ std::vector<State> statesOf(const SpikeMatmulOptions& options, const TileRange& 
 }  // namespace
 
 TileRange tilesOf(const SpikeMatmulOptions& options, unsigned num_tiles) {
-  return spreadColumns(options.outputs, floatType(options.half_weights), num_tiles);
+  constexpr unsigned kWordBytes = 8;  // of the widest load
+  return spreadColumns(options.outputs, kWordBytes / (options.half_weights ? 2 : 4), num_tiles);
 }
 
 SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
                                          const SpikeMatmulUse& use) {
   const unsigned num_tiles = graph.getTarget().getNumTiles();
   const poplar::Type type = floatType(options.half_weights);
-  const std::vector<RowBlock> blocks = spreadRows(options.rows, num_tiles);
+  const std::vector<Home> homes = spreadRows(options.rows, num_tiles);
   SpikeMatmulTensors tensors;
   tensors.tiles = tilesOf(options, num_tiles);
-  tensors.ids = addRows(graph, idType(options.long_ids), blocks, options.capacity, "ids");
+  tensors.ids = addAtHomes(graph, idType(options.long_ids), homes, options.capacity, "ids");
   const std::size_t columns = tensors.tiles.columns, rows = options.num_inputs + std::size_t{1};
-  if (use.values) tensors.values = addRows(graph, type, blocks, options.capacity, "values");
+  if (use.values) tensors.values = addAtHomes(graph, type, homes, options.capacity, "values");
   if (use.weights) tensors.weights = addBlocks(graph, type, tensors.tiles, rows * columns, "weights");
   if (use.out) tensors.out = addBlocks(graph, type, tensors.tiles, options.rows * columns, "out");
   return tensors;
@@ -43,15 +44,13 @@ SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmul
 
 Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors) {
   const poplar::Type type = floatType(options.half_weights);
-  const std::string vertex = templateVertex("snnjax::SpikeMatmul", type, type, idType(options.long_ids));
+  const std::string vertex = templateVertex("snnjax::SpikeMatmul", type, idType(options.long_ids));
   const poplar::ComputeSet set = graph.addComputeSet("spike_matmul");
-  std::vector<State> states = statesOf(options, tensors.tiles);
-  states.push_back({"accumulate", false});
   for (unsigned i = 0; i < tensors.tiles.count; ++i) {
     addVertex(
         graph, set, vertex, tensors.tiles.first + i,
         {{"ids", tensors.ids}, {"values", tensors.values}, {"weights", tensors.weights[i]}, {"out", tensors.out[i]}},
-        states);
+        statesOf(options, tensors.tiles));
   }
   return Sequence({Execute(set)});
 }
@@ -60,10 +59,10 @@ SpikeMatmulCotangents addSpikeMatmulCotangents(poplar::Graph& graph, const Spike
                                                const SpikeMatmulTensors& tensors, const SpikeMatmulUse& use) {
   const poplar::Type type = floatType(options.half_weights);
   const std::size_t columns = tensors.tiles.columns, rows = options.num_inputs + std::size_t{1};
-  const std::vector<RowBlock> blocks = spreadRows(options.rows, graph.getTarget().getNumTiles());
+  const std::vector<Home> homes = spreadRows(options.rows, graph.getTarget().getNumTiles());
   SpikeMatmulCotangents cotangents;
   cotangents.g = addBlocks(graph, type, tensors.tiles, options.rows * columns, "g");
-  if (use.values_gradient) cotangents.d_values = addRows(graph, type, blocks, options.capacity, "d_values");
+  if (use.values_gradient) cotangents.d_values = addAtHomes(graph, type, homes, options.capacity, "d_values");
   if (use.weights_gradient) {
     cotangents.d_weights = addBlocks(graph, poplar::FLOAT, tensors.tiles, rows * columns, "d_weights");
   }
@@ -75,8 +74,8 @@ namespace {
 // Each tile's dot products with its own columns, and their sum.
 void addValuesGradient(poplar::Graph& graph, const SpikeMatmulOptions& options, const SpikeMatmulTensors& tensors,
                        const SpikeMatmulCotangents& cotangents, poplar::ComputeSet set, Sequence& then) {
-  const std::string vertex = templateVertex("snnjax::SpikeMatmulValuesGradient", floatType(options.half_weights),
-                                            poplar::FLOAT, idType(options.long_ids));
+  const std::string vertex =
+      templateVertex("snnjax::SpikeMatmulValuesGradient", floatType(options.half_weights), idType(options.long_ids));
   const poplar::Tensor dots =
       addBlocks(graph, poplar::FLOAT, tensors.tiles, std::size_t{options.rows} * options.capacity, "spike_matmul/dots");
   for (unsigned i = 0; i < tensors.tiles.count; ++i) {

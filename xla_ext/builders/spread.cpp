@@ -1,34 +1,23 @@
 #include "spread.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace snnjax::builders {
-namespace {
 
-constexpr unsigned kWordBytes = 8;  // of the widest load
-
-}  // namespace
-
-TileRange spreadColumns(unsigned columns, const poplar::Type& type, unsigned num_tiles) {
-  const unsigned unit = kWordBytes / static_cast<unsigned>(type.size());
+TileRange spreadColumns(unsigned columns, unsigned unit, unsigned num_tiles) {
   const unsigned each = ceilDivide(ceilDivide(columns, num_tiles), unit) * unit;
   return {.first = 0, .count = ceilDivide(columns, each), .columns = each};
 }
 
-std::vector<RowBlock> spreadRows(unsigned rows, unsigned num_tiles) {
-  const unsigned each = ceilDivide(rows, num_tiles);
-  std::vector<RowBlock> blocks;
-  for (unsigned first = 0; first < rows; first += each) {
-    blocks.push_back({static_cast<unsigned>(blocks.size()), first, std::min(first + each, rows)});
+std::vector<Home> spreadRows(unsigned rows, unsigned num_tiles) {
+  const unsigned each = ceilDivide(rows, num_tiles), count = ceilDivide(rows, each);
+  std::vector<Home> homes;
+  for (unsigned home = 0; home < count; ++home) {
+    const unsigned tile = static_cast<unsigned>(std::size_t{home} * num_tiles / count), first = home * each;
+    homes.push_back({tile, first, std::min(each, rows - first)});
   }
-  return blocks;
-}
-
-poplar::Tensor addRows(poplar::Graph& graph, const poplar::Type& type, const std::vector<RowBlock>& blocks,
-                       std::size_t elements, const char* name) {
-  const poplar::Tensor rows = graph.addVariable(type, {blocks.back().last, elements}, name);
-  for (const RowBlock& block : blocks) graph.setTileMapping(rows.slice(block.first, block.last), block.tile);
-  return rows;
+  return homes;
 }
 
 }  // namespace snnjax::builders

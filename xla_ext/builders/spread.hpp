@@ -1,29 +1,31 @@
-// How single ops spread arrays over tiles: by blocks of columns or of rows.
+// How arrays are spread over tiles: by blocks of columns or of rows.
 #pragma once
 
-#include <poplar/Graph.hpp>
 #include <vector>
-
-#include "tile_range.hpp"
 
 namespace snnjax::builders {
 
-// All tiles from tile 0 on, each with the fewest neighbouring columns that fill whole 64-bit words of `type`.
-TileRange spreadColumns(unsigned columns, const poplar::Type& type, unsigned num_tiles);
+constexpr unsigned ceilDivide(unsigned a, unsigned b) { return (a + b - 1) / b; }
 
-// Neighbouring rows on one tile.
-struct RowBlock {
-  unsigned tile = 0;
+// Neighbouring tiles that share the columns of a matrix: column j lies on tile first + j / columns, as its column
+// j % columns; the last tile may have spare columns.
+struct TileRange {
   unsigned first = 0;
-  unsigned last = 0;  // exclusive
-
-  unsigned rows() const { return last - first; }
+  unsigned count = 0;
+  unsigned columns = 0;
 };
 
-std::vector<RowBlock> spreadRows(unsigned rows, unsigned num_tiles);
+// From tile 0 on, each with the fewest neighbouring columns that are whole units.
+TileRange spreadColumns(unsigned columns, unsigned unit, unsigned num_tiles);
 
-// [rows, elements], each block on its tile.
-poplar::Tensor addRows(poplar::Graph& graph, const poplar::Type& type, const std::vector<RowBlock>& blocks,
-                       std::size_t elements, const char* name);
+// A tile that has neighbouring rows.
+struct Home {
+  unsigned tile = 0;
+  unsigned first = 0;
+  unsigned rows = 0;
+};
+
+// Rows in even shares over all tiles.
+std::vector<Home> spreadRows(unsigned rows, unsigned num_tiles);
 
 }  // namespace snnjax::builders

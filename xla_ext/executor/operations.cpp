@@ -15,7 +15,7 @@ extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSli
 // Each has a file in targets/ with its check, its lowering and its proposals.
 namespace targets {
 extern const Operation kSpikeMatmul, kSpikeMatmulValuesBackward, kSpikeMatmulWeightsBackward, kSelectSpikes,
-    kSelectSpikesBackward, kLifStep, kLifStepBackward, kLifNetwork, kLifNetworkBackward;
+    kSelectSpikesBackward, kLifNetwork, kLifNetworkBackward;
 }  // namespace targets
 
 namespace {
@@ -31,8 +31,6 @@ const Operation* findTarget(const std::string& name) {
       {"snnjax_spike_matmul_weights_backward", &targets::kSpikeMatmulWeightsBackward},
       {"snnjax_select_spikes", &targets::kSelectSpikes},
       {"snnjax_select_spikes_backward", &targets::kSelectSpikesBackward},
-      {"snnjax_lif_step", &targets::kLifStep},
-      {"snnjax_lif_step_backward", &targets::kLifStepBackward},
       {"snnjax_lif_network", &targets::kLifNetwork},
       {"snnjax_lif_network_backward", &targets::kLifNetworkBackward},
   };

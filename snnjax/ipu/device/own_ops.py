@@ -10,17 +10,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from snnjax._dispatch import Kernel, Target
-from snnjax._types import RESET_TIMES, RESETS
 from snnjax.ipu.device import network_cost, network_pieces
 from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
-from snnjax.ops._glif_step import LIFConvention
-from snnjax.ops._kernel_operands import call_by_records, named, surrogate_numbers
+from snnjax.ops._kernel_operands import named
 from snnjax.ops._lif_network.kernel import as_kernel_reads, call_for_cotangents, call_forward
 from snnjax.ops._lif_network.records import BackwardArguments, BackwardOnTiles, ForwardOnTiles
 from snnjax.ops._lif_network.records import Operands as NetworkOperands
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.ops._tables.lif_step import BackwardOperands, Operands, Results, StepNumbers
 from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
@@ -62,11 +59,6 @@ def _obstacle(
 def _of_product(target: str, shapes: Any, static: Any) -> str | None:
     del target, static
     return _of_sizes(shapes)
-
-
-def _of_step(target: str, shapes: Any, static: Any) -> str | None:
-    del target
-    return _of_sizes(shapes) or _of_surrogate(static.surrogate)
 
 
 def _of_surrogate(surrogate: Surrogate) -> str | None:
@@ -133,32 +125,9 @@ _OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
     "spike_matmul": _of_product,
     "spike_matmul_values": _of_product,
     "spike_matmul_weights": _of_product,
-    "lif_step": _of_step,
     "select_spikes": _of_selection,
     "lif_network": _of_network,
 }
-
-
-def _step_numbers(convention: LIFConvention) -> list[StepNumbers]:
-    """The switches in the form of the device (see poplar_kernels/conventions.hpp)."""
-    numbers = StepNumbers(
-        **surrogate_numbers(convention.surrogate),
-        reset=RESETS.index(convention.reset),
-        detach_reset=convention.detach_reset,
-        reset_time=RESET_TIMES.index(convention.reset_time),
-        takes_old_spikes=convention.spike_from == "old",
-        inclusive=convention.inclusive,
-    )
-    return [numbers]
-
-
-def _call_step(operands: Operands, convention: LIFConvention, results: Any) -> list[Array]:
-    return call_by_records("snnjax_lif_step", operands, Results(*results), _step_numbers(convention))
-
-
-def _call_step_backward(operands: BackwardOperands, convention: LIFConvention, results: Any) -> list[Array]:
-    shapes = Operands(*results)
-    return call_by_records("snnjax_lif_step_backward", operands, shapes, _step_numbers(convention))
 
 
 def _call_network(operands: NetworkOperands, switches: Switches, results: Any) -> list[Array]:
@@ -219,10 +188,8 @@ def _of_one_group(tree: Any) -> Any:
     return jax.tree.map(lambda array: jnp.squeeze(array, 0), tree)
 
 
-# On the CPU the step is plain jax.numpy, and records of networks have another form.
+# On the CPU records of networks have another form.
 _CALLS: dict[str, Callable[..., Any]] = {
-    "snnjax_lif_step": _call_step,
-    "snnjax_lif_step_backward": _call_step_backward,
     "snnjax_lif_network": _call_network,
     "snnjax_lif_network_backward": _call_network_backward,
 }

@@ -93,21 +93,6 @@ def _select_spikes(given: Arrays, **options: Any) -> Arrays:
     return _with_gradients(select, given, ("v", "threshold"))
 
 
-def _lif_step(given: Arrays, **options: Any) -> Arrays:
-    names = ("v", "current", *CONSTANTS)
-
-    def step(given: Arrays) -> Arrays:
-        return dict(
-            zip(
-                ("v_new", "spikes"),
-                snnjax.lif_step(*(given[name] for name in names), **options),
-                strict=True,
-            )
-        )
-
-    return _with_gradients(step, given, names)
-
-
 def num_layers(arrays: Mapping[str, Any]) -> int:
     return sum(name.startswith("weights") for name in arrays)
 
@@ -184,6 +169,5 @@ def _named(out: Any, last: Any) -> Arrays:
 OPS: dict[str, Callable[..., Arrays]] = {
     "spike_matmul": _spike_matmul,
     "select_spikes": _select_spikes,
-    "lif_step": _lif_step,
     "lif_network": _lif_network,
 }

@@ -56,13 +56,6 @@ def select_spikes(rng: np.random.Generator, rows: int = 7, neurons: int = 29, ca
     }
 
 
-def lif_step(rng: np.random.Generator, rows: int = 7, neurons: int = 11) -> Arrays:
-    arrays = {name: dyadic(rng, -32, 48, rows, neurons) for name in ("v", "current")}
-    arrays |= {name: halves(rng, neurons) for name in ("decay", "gain")}
-    arrays["threshold"] = dyadic(rng, 8, 24, neurons)
-    return arrays | {name: dyadic(rng, -16, 16, rows, neurons) for name in ("g_v_new", "g_spikes")}
-
-
 def lif_network(
     rng: np.random.Generator,
     *,

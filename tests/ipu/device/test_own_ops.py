@@ -26,7 +26,6 @@ from tests.ops.test_simulate import STEPS, random_network
 
 CASES = {case.name: case for case in cases.OPS}
 OF_CODELETS = {
-    "lif_step",
     "select_spikes",
     "spike_matmul",
     "lif_network",

@@ -40,11 +40,6 @@ def expect_equal(
 SINGLE_OPS: dict[str, tuple[str, dict[str, Any]]] = {
     "spike_matmul": ("spike_matmul", {}),
     "select_spikes": ("select_spikes", {"capacity": 8}),
-    "lif_step": ("lif_step", {}),
-    "lif_step-zero-after": ("lif_step", {"reset": "zero", "reset_time": "after_decay"}),
-    "lif_step-immediate": ("lif_step", {"reset_time": "immediate", "surrogate": "arctan"}),
-    "lif_step-attached": ("lif_step", {"detach_reset": False, "inclusive": True, "surrogate": "triangle"}),
-    "lif_step-none-old": ("lif_step", {"reset": "none", "spike_from": "old", "surrogate": "gaussian"}),
 }
 
 
@@ -240,7 +235,7 @@ def test_inputs_beyond_65535_take_ids_of_32_bits() -> None:
     compiled = op.compile(1472)
     assert op.run(compiled)["out"].tolist() == [[7.0, 56.0]]
     products = [name for name in read_profile(compiled).codelets if "SpikeMatmul" in name]
-    assert products == ["snnjax::SpikeMatmul<float,float,int>"]
+    assert products == ["snnjax::SpikeMatmul<float,int>"]
 
 
 def test_nan_neither_spikes_nor_spreads() -> None:

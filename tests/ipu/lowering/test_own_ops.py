@@ -56,7 +56,6 @@ CONVOLVED = Connection(
 
 
 def test_ops_reach_their_codelets():
-    assert targets(lambda v: snnjax.lif_step(v, v, 0.9, 1.0), V) == ["lif_step"]
     assert targets(lambda v: snnjax.select_spikes(v, 1.0, 0.5, capacity=3), V) == ["select_spikes"]
     assert targets(lambda x: network(x, layer()), X) == ["lif_network"]
     assert targets(lambda x: network(x, layer(), record_dtype=jnp.bfloat16), X) == ["lif_network"]
@@ -106,19 +105,12 @@ def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity,
     assert targets(jax.grad(lambda *given: jnp.sum(output(*given)), argnums=1), x, weights, square) == both
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-def test_narrow_currents_reach_their_codelets(dtype):
-    """Membranes are float32 beside them."""
-    current = V.astype(dtype)
-    assert targets(lambda v, x: snnjax.lif_step(v, x, 0.9, 1.0), V, current) == ["lif_step"]
-
-
 @pytest.mark.parametrize(
     "function, argument",
     [
-        (lambda v: snnjax.lif_step(v, v, 0.9, 1.0, surrogate=Surrogate("superspike", 3.0, smooth=True)), V),
-        (lambda v: snnjax.lif_step(v, v, 0.9, 1.0), V[:0]),
-        (lambda v: snnjax.lif_step(v, v, 0.9, 1.0, implementation="reference"), V),
+        (lambda v: snnjax.lif_step(v, v, 0.9, 1.0), V),
+        (lambda v: snnjax.select_spikes(v, 1.0, 0.5, capacity=3), V[:0]),
+        (lambda v: snnjax.select_spikes(v, 1.0, 0.5, capacity=3, implementation="reference"), V),
         (lambda x: network(x, layer(), surrogate=Surrogate("superspike", 3.0, smooth=True)), X),
         (lambda x: network(x, layer()), X[:0]),
         (lambda x: gradient(x, layer(), layer(weights=SQUARE), record_spikes=True), X),
@@ -128,7 +120,7 @@ def test_narrow_currents_reach_their_codelets(dtype):
         (lambda x: network(x.astype(jnp.bfloat16), layer(weights=jnp.asarray(W, jnp.bfloat16))), X),
     ],
     ids=[
-        "smooth",
+        "step",
         "empty",
         "reference",
         "smooth network",

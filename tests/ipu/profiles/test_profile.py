@@ -17,7 +17,7 @@ from tests.ipu.device import cases
 from tests.ipu.device.by_name import OnIpu
 from tests.ipu.profiles import made
 
-OPS = {"spike_matmul": {}, "select_spikes": {"capacity": 8}, "lif_step": {}, "lif_network": {"capacity": 3}}
+OPS = {"spike_matmul": {}, "select_spikes": {"capacity": 8}, "lif_network": {"capacity": 3}}
 
 
 def test_time_by_phase() -> None:
@@ -138,7 +138,7 @@ def test_unknown_codelets_are_not_among_those_with_a_cost() -> None:
         ("a (b.py:1), a (b.py:2)", ("a", "")),
         ("strange (name", ("strange (name", "")),
         ("cast/x (a.py:7)/cast", ("cast", "a.py:7")),
-        ("snnjax_lif_step/operand (a.py:7), copy", ("lif_step", "a.py:7")),
+        ("snnjax_spike_matmul/operand (a.py:7), copy", ("spike_matmul", "a.py:7")),
         ("<script>", ("<script>", "")),
     ],
 )

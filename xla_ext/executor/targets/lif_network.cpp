@@ -22,7 +22,7 @@ class Results {
         operands_(operands),
         network_(network),
         plan_(network.plan),
-        num_lif_(operands.fields.size()) {}
+        num_lif_(operands.options.size()) {}
 
   void run() {
     const std::size_t last = plan_.layers.size() - 1;
@@ -176,7 +176,7 @@ void lifNetwork(Lowering& lowering, const Instruction& instruction) {
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   const ForwardCall call(instruction);
   const NetworkOperands operands = call.network();
-  return proposalsFor(operands, planOf(plan, operands, call.keepsRecord(), target));
+  return proposalsFor(operands.layers, planOf(plan, operands, call.keepsRecord(), target));
 }
 
 void checkLifNetwork(const OperationCheck& op) {
@@ -185,7 +185,7 @@ void checkLifNetwork(const OperationCheck& op) {
   const NetworkCheck check(op, operands);
   check.needAll(call.operands);
   check.needAll(call.results);
-  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+  for (std::size_t l = 0; l < operands.options.size(); ++l) {
     check.needLists(l, call.results.record.layers[l]);
   }
 }

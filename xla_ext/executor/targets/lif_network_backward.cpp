@@ -13,56 +13,34 @@ using builders::LayerCotangents;
 using builders::LayerPlan;
 using poplar::Tensor;
 
-// The results that are gradients of weights, if requested.
-struct WeightsResults {
-  Value weights, recurrent;
-};
-
-// Of each layer and, at last, of the readout, if there is one.
-std::vector<WeightsResults> weightsResults(const NetworkOperands& operands, const BackwardCall& call) {
-  const lif_network::Operands<Value>& to = call.results.operands;
-  std::vector<WeightsResults> results;
-  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
-    results.push_back({to.linears[l].weights.array, to.constants[l].recurrent.array});
-  }
-  if (operands.has_readout) results.push_back({to.readout.linear.weights.array, std::nullopt});
-  return results;
+// Whether a gradient of the constants of a layer is requested.
+bool learns(const LayerArrays& to) {
+  const lif_network::LayerConstants<Value>& constants = to.constants;
+  const std::array<Value, kSecondConstants> second = secondOf(constants.second_state);
+  return constants.decay || constants.threshold || constants.gain ||
+         std::ranges::any_of(second, [](const Value& each) { return each.has_value(); });
 }
 
-// Of each layer, whether a gradient of its constants is requested.
-std::vector<bool> learningLayers(const NetworkOperands& operands, const BackwardCall& call) {
-  std::vector<bool> learns;
-  for (const lif_network::LayerConstants<Value>& to : call.results.operands.constants) {
-    const std::array<Value, kSecondConstants> second = secondOf(to.second_state);
-    const bool any = std::ranges::any_of(second, [](const Value& each) { return each.has_value(); });
-    learns.push_back(any || to.decay || to.threshold || to.gain);
-  }
-  const lif_network::Readout<Value>& readout = call.results.operands.readout;
-  if (operands.has_readout) learns.push_back(readout.decay || readout.gain);
-  return learns;
-}
-
-bool wantsFirstSpikes(const BackwardCall& call) {
-  return std::ranges::any_of(call.results.operands.first, [](const auto& to) { return to.spikes.has_value(); });
+bool wantsFirstSpikes(const std::vector<LayerArrays>& results) {
+  return std::ranges::any_of(results, [](const LayerArrays& to) { return to.first.spikes.has_value(); });
 }
 
 class BackwardPass {
  public:
-  BackwardPass(Lowering& lowering, const BackwardCall& call, const NetworkOperands& operands,
-               const NetworkOnTiles& network, const std::vector<bool>& learns)
+  BackwardPass(Lowering& lowering, const BackwardCall& call, const std::vector<LayerArrays>& results,
+               const NetworkOnTiles& network)
       : lowering_(lowering),
-        operands_(operands),
         from_(call.arguments.g),
-        results_(call.results.operands),
+        inputs_(call.results.operands.inputs),
+        results_(results),
         network_(network),
-        plan_(network.plan),
-        num_lif_(operands.fields.size()) {
-    plan_.options.inputs_gradient = results_.inputs.array || results_.inputs.values;
-    plan_.options.first_spikes_gradient = wantsFirstSpikes(call);
+        plan_(network.plan) {
+    plan_.options.inputs_gradient = inputs_.array || inputs_.values;
+    plan_.options.first_spikes_gradient = wantsFirstSpikes(results);
     plan_.options.last_spikes_gradient =
         std::ranges::any_of(from_.last, [&](const auto& g) { return g.spikes && !isZero(lowering, *g.spikes); });
-    for (std::size_t l = 0; l < learns.size(); ++l) plan_.layers[l].learns_constants = learns[l];
-    findGradients(weightsResults(operands, call));
+    for (std::size_t l = 0; l < results.size(); ++l) plan_.layers[l].learns_constants = learns(results[l]);
+    findGradients();
     to_ = builders::addNetworkCotangents(lowering.graph(), plan_, in_place_);
   }
 
@@ -70,23 +48,21 @@ class BackwardPass {
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) bringLayer(l);
     lowering_.program().add(builders::addBackward(lowering_.graph(), plan_, network_.tensors, to_));
     giveInputs();
-    for (std::size_t l = 0; l < num_lif_; ++l) giveLinear(l, results_.linears[l]);
-    for (std::size_t l = 0; l < num_lif_; ++l) giveConstants(l);
-    if (operands_.has_readout) giveReadout();
-    for (std::size_t l = 0; l < num_lif_; ++l) giveState(l);
-    if (results_.first_readout) give(results_.first_readout, firstMembranes(num_lif_));
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) giveWeights(l);
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) giveConstants(l);
+    for (std::size_t l = 0; l < plan_.layers.size(); ++l) giveState(l);
   }
 
  private:
   // Gradients of weights are accumulated in place if they share the weights' layout.
-  void findGradients(const std::vector<WeightsResults>& results) {
+  void findGradients() {
     in_place_.resize(plan_.layers.size());
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerPlan& layer = plan_.layers[l];
       const auto find = [&](const Value& result, std::size_t rows) {
         return result ? gradientInPlace(lowering_, layer.tiles, rows, layer.neurons, *result) : Tensor();
       };
-      in_place_[l] = {find(results[l].weights, layer.inputs), find(results[l].recurrent, layer.neurons)};
+      in_place_[l] = {find(results_[l].weights(), layer.inputs), find(results_[l].recurrent(), layer.neurons)};
     }
   }
   std::size_t batch() const { return plan_.options.batch; }
@@ -111,7 +87,7 @@ class BackwardPass {
       }
     }
     if (l + 1 < plan_.layers.size()) return;
-    const Value& g_output = operands_.has_readout ? from_.output : from_.spikes.back();
+    const Value& g_output = layer.leaky ? from_.output : from_.spikes.back();
     if (plan_.listsOutput()) return bringLists(*g_output, own.g_output);
     const Tensor steps = builders::outputInTime(plan_, own.g_output);
     rows(layer, *g_output, steps.slice(0, numRows() * layer.tiles.columns, 1), numRows());
@@ -137,7 +113,7 @@ class BackwardPass {
   void giveInputs() {
     if (!plan_.options.inputs_gradient) return;
     const builders::ListPlan& list = plan_.lists.front();
-    if (list.dense) return give(results_.inputs.array, builders::inTime(plan_, list, to_.g_inputs, list.capacity));
+    if (list.dense) return give(inputs_.array, builders::inTime(plan_, list, to_.g_inputs, list.capacity));
     const Tensor unsorted =
         builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "events/gradient");
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
@@ -154,55 +130,43 @@ class BackwardPass {
           {{"rows", plan_.num_blocks * home.rows}, {"capacity", list.capacity}, {"stride", list.stride}});
     }
     lowering_.program().add(poplar::program::Execute(set));
-    give(results_.inputs.values, builders::inTime(plan_, list, unsorted, list.capacity));
+    give(inputs_.values, builders::inTime(plan_, list, unsorted, list.capacity));
   }
 
-  void giveWeights(const Value& result, const LayerPlan& layer, const Tensor& in_place, const Tensor& gradient,
-                   std::size_t rows) {
-    if (result && !in_place.valid()) give(result, asRows(gradient, layer.tiles, rows, layer.neurons, 1));
-  }
-
-  void giveLinear(std::size_t l, const lif_network::Linear<Value>& to) {
+  // Those that are not in place already.
+  void giveWeights(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
-    giveWeights(to.weights.array, layer, in_place_[l].weights, to_.layers[l].g_weights, layer.inputs);
-    giveOverBatch(to.bias, l, to_.layers[l].g_bias);
+    const auto give_rows = [&](const Value& result, const Tensor& in_place, const Tensor& gradient, std::size_t rows) {
+      if (result && !in_place.valid()) give(result, asRows(gradient, layer.tiles, rows, layer.neurons, 1));
+    };
+    give_rows(results_[l].weights(), in_place_[l].weights, to_.layers[l].g_weights, layer.inputs);
+    give_rows(results_[l].recurrent(), in_place_[l].recurrent, to_.layers[l].g_recurrent, layer.neurons);
   }
 
   void giveConstants(std::size_t l) {
-    const LayerPlan& layer = plan_.layers[l];
     const LayerCotangents& own = to_.layers[l];
-    const lif_network::LayerConstants<Value>& to = results_.constants[l];
-    giveWeights(to.recurrent.array, layer, in_place_[l].recurrent, own.g_recurrent, layer.neurons);
+    const lif_network::LayerConstants<Value>& to = results_[l].constants;
+    giveOverBatch(results_[l].linear.bias, l, own.g_bias);
     giveOverBatch(to.decay, l, own.g_decay);
     giveOverBatch(to.threshold, l, own.g_threshold);
     giveOverBatch(to.gain, l, own.g_gain);
-    const std::size_t row = batch() * layer.tiles.columns;
+    const std::size_t row = batch() * plan_.layers[l].tiles.columns;
     const std::array<Value, kSecondConstants> second = secondOf(to.second_state);
     for (unsigned k = 0; k < kSecondConstants; ++k) {
       if (second[k]) giveOverBatch(second[k], l, own.g_second.slice(k * row, (k + 1) * row, 1));
     }
   }
 
-  void giveReadout() {
-    const LayerCotangents& own = to_.layers[num_lif_];
-    giveLinear(num_lif_, results_.readout.linear);
-    giveOverBatch(results_.readout.decay, num_lif_, own.g_decay);
-    giveOverBatch(results_.readout.gain, num_lif_, own.g_gain);
-  }
-
-  Tensor firstMembranes(std::size_t l) const {
-    const LayerPlan& layer = plan_.layers[l];
-    const LayerCotangents& own = to_.layers[l];
-    return asRows(layer.leaky ? own.g_v : own.g_first, layer.tiles, batch(), layer.neurons);
-  }
-
   void giveState(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     const LayerCotangents& own = to_.layers[l];
-    const lif_network::LayerState<Value>& to = results_.first[l];
-    if (to.v) give(to.v, firstMembranes(l));
-    if (to.w) give(to.w, asRows(own.g_first_w, layer.tiles, batch(), layer.neurons));
-    if (to.spikes) give(to.spikes, own.g_first_spikes);
+    const lif_network::LayerState<Value>& to = results_[l].first;
+    const auto give_states = [&](const Value& result, const Tensor& states) {
+      if (result) give(result, asRows(states, layer.tiles, batch(), layer.neurons));
+    };
+    give_states(to.v, layer.leaky ? own.g_v : own.g_first);
+    give_states(to.w, own.g_first_w);
+    give(to.spikes, own.g_first_spikes);
   }
 
   // [tiles, batch * columns] summed over the batch, [neurons], if it is requested.
@@ -216,66 +180,59 @@ class BackwardPass {
   }
 
   Lowering& lowering_;
-  const NetworkOperands& operands_;
   const lif_network::Cotangents<Value>& from_;
-  const lif_network::Operands<Value>& results_;
+  const schema::Events<Value>& inputs_;  // results, like the next ones
+  const std::vector<LayerArrays>& results_;
   const NetworkOnTiles& network_;
   builders::NetworkPlan plan_;
-  std::size_t num_lif_;
   std::vector<builders::LayerWeights> in_place_;  // gradients computed in place
   builders::NetworkCotangents to_;
 };
 
 // Whether a forward pass kept the second states that gradients of constants need, and the first spikes for theirs.
-bool keepsEnough(const NetworkOnTiles& network, const BackwardCall& call, const std::vector<bool>& learns) {
-  for (std::size_t l = 0; l < learns.size(); ++l) {
-    const bool reads_second = learns[l] && network.plan.layers[l].neuron.second_state;
+bool keepsEnough(const NetworkOnTiles& network, const std::vector<LayerArrays>& results) {
+  for (std::size_t l = 0; l < results.size(); ++l) {
+    const bool reads_second = learns(results[l]) && network.plan.layers[l].neuron.second_state;
     if (reads_second && !network.plan.keepsSecond(l)) return false;
   }
-  return network.plan.options.first_spikes || !wantsFirstSpikes(call);
+  return network.plan.options.first_spikes || !wantsFirstSpikes(results);
 }
 
 // From the record alone, where its network is out of reach or kept too little.
-NetworkOnTiles restored(Lowering& lowering, const NetworkOperands& operands, const BackwardCall& call) {
+NetworkOnTiles restored(Lowering& lowering, const NetworkOperands& operands, const BackwardCall& call,
+                        const std::vector<LayerArrays>& results) {
   builders::NetworkOptions options = optionsOf(lowering, operands, true);
-  options.first_spikes = options.first_spikes || wantsFirstSpikes(call);
+  options.first_spikes = options.first_spikes || wantsFirstSpikes(results);
   return restoreNetwork(lowering, operands, options, call.arguments.record, call.arguments.output);
 }
 
 void lifNetworkBackward(Lowering& lowering, const Instruction& instruction) {
   const BackwardCall call(instruction);
   const NetworkOperands operands = call.network();
+  const std::vector<LayerArrays> results = layersOf(call.results.operands, operands.has_readout);
   const Value& v = call.arguments.record.layers.front().v;
   const auto* const found = dynamic_cast<const NetworkOnTiles*>(lowering.recordOf(v.value()));
-  const std::vector<bool> learns = learningLayers(operands, call);
-  const bool is_enough = found != nullptr && keepsEnough(*found, call, learns);
-  NetworkOnTiles network = is_enough ? *found : restored(lowering, operands, call);
+  const bool is_enough = found != nullptr && keepsEnough(*found, results);
+  NetworkOnTiles network = is_enough ? *found : restored(lowering, operands, call, results);
   if (is_enough) readWeightsOf(lowering, operands, network);
   network.tensors.has_copies = is_enough;
-  BackwardPass(lowering, call, operands, network, learns).run();
+  BackwardPass(lowering, call, results, network).run();
 }
 
 std::vector<Proposal> propose(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   const BackwardCall call(instruction);
   const NetworkOperands operands = call.network();
   const builders::NetworkPlan network = planOf(plan, operands, true, target);
-  std::vector<Proposal> proposals = proposalsFor(operands, network);
-  const std::vector<WeightsResults> results = weightsResults(operands, call);
-  for (std::size_t l = 0; l < network.layers.size(); ++l) {
-    const LayerPlan& layer = network.layers[l];
-    const auto add = [&](const Value& result, std::size_t rows) {
-      const std::optional<Blocks> blocks = blocksOf(layer.tiles, rows, layer.neurons);
-      if (result && blocks) proposals.push_back({*result, *blocks});
-    };
-    add(results[l].weights, layer.inputs);
-    add(results[l].recurrent, layer.neurons);
-  }
+  std::vector<Proposal> proposals = proposalsFor(operands.layers, network);
+  const auto of_results = proposalsFor(layersOf(call.results.operands, operands.has_readout), network);
+  proposals.insert(proposals.end(), of_results.begin(), of_results.end());
   return proposals;
 }
 
 void checkLifNetworkBackward(const OperationCheck& op) {
   const BackwardCall call(op.instruction());
   const NetworkOperands operands = call.network();
+  const std::vector<LayerArrays> results = layersOf(call.results.operands, operands.has_readout);
   const auto is_given = [](const Value& value) { return value.has_value(); };
   const std::vector<Value>& g_spikes = call.arguments.g.spikes;
   op.need(operands.has_readout || is_given(g_spikes.back()), "have an output");
@@ -283,11 +240,11 @@ void checkLifNetworkBackward(const OperationCheck& op) {
   op.need(std::ranges::none_of(call.results.g_v, is_given), "overwrite no record");
   const NetworkCheck check(op, operands);
   check.needAll(call.arguments);
-  const std::vector<bool> learns = learningLayers(operands, call);
-  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
+  for (std::size_t l = 0; l < operands.options.size(); ++l) {
     const lif_network::LayerOnTiles<Value>& record = call.arguments.record.layers[l];
+    const bool needs_second = learns(results[l]) && operands.options[l].neuron.second_state;
     check.needLists(l, record);
-    op.need(!learns[l] || !operands.fields[l].has_second || record.w, "record second states for its constants");
+    op.need(!needs_second || record.w, "record second states for its constants");
   }
   check.needCotangents(call);
 }

@@ -13,7 +13,7 @@ namespace snnjax::executor::targets {
 namespace {
 
 // The static values of the layers of a call.
-std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction) {
+std::vector<lif_network::LayerNumbers> numbersOf(const Instruction& instruction) {
   const Attributes attributes(instruction);
   const std::size_t layers = attributes.count("capacity");
   if (layers == 0) refuseCall(instruction, "capacity", "have a number for each layer", "none");
@@ -21,41 +21,24 @@ std::vector<lif_network::LayerNumbers> layersOf(const Instruction& instruction) 
 }
 
 // Throws where a number of an enumeration, or of slots, is not known.
-LayerFields fieldsOf(const Instruction& instruction, const lif_network::LayerNumbers& numbers,
-                     const lif_network::LayerConstants<Value>& constants, bool keeps_second) {
+builders::LayerOptions optionsOf(const Instruction& instruction, const lif_network::LayerNumbers& numbers,
+                                 const lif_network::LayerConstants<Value>& constants, bool keeps_second) {
   const auto known = [&](const char* name, std::int64_t number, std::int64_t limit) {
     return knownNumber(instruction, name, number, limit);
   };
-  LayerFields fields{
-      .is_recurrent = constants.recurrent.array.has_value(),
-      .reset = known("reset", numbers.reset, Reset::None + 1),
+  builders::LayerOptions options;
+  if (numbers.capacity >= 0) options.capacity = known("capacity", numbers.capacity, std::numeric_limits<int>::max());
+  options.recurrent = constants.recurrent.array.has_value();
+  options.neuron = {
+      .reset = static_cast<Reset>(known("reset", numbers.reset, Reset::None + 1)),
       .detach_reset = numbers.detach_reset,
-      .surrogate = known("surrogate", numbers.surrogate, Surrogate::StraightThrough + 1),
+      .surrogate = static_cast<Surrogate>(known("surrogate", numbers.surrogate, Surrogate::StraightThrough + 1)),
       .slope = numbers.slope,
-      .capacity = std::nullopt,
-      .has_second = constants.second_state.w_decay.has_value(),
+      .second_state = constants.second_state.w_decay.has_value(),
       .raises_threshold = constants.second_state.threshold_coupling.has_value(),
       .keeps_second = keeps_second,
   };
-  if (numbers.capacity >= 0) fields.capacity = known("capacity", numbers.capacity, std::numeric_limits<int>::max());
-  return fields;
-}
-
-LayerOperands layerOf(const lif_network::Operands<Value>& from, std::size_t l) {
-  const lif_network::LayerConstants<Value>& constants = from.constants[l];
-  return {
-      .weights = from.linears[l].weights.array.value(),
-      .decay = constants.decay.value(),
-      .gain = constants.gain.value(),
-      .first_v = from.first[l].v.value(),
-      .bias = from.linears[l].bias,
-      .recurrent = constants.recurrent.array,
-      .threshold = constants.threshold,
-      .second_threshold = constants.second_threshold,
-      .first_w = from.first[l].w,
-      .first_spikes = from.first[l].spikes,
-      .second = secondOf(constants.second_state),
-  };
+  return options;
 }
 
 // Of the first layer, whose delays made the lists of its inputs what they are.
@@ -75,24 +58,15 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
   network.inputs = network.has_lists ? from.inputs.values.value() : from.inputs.array.value();
   network.lengths = from.lengths;
   network.delay_rows = delayRowsOf(instruction, numbers.size());
-  const lif_network::Linear<Value>& last = from.readout.linear;
-  bool is_known = !last.delays && (last.weights.array || !network.has_readout);
-  for (std::size_t l = 0; l < numbers.size(); ++l) {
-    const lif_network::Linear<Value>& linear = from.linears[l];
-    is_known = is_known && linear.weights.array && !linear.delays && !from.constants[l].recurrent.values &&
-               !from.constants[l].recurrent_delays;
-    if (!is_known) break;
-    network.fields.push_back(fieldsOf(instruction, numbers[l], from.constants[l], record.layers[l].w.has_value()));
-    network.layers.push_back(layerOf(from, l));
-  }
+  network.layers = layersOf(from, network.has_readout);
+  const bool is_known = std::ranges::all_of(network.layers, [](const LayerArrays& each) {
+    return each.weights() && !each.linear.delays && !each.constants.recurrent.values &&
+           !each.constants.recurrent_delays;
+  });
   if (!is_known) refuseCall(instruction, "operands", "be weights of floats without delays", "others");
-  if (!network.has_readout) return network;
-  LayerOperands& readout = network.layers.emplace_back();
-  readout.weights = last.weights.array.value();
-  readout.bias = last.bias;
-  readout.decay = from.readout.decay.value();
-  readout.gain = from.readout.gain.value();
-  readout.first_v = from.first_readout.value();
+  for (std::size_t l = 0; l < numbers.size(); ++l) {
+    network.options.push_back(optionsOf(instruction, numbers[l], from.constants[l], record.layers[l].w.has_value()));
+  }
   return network;
 }
 
@@ -146,11 +120,11 @@ class Bringer {
   void bringWeights(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     const LayerTensors& tensors = network_.tensors.layers[l];
-    const LayerOperands& from = operands_.layers[l];
+    const LayerArrays& from = operands_.layers[l];
     const builders::LayerWeights& there = network_.in_place[l];
-    if (!there.weights.valid()) rows(layer, array(from.weights), tensors.weights, layer.inputs, 1);
-    if (!from.recurrent || there.recurrent.valid()) return;
-    rows(layer, array(*from.recurrent), tensors.recurrent, layer.neurons, 1);
+    if (!there.weights.valid()) rows(layer, array(from.weights()), tensors.weights, layer.inputs, 1);
+    if (!from.recurrent() || there.recurrent.valid()) return;
+    rows(layer, array(from.recurrent()), tensors.recurrent, layer.neurons, 1);
   }
 
   // What the forward pass adds to what it is given.
@@ -158,19 +132,18 @@ class Bringer {
     for (std::size_t l = 0; l < plan_.layers.size(); ++l) {
       const LayerTensors& tensors = network_.tensors.layers[l];
       if (plan_.layers[l].leaky) {
-        if (output) states(l, *output, tensors.membranes);
+        if (output) states(l, output, tensors.membranes);
         continue;
       }
       const lif_network::LayerOnTiles<Value>& own = record.layers[l];
-      states(l, own.v.value(), tensors.membranes);
-      if (own.w) states(l, *own.w, tensors.second_states);
-      if (plan_.firesLists(l)) bringLists(l + 1, own.lists.value());
+      states(l, own.v, tensors.membranes);
+      if (own.w) states(l, own.w, tensors.second_states);
+      if (plan_.firesLists(l)) bringLists(l + 1, own.lists);
     }
   }
 
  private:
-  // Without the groups axis.
-  Tensor array(ValueId value) { return lowering_.get(value)[0]; }
+  Tensor array(const Value& value) { return operand(lowering_, value); }
 
   Tensor constant(const poplar::Type& type, float value) {
     const Tensor tensor = lowering_.graph().addConstant(type, {1}, value, lowering_.debug("constant"));
@@ -179,14 +152,14 @@ class Bringer {
   }
 
   // After each step.
-  void states(std::size_t l, ValueId from, const Tensor& blocks) {
+  void states(std::size_t l, const Value& from, const Tensor& blocks) {
     const std::size_t rows = std::size_t{plan_.options.num_steps} * plan_.options.batch;
     const std::size_t before = std::size_t{plan_.options.batch} * plan_.layers[l].tiles.columns;
     const Tensor after = blocks.slice(before, before + rows * plan_.layers[l].tiles.columns, 1);
     this->rows(plan_.layers[l], array(from), after, rows);
   }
 
-  void bringLists(std::size_t l, ValueId from) {
+  void bringLists(std::size_t l, const Value& from) {
     const ListPlan& list = plan_.lists[l];
     bring(lowering_, array(from), builders::inTime(plan_, list, network_.tensors.lists[l].history, list.stride));
   }
@@ -197,41 +170,41 @@ class Bringer {
     if (!operands_.lengths) return bring(lowering_, constant(to.elementType(), static_cast<float>(steps)), to);
     namespace e = popops::expr;
     const Tensor within = popops::map(lowering_.graph(), e::Clamp(e::_1, e::Const(0), e::Const(steps)),
-                                      {array(*operands_.lengths)}, lowering_.program(), lowering_.debug("lengths"));
+                                      {array(operands_.lengths)}, lowering_.program(), lowering_.debug("lengths"));
     bring(lowering_, within, to);
   }
 
   void bringLayer(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     const LayerTensors& tensors = network_.tensors.layers[l];
-    const LayerOperands& from = operands_.layers[l];
+    const auto& [linear, constants, first] = operands_.layers[l];
     bringWeights(l);
-    rows(layer, from.bias ? array(*from.bias) : constant(poplar::FLOAT, 0), tensors.bias, 1);
-    rows(layer, array(from.decay), tensors.decay, 1);
-    rows(layer, array(from.gain), tensors.gain, 1);
-    const Tensor first = builders::membraneRow(plan_, l, tensors, 0);
-    rows(layer, array(from.first_v), first, plan_.options.batch);
+    rows(layer, linear.bias ? array(linear.bias) : constant(poplar::FLOAT, 0), tensors.bias, 1);
+    rows(layer, array(constants.decay), tensors.decay, 1);
+    rows(layer, array(constants.gain), tensors.gain, 1);
+    rows(layer, array(first.v), builders::membraneRow(plan_, l, tensors, 0), plan_.options.batch);
     if (layer.leaky) return;
-    rows(layer, array(*from.threshold), tensors.threshold, 1);
+    rows(layer, array(constants.threshold), tensors.threshold, 1);
     // Without a capacity every neuron gets its gradient.
-    const bool lists_all = !operands_.fields[l].capacity;
-    const Tensor second =
-        lists_all ? constant(poplar::FLOAT, -std::numeric_limits<float>::infinity()) : array(*from.second_threshold);
+    const bool lists_all = !operands_.options[l].capacity;
+    const Tensor second = lists_all ? constant(poplar::FLOAT, -std::numeric_limits<float>::infinity())
+                                    : array(constants.second_threshold);
     rows(layer, second, tensors.second_threshold, 1);
     if (layer.neuron.second_state) bringSecond(l);
-    if (tensors.first_spikes.valid()) bring(lowering_, array(*from.first_spikes), tensors.first_spikes);
+    if (tensors.first_spikes.valid()) bring(lowering_, array(first.spikes), tensors.first_spikes);
   }
 
   // Constants and first states; absent constants are 0 from the start.
   void bringSecond(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     const LayerTensors& tensors = network_.tensors.layers[l];
-    const LayerOperands& from = operands_.layers[l];
-    rows(layer, array(*from.first_w), builders::secondRow(plan_, l, tensors, 0), plan_.options.batch);
+    const LayerArrays& from = operands_.layers[l];
+    const std::array<Value, kSecondConstants> second = secondOf(from.constants.second_state);
+    rows(layer, array(from.first.w), builders::secondRow(plan_, l, tensors, 0), plan_.options.batch);
     for (unsigned k = 0; k < kSecondConstants; ++k) {
       const Tensor blocks = builders::secondConstant(layer, tensors, static_cast<SecondConstant>(k));
-      if (from.second[k]) {
-        rows(layer, array(*from.second[k]), blocks, 1);
+      if (second[k]) {
+        rows(layer, array(second[k]), blocks, 1);
       } else {
         lowering_.graph().setInitialValue(blocks, 0.0F);
       }
@@ -247,7 +220,7 @@ class Bringer {
   void bringEvents() {
     const ListPlan& list = plan_.lists.front();
     const builders::ListTensors& tensors = network_.tensors.lists.front();
-    const Tensor ids = array(*operands_.ids);
+    const Tensor ids = array(operands_.ids);
     const auto add = [&](const poplar::Type& type, const char* name) {
       return builders::addHistory(lowering_.graph(), type, plan_, list, list.capacity, name);
     };
@@ -292,10 +265,10 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
   std::vector<builders::LayerWeights> in_place(plan.layers.size());
   for (std::size_t l = 0; l < plan.layers.size(); ++l) {
     const LayerPlan& layer = plan.layers[l];
-    const LayerOperands& from = operands.layers[l];
-    in_place[l].weights = weightsInPlace(lowering, layer.tiles, layer.inputs, layer.neurons, from.weights);
-    if (!from.recurrent) continue;
-    in_place[l].recurrent = weightsInPlace(lowering, layer.tiles, layer.neurons, layer.neurons, *from.recurrent);
+    const LayerArrays& from = operands.layers[l];
+    in_place[l].weights = weightsInPlace(lowering, layer.tiles, layer.inputs, layer.neurons, *from.weights());
+    if (!from.recurrent()) continue;
+    in_place[l].recurrent = weightsInPlace(lowering, layer.tiles, layer.neurons, layer.neurons, *from.recurrent());
   }
   return in_place;
 }
@@ -305,6 +278,20 @@ std::vector<builders::LayerWeights> inPlace(Lowering& lowering, const NetworkOpe
 bool isZero(const Lowering& lowering, ValueId value) {
   const Constant* const splat = lowering.splatOf(value);
   return splat != nullptr && std::ranges::all_of(splat->bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+std::vector<LayerArrays> layersOf(const lif_network::Operands<Value>& operands, bool has_readout) {
+  std::vector<LayerArrays> layers;
+  for (std::size_t l = 0; l < operands.linears.size(); ++l) {
+    layers.push_back({operands.linears[l], operands.constants[l], operands.first[l]});
+  }
+  if (!has_readout) return layers;
+  LayerArrays& readout = layers.emplace_back();
+  readout.linear = operands.readout.linear;
+  readout.constants.decay = operands.readout.decay;
+  readout.constants.gain = operands.readout.gain;
+  readout.first.v = operands.first_readout;
+  return layers;
 }
 
 std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second) {
@@ -320,7 +307,7 @@ std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Valu
 
 ForwardCall::ForwardCall(const Instruction& instruction_)
     : instruction(instruction_),
-      layers(layersOf(instruction)),
+      layers(numbersOf(instruction)),
       operands(bound<lif_network::Operands<Value>>(instruction, instruction.inputs, "operand_names", layers.size())),
       results(
           bound<lif_network::ForwardOnTiles<Value>>(instruction, instruction.outputs, "result_names", layers.size())) {}
@@ -341,7 +328,7 @@ NetworkOperands ForwardCall::network() const {
 
 BackwardCall::BackwardCall(const Instruction& instruction_)
     : instruction(instruction_),
-      layers(layersOf(instruction)),
+      layers(numbersOf(instruction)),
       arguments(
           bound<lif_network::BackwardOnTiles<Value>>(instruction, instruction.inputs, "operand_names", layers.size())),
       results(bound<lif_network::BackwardResults<Value>>(instruction, instruction.outputs, "result_names",
@@ -353,13 +340,13 @@ NetworkOperands BackwardCall::network() const {
 }
 
 builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record) {
-  const auto size = [&](ValueId value, std::size_t axis) {
+  const auto size = [&](const Value& value, std::size_t axis) {
     return static_cast<unsigned>(dimension(plan, value, axis));
   };
   builders::NetworkOptions options;
   options.num_steps = size(operands.inputs, 1);
   options.batch = size(operands.inputs, 2);
-  options.num_inputs = size(operands.layers.front().weights, 1);
+  options.num_inputs = size(operands.layers.front().weights(), 1);
   options.event_capacity = size(operands.inputs, 3);
   // A delayed spike arrives in two steps, and has a slot in one more than may hold it.
   options.event_entries =
@@ -367,32 +354,23 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
   options.inputs = !operands.has_lists            ? builders::Inputs::Dense
                    : isOne(plan, operands.inputs) ? builders::Inputs::Spikes
                                                   : builders::Inputs::Events;
-  for (std::size_t l = 0; l < operands.fields.size(); ++l) {
-    const LayerFields& fields = operands.fields[l];
-    builders::LayerOptions layer;
-    layer.neurons = size(operands.layers[l].weights, 2);
-    if (fields.capacity) layer.capacity = std::min(*fields.capacity, layer.neurons);
-    layer.recurrent = fields.is_recurrent;
-    layer.neuron = {.reset = static_cast<Reset>(fields.reset),
-                    .detach_reset = fields.detach_reset,
-                    .surrogate = static_cast<Surrogate>(fields.surrogate),
-                    .slope = fields.slope,
-                    .second_state = fields.has_second,
-                    .raises_threshold = fields.raises_threshold,
-                    .keeps_second = fields.keeps_second};
-    options.layers.push_back(layer);
-    options.first_spikes = options.first_spikes || fields.is_recurrent;
+  options.layers = operands.options;
+  for (std::size_t l = 0; l < options.layers.size(); ++l) {
+    builders::LayerOptions& layer = options.layers[l];
+    layer.neurons = size(operands.layers[l].weights(), 2);
+    if (layer.capacity) layer.capacity = std::min(*layer.capacity, layer.neurons);
+    options.first_spikes = options.first_spikes || layer.recurrent;
   }
-  if (operands.has_readout) options.outputs = size(operands.layers.back().weights, 2);
-  options.half_weights = plan.types[operands.layers.front().weights].dtype == Dtype::kFloat16;
+  if (operands.has_readout) options.outputs = size(operands.layers.back().weights(), 2);
+  options.half_weights = isHalf(plan, operands.layers.front().weights());
   options.keeps_record = keeps_record;
   return options;
 }
 
 builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperands& operands, bool keeps_record) {
   builders::NetworkOptions options = optionsOf(lowering.plan(), operands, keeps_record);
-  options.first_spikes = std::ranges::any_of(operands.layers, [&](const LayerOperands& layer) {
-    return layer.first_spikes && !isZero(lowering, *layer.first_spikes);
+  options.first_spikes = std::ranges::any_of(operands.layers, [&](const LayerArrays& layer) {
+    return layer.first.spikes && !isZero(lowering, *layer.first.spikes);
   });
   return options;
 }
@@ -434,16 +412,16 @@ void readWeightsOf(Lowering& lowering, const NetworkOperands& operands, NetworkO
   }
 }
 
-std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builders::NetworkPlan& network) {
+std::vector<Proposal> proposalsFor(const std::vector<LayerArrays>& layers, const builders::NetworkPlan& network) {
   std::vector<Proposal> proposals;
-  const auto propose = [&](const builders::LayerPlan& layer, std::size_t rows, ValueId value) {
+  const auto propose = [&](const builders::LayerPlan& layer, std::size_t rows, const Value& value) {
     const std::optional<Blocks> blocks = blocksOf(layer.tiles, rows, layer.neurons);
-    if (blocks) proposals.push_back({value, *blocks});
+    if (value && blocks) proposals.push_back({*value, *blocks});
   };
   for (std::size_t l = 0; l < network.layers.size(); ++l) {
     const builders::LayerPlan& layer = network.layers[l];
-    propose(layer, layer.inputs, operands.layers[l].weights);
-    if (layer.recurrent) propose(layer, layer.neurons, *operands.layers[l].recurrent);
+    propose(layer, layer.inputs, layers[l].weights());
+    propose(layer, layer.neurons, layers[l].recurrent());
   }
   return proposals;
 }

@@ -10,35 +10,30 @@
 
 namespace snnjax::executor::targets {
 
-// The static part of a layer.
-struct LayerFields {
-  bool is_recurrent;
-  unsigned reset;
-  bool detach_reset;
-  unsigned surrogate;
-  float slope;
-  std::optional<unsigned> capacity;
-  bool has_second, raises_threshold;
-  bool keeps_second;  // the second states for the backward pass
+// The arrays of a layer, or their cotangents; of the readout, if there is one, those that it has.
+struct LayerArrays {
+  lif_network::Linear<Value> linear;
+  lif_network::LayerConstants<Value> constants;
+  lif_network::LayerState<Value> first;
+
+  const Value& weights() const { return linear.weights.array; }
+  const Value& recurrent() const { return constants.recurrent.array; }
 };
 
-struct LayerOperands {
-  ValueId weights, decay, gain, first_v;
-  Value bias, recurrent, threshold, second_threshold, first_w, first_spikes;
-  std::array<Value, kSecondConstants> second;
-};
+// The readout is the last one.
+std::vector<LayerArrays> layersOf(const lif_network::Operands<Value>& operands, bool has_readout);
 
 // The constants of a second state, or their cotangents, by SecondConstant.
 std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second);
 
-// Of one call; the readout, if there is one, is the last layer.
+// Of one call.
 struct NetworkOperands {
-  std::vector<LayerFields> fields;  // not of the readout
+  std::vector<builders::LayerOptions> options;  // without sizes; not of the readout
   bool has_lists, has_readout;
   Value ids;
   ValueId inputs;           // the values of lists, or dense inputs
   unsigned delay_rows = 0;  // of the delays that made these lists, the longest plus 1; 0: none did
-  std::vector<LayerOperands> layers;
+  std::vector<LayerArrays> layers;
   Value lengths;
 };
 
@@ -76,8 +71,8 @@ bool isZero(const Lowering& lowering, ValueId value);
 // Its placement on the tiles, as far as weights go.
 builders::NetworkPlan planOf(const Plan& plan, const NetworkOperands& operands, bool keeps_record,
                              const poplar::Target& target);
-// Weights on the tiles of their layers.
-std::vector<Proposal> proposalsFor(const NetworkOperands& operands, const builders::NetworkPlan& network);
+// Weights, or their gradients, on the tiles of their layers.
+std::vector<Proposal> proposalsFor(const std::vector<LayerArrays>& layers, const builders::NetworkPlan& network);
 
 // One network on tiles: its plan and variables. The record that the forward target returns are views of these; this is
 // attached to the membranes, so that a backward pass in the same program reads them where they are.

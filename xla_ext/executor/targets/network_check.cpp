@@ -11,8 +11,8 @@ NetworkCheck::NetworkCheck(const OperationCheck& op, const NetworkOperands& oper
   const Dtype dtype = op.type(operands_.inputs).dtype;
   const bool is_counted = !operands_.has_lists && (dtype == Dtype::kUint8 || dtype == Dtype::kBool);
   check_.need(op.type(operands_.inputs), is_counted ? schema::Numbers::kInputs : schema::Numbers::kFloats, inputs_);
-  for (const LayerOperands& layer : operands_.layers) {
-    const Shape weights = check_.sizes(op.type(layer.weights), 2);
+  for (const LayerArrays& layer : operands_.layers) {
+    const Shape weights = check_.sizes(op.type(*layer.weights()), 2);
     if (widths_.empty()) widths_ = {weights[0]};
     widths_.push_back(weights[1]);
     op.need(weights[1] > 0, "have neurons in each layer");
@@ -21,7 +21,7 @@ NetworkCheck::NetworkCheck(const OperationCheck& op, const NetworkOperands& oper
 }
 
 std::size_t NetworkCheck::lengthOf(Axis axis, std::size_t l) const {
-  const auto capacity = [&] { return std::size_t{operands_.fields[l].capacity.value_or(0)}; };
+  const auto capacity = [&] { return std::size_t{operands_.options[l].capacity.value_or(0)}; };
   const auto bytes = [](std::size_t bits) { return (bits + 7) / 8; };
   switch (axis) {
     case Axis::kSteps: return inputs_[0];
@@ -35,10 +35,10 @@ std::size_t NetworkCheck::lengthOf(Axis axis, std::size_t l) const {
     case Axis::kNeuronBytes: return bytes(neurons(l));
     case Axis::kCapacity: return capacity();
     case Axis::kListEntries: {
-      const std::size_t slots = std::min<std::size_t>(operands_.fields[l].capacity.value_or(neurons(l)), neurons(l));
+      const std::size_t slots = std::min<std::size_t>(operands_.options[l].capacity.value_or(neurons(l)), neurons(l));
       return listStride(static_cast<unsigned>(slots));
     }
-    case Axis::kSlots: return operands_.fields[l].capacity ? capacity() : neurons(l);
+    case Axis::kSlots: return operands_.options[l].capacity ? capacity() : neurons(l);
     default: return 0;  // of delays
   }
 }
@@ -56,10 +56,10 @@ void NetworkCheck::need(const schema::Leaf& leaf, std::size_t l, ValueId value) 
 }
 
 void NetworkCheck::needLists(std::size_t l, const lif_network::LayerOnTiles<Value>& record) const {
-  const LayerFields& fields = operands_.fields[l];
-  const bool fires = operands_.has_readout || l + 1 < operands_.fields.size() || fields.is_recurrent || fields.capacity;
+  const builders::LayerOptions& layer = operands_.options[l];
+  const bool fires = operands_.has_readout || l + 1 < operands_.options.size() || layer.recurrent || layer.capacity;
   check_.op().need(!record.v || record.lists.has_value() == fires, "record the lists that layers read");
-  check_.op().need(!record.w || fields.has_second, "record second states only where there are some");
+  check_.op().need(!record.w || layer.neuron.second_state, "record second states only where there are some");
   const auto is = [&](const Value& value, Dtype dtype) { return !value || check_.op().type(*value).dtype == dtype; };
   check_.op().need(is(record.v, Dtype::kFloat32) && is(record.w, Dtype::kFloat32) && is(record.lists, Dtype::kUint16),
                    "record states in float32 and lists in uint16");
@@ -71,7 +71,7 @@ void NetworkCheck::needCotangents(const BackwardCall& call) const {
     for (std::size_t i = 0; i < leaf.rank; ++i) sizes.push_back(lengthOf(schema::formOf(leaf.axes[i]).base, l));
     if (operand != nullptr) check_.need(check_.op().type(*g), schema::Numbers::kFloats, sizes);
   };
-  schema::checkCotangents(call.arguments.operands, call.results, operands_.fields.size(), visit,
+  schema::checkCotangents(call.arguments.operands, call.results, operands_.options.size(), visit,
                           refusal(call.instruction), false);
 }
 

@@ -18,9 +18,9 @@ class NetworkCheck {
   void needAll(const Root& root) const {
     for (std::size_t number = 0; number < Root::kLeaves.size(); ++number) {
       const schema::Leaf& leaf = Root::kLeaves[number];
-      for (std::size_t l = 0; l < (leaf.is_layered ? operands_.fields.size() : 1); ++l) {
+      for (std::size_t l = 0; l < (leaf.is_layered ? operands_.options.size() : 1); ++l) {
         const Value& value = root.at(number, l);
-        if (value) need(leaf, leaf.is_layered ? l : operands_.fields.size(), *value);
+        if (value) need(leaf, leaf.is_layered ? l : operands_.options.size(), *value);
       }
     }
   }

@@ -2,7 +2,7 @@
 // element types.
 #pragma once
 
-#include <builders/tile_range.hpp>
+#include <builders/spread.hpp>
 #include <initializer_list>
 
 #include "executor/targets/call.hpp"

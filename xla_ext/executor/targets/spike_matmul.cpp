@@ -122,9 +122,10 @@ template <typename Target>
 std::vector<Proposal> proposeWeights(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
   const Target call(instruction);
   const auto options = optionsOf(plan, call);
+  if (isEmpty(options)) return {};
   const builders::TileRange tiles = builders::tilesOf(options, target.getNumTiles());
   const std::optional<Blocks> blocks = blocksOf(tiles, options.num_inputs, options.outputs);
-  return blocks && !isEmpty(options) ? std::vector<Proposal>{{placed(call), *blocks}} : std::vector<Proposal>{};
+  return blocks ? std::vector<Proposal>{{placed(call), *blocks}} : std::vector<Proposal>{};
 }
 
 void needFloating(const OperationCheck& op, const Product& call) {

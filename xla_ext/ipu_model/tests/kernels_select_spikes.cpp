@@ -139,7 +139,7 @@ void testValues(const ipu_model::CodeletLibrary& library, const std::string& w, 
 
 template <typename T>
 void testBackward(const ipu_model::CodeletLibrary& library, const std::string& t, unsigned neurons) {
-  constexpr unsigned kCapacity = 6, kFirst = 10;
+  constexpr unsigned kCapacity = 6;
   Draw draw(neurons);
   std::vector<unsigned short> ids(kRows * kCapacity);
   for (auto& id : ids) id = static_cast<unsigned short>(draw.below(30));
@@ -148,12 +148,12 @@ void testBackward(const ipu_model::CodeletLibrary& library, const std::string& t
   Alone vertex(library, "snnjax::SelectSpikesBackward<" + t + ",unsigned short>");
   vertex.edge("v", v).edge("threshold", std::vector<float>(neurons, kThreshold)).edge("ids", ids).edge("g_values", g);
   vertex.edge("g_v", std::vector<T>(kRows * neurons)).state("rows", kRows).state("neurons", neurons);
-  vertex.state("capacity", kCapacity).state("first_id", kFirst).state("surrogate", static_cast<unsigned char>(2));
+  vertex.state("capacity", kCapacity).state("surrogate", static_cast<unsigned char>(2));
   vertex.state("slope", 0.25f).run();  // a triangle of quarters: exact
   std::vector<float> expected(kRows * neurons);
   for (unsigned i = 0; i < kRows * kCapacity; ++i) {
-    if (ids[i] < kFirst || ids[i] >= kFirst + neurons) continue;
-    const unsigned at = i / kCapacity * neurons + ids[i] - kFirst;
+    if (ids[i] >= neurons) continue;
+    const unsigned at = i / kCapacity * neurons + ids[i];
     const float slope = std::max(0.0f, 1.0f - 0.25f * std::abs(static_cast<float>(v[at]) - kThreshold));
     expected[at] += static_cast<float>(g[i]) * slope;
   }

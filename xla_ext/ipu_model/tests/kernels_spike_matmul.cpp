@@ -43,39 +43,38 @@ struct Problem {
   double gradient(unsigned b, unsigned j) const { return static_cast<double>(static_cast<float>(g[b * outputs + j])); }
 };
 
-template <typename W, typename R, typename Id>
-void testForward(const ipu_model::CodeletLibrary& library, const std::string& types, unsigned n, bool accumulate) {
+template <typename W, typename Id>
+void testForward(const ipu_model::CodeletLibrary& library, const std::string& types, unsigned n) {
   Draw draw(n);
   const Problem<W, Id> p(8, n, draw);
-  const auto before = draw.row<R>(kRows * n);
   Alone vertex(library, "snnjax::SpikeMatmul<" + types + ">");
-  vertex.edge("ids", p.ids).edge("values", p.values).edge("weights", p.weights).edge("out", before);
+  vertex.edge("ids", p.ids).edge("values", p.values).edge("weights", p.weights).edge("out", std::vector<W>(kRows * n));
   vertex.state("rows", kRows).state("capacity", p.capacity).state("num_inputs", kInputs).state("outputs", n);
-  vertex.state("accumulate", accumulate).run(n % 2 == 0);
-  const auto out = vertex.template get<R>("out");
+  vertex.run(n % 2 == 0);
+  const auto out = vertex.template get<W>("out");
   for (unsigned b = 0; b < kRows; ++b) {
     for (unsigned j = 0; j < n; ++j) {
-      double sum = accumulate ? static_cast<double>(static_cast<float>(before[b * n + j])) : 0.0;
+      double sum = 0.0;
       for (unsigned i = b * p.capacity; i < (b + 1) * p.capacity; ++i) {
         if (p.uses(i) && p.value(i) != 0.0) sum += p.value(i) * p.weight(i, j);
       }
-      CHECK(out[b * n + j] == static_cast<R>(sum));
+      CHECK(out[b * n + j] == static_cast<W>(sum));
     }
   }
 }
 
-template <typename W, typename G, typename Id>
+template <typename W, typename Id>
 void testValuesGradient(const ipu_model::CodeletLibrary& library, const std::string& types, unsigned k, unsigned n) {
   Draw draw(n + k);
   const Problem<W, Id> p(k, n, draw);
   Alone vertex(library, "snnjax::SpikeMatmulValuesGradient<" + types + ">");
-  vertex.edge("ids", p.ids).edge("weights", p.weights).edge("g", p.g).edge("d_values", std::vector<G>(kRows * k));
+  vertex.edge("ids", p.ids).edge("weights", p.weights).edge("g", p.g).edge("d_values", std::vector<float>(kRows * k));
   vertex.state("rows", kRows).state("capacity", k).state("num_inputs", kInputs).state("outputs", n).run();
-  const auto d_values = vertex.template get<G>("d_values");
+  const auto d_values = vertex.template get<float>("d_values");
   for (unsigned i = 0; i < kRows * k; ++i) {
     double dot = 0.0;
     for (unsigned j = 0; p.uses(i) && j < n; ++j) dot += p.weight(i, j) * p.gradient(i / k, j);
-    CHECK(std::isnan(dot) ? d_values[i] != d_values[i] : d_values[i] == static_cast<G>(dot));
+    CHECK(std::isnan(dot) ? d_values[i] != d_values[i] : d_values[i] == static_cast<float>(dot));
   }
 }
 
@@ -101,12 +100,10 @@ void testWeightsGradient(const ipu_model::CodeletLibrary& library, const std::st
 int main(int argc, char** argv) {
   return kernels::runForms(argc, argv, [](const ipu_model::CodeletLibrary& library) {
     for (unsigned n : {1U, 2U, 3U, 4U, 6U, 8U, 22U}) {
-      testForward<float, float, int>(library, "float,float,int", n, n % 2 == 0);
-      testForward<half, half, unsigned short>(library, "half,half,unsigned short", n, n % 2 == 1);
-      testForward<half, float, unsigned short>(library, "half,float,unsigned short", n, n % 2 == 0);
-      testValuesGradient<float, float, unsigned short>(library, "float,float,unsigned short", 8, n);
-      testValuesGradient<half, half, int>(library, "half,half,int", 7, n);
-      testValuesGradient<half, float, int>(library, "half,float,int", 5, n);
+      testForward<float, int>(library, "float,int", n);
+      testForward<half, unsigned short>(library, "half,unsigned short", n);
+      testValuesGradient<float, unsigned short>(library, "float,unsigned short", 8, n);
+      testValuesGradient<half, int>(library, "half,int", 7, n);
       testWeightsGradient<float, unsigned short>(library, "float,unsigned short", n);
       testWeightsGradient<half, int>(library, "half,int", n);
     }
