@@ -71,6 +71,8 @@ AXES = (
     "sent",  # inputs of a layer, before delays and pooling
     "weight_rows",  # of dense weights the inputs after pooling, of a convolution its taps
     "weight_columns",
+    "recurrent_rows",  # of dense weights the neurons that send; weights of synapses are one row
+    "recurrent_columns",
     "slots",  # the capacity, or neurons if a layer fires no lists
     "input_bytes",  # with one bit for each
     "neuron_bytes",

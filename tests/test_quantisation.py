@@ -162,7 +162,7 @@ NETWORKS = {
     "masked and recurrent": [
         layer(dense(12, mask=np.arange(36 * 12).reshape(36, 12) % 3 > 0)),
         layer(70, recurrent=True),
-        layer(33, neurons.adlif(), capacity=9),
+        layer(33, neurons.adlif(), capacity=9, recurrent=snnjax.sparse(33, fan_out=3, bias=False)),
     ],
     "delays, convolutions and pools": [
         axonal(3),

@@ -8,6 +8,7 @@ from jaxtyping import Array
 from snnjax.blocks.block import Op
 from snnjax.neurons import GLIF
 from snnjax.surrogates import Surrogate
+from snnjax.synapses import Synapses
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Neurons(Op):
     surrogate: Surrogate
     rounds_record: bool
     spikes: bool  # else it is the readout
-    feedback: Any  # the dense block of the recurrent connection, None if there is none
+    feedback: Any  # the dense or sparse block of the recurrent connection, None if there is none
     feedback_delay: int | None  # the longest one of recurrent spikes, None without delays
     # Whether the op holds the membrane before a reset that the state of the block is after.
     is_immediate: bool = False
@@ -35,3 +36,4 @@ class NeuronOperands(NamedTuple):
     second_threshold: Any
     recurrent: Array | None
     recurrent_delays: Array | None
+    recurrent_synapses: Synapses | None = None

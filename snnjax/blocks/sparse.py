@@ -99,6 +99,11 @@ class Sparse(Block):
             self.currents(params, given(self.kind, "stats", stats), x, implementation=context.implementation)
         )
 
+    def operands(self, params: SparseParams, stats: Any, shape: Shape) -> SparseParams:
+        """Those of a recurrent connection, beside its synapses."""
+        del stats, shape
+        return params
+
     def ahead(self) -> tuple[int, Block] | None:
         """No step."""
         return None if self.bias else (0, self)

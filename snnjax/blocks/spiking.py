@@ -239,10 +239,10 @@ class Spiking(Block):
         if own.surrogate.obstacle is not None:
             return own.surrogate.obstacle
         kinds = [block.kind for block in self.feedback]
-        is_dense = kinds in (["dense"], ["axonal", "dense"]) and not getattr(self.feedback[-1], "bias", True)
-        return (
-            None if is_dense or not kinds else "its recurrent connection is not dense, behind delays at most"
-        )
+        is_known = kinds[-1:] in (["dense"], ["sparse"]) and kinds[:-1] in ([], ["axonal"])
+        if not kinds or (is_known and not getattr(self.feedback[-1], "bias", True)):
+            return None
+        return "its recurrent connection is not dense or sparse without bias, behind delays at most"
 
     def op(self, shape: Shape) -> Neurons | None:
         """Neurons of the fused op, if nothing stands against it."""
@@ -259,13 +259,14 @@ class Spiking(Block):
         """The constants of the equation."""
         neuron, found = self.neuron_params(params, stats, shape), converted(self.neuron)
         assert isinstance(found, Converted)
-        feedback, delays = None, None
+        feedback, delays, synapses = None, None, None
         if self.feedback:
             held = (_recurrent(self, own) for own in (params, stats))
-            *first, (weights, own, _) = zip(self.feedback, *held, strict=True)
-            feedback = weights.operands(own, None, shape).weights
+            *first, (block, own, synapses) = zip(self.feedback, *held, strict=True)
+            feedback = block.operands(own, synapses, shape).weights
             delays = next((block.operands(*own, shape) for block, *own in first), None)
-        return NeuronOperands(found.form.constants(neuron), self.second(neuron), feedback, delays)
+        constants = found.form.constants(neuron), self.second(neuron)
+        return NeuronOperands(*constants, feedback, delays, synapses)
 
 
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.

@@ -97,7 +97,7 @@ class _Chain(NamedTuple):
             weights, bias = self.linear(layer)
         elif given is not None and given.factor is not None:
             factor, bias = self.for_each(layer, (given.factor, cast(Array, given.term)))
-        constants, second, recurrent, recurrent_delays = self.operands(layer.neuron)
+        constants, second, recurrent, recurrent_delays, synapses = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
         if self.op(layer.neuron).is_inclusive:
             threshold = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
@@ -115,6 +115,7 @@ class _Chain(NamedTuple):
             factor=factor,
             recurrent_connection=Connection(max_delay=self.op(layer.neuron).feedback_delay),
             recurrent_delays=recurrent_delays,
+            recurrent_synapses=synapses,
         ), second
 
     def switches(self, layer: FusedLayer, records_spikes: bool) -> LayerSwitches:

@@ -233,10 +233,15 @@ class _Planner:
         return self.mode.rows < FEWEST_ROWS and is_dense and not (is_listed or is_recurrent)
 
     def is_small(self, layers: tuple[FusedLayer, ...]) -> bool:
-        """Whether a chain begins with too few given currents of neurons, none of which are listed."""
-        neuron = layers[0].neuron
+        """Whether a chain begins with too few given currents of neurons, none listed and none fed back."""
+        neuron, op = layers[0].neuron, self.ops[layers[0].neuron]
+        assert isinstance(op, Neurons)
         is_given = layers[0].product is None and not self.nodes[neuron].block.lists_spikes
-        return is_given and math.prod(self.shapes[neuron][0]) * self.mode.rows < FEWEST_GIVEN
+        return (
+            is_given
+            and op.feedback is None
+            and math.prod(self.shapes[neuron][0]) * self.mode.rows < FEWEST_GIVEN
+        )
 
     def is_apart(self, layers: tuple[FusedLayer, ...]) -> bool:
         """Whether a chain is one convolution whose spikes are not listed: all of them leave it."""

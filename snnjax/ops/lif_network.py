@@ -31,6 +31,7 @@ from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
+from snnjax.synapses import Synapses
 
 
 class LIFLayer(NamedTuple):
@@ -43,7 +44,8 @@ class LIFLayer(NamedTuple):
     threshold: Float[ArrayLike, "..."] = 1.0  # scalar or [neurons]
     gain: Float[ArrayLike, "..."] | None = None  # scalar or [neurons]; None is 1 - decay
     bias: Float[Array, " neurons"] | None = None
-    recurrent: Float[Array, "neurons neurons"] | Quantised | None = None
+    # [neurons, neurons], or one weight for each of `recurrent_synapses`
+    recurrent: Float[Array, "..."] | Quantised | None = None
     second_state: SecondState | None = None  # of neurons with a second linear state; None for plain LIF
     connection: Connection = DENSE  # delays, pooling, a convolution, or several of them before the layer
     # In steps, a scalar or [inputs]; required if and only if `connection.max_delay` is given.
@@ -53,6 +55,7 @@ class LIFLayer(NamedTuple):
     # Of `recurrent`: delays alone may precede its weights. They come on top of the one step that its spikes take.
     recurrent_connection: Connection = DENSE
     recurrent_delays: Float[ArrayLike, "..."] | None = None  # likewise, a scalar or [neurons]
+    recurrent_synapses: Synapses | None = None  # which exist; None if all do
 
 
 class LeakyReadout(NamedTuple):
@@ -319,7 +322,11 @@ def as_operands(
             second = usual_second_threshold(threshold)
         second = jax.lax.stop_gradient(per_neuron(op, "second_threshold", second, v))
         second_state, delays = _second_state(op, layer.second_state, v), _recurrent_delays(layer, v)
-        return LayerConstants(layer.recurrent, decay, threshold, gain, second, second_state, delays)
+        few = layer.recurrent_synapses
+        synapses = (None, None) if few is None else (few.ends, few.targets)
+        return LayerConstants(
+            layer.recurrent, decay, threshold, gain, second, second_state, delays, *synapses
+        )
 
     last = None
     if readout is not None:

@@ -132,6 +132,20 @@ def _reference(operands: Operands | RowOperands, num_targets: int) -> tuple[Arra
     return (jax.lax.map(one, _dense(operands)).astype(operands.weights.dtype),)
 
 
+def synaptic_product(rows: Array, weights: Any, synapses: Synapses) -> Array:
+    """The currents of dense rows of spikes in the accumulation dtype, in plain jnp."""
+    wide = weights.astype(accumulation_dtype(weights.dtype))
+    return _reference(RowOperands(rows, wide, synapses.ends, synapses.targets), synapses.num_targets)[0]
+
+
+def synaptic_cotangents(rows: Array, weights: Array, synapses: Synapses, g: Array) -> tuple[Array, Array]:
+    """The cotangents of the rows and the weights of `synaptic_product`."""
+    structure = synapses.ends, synapses.targets
+    (g_rows,) = _rows_backward(RowsBackwardOperands(weights, *structure, g), ())
+    (g_weights,) = _weights_backward(RowsWeightsBackwardOperands(rows, *structure, g), ())
+    return g_rows.astype(rows.dtype), g_weights.astype(weights.dtype)
+
+
 # Compiled once, not in each call outside jit.
 _composed = jax.jit(_reference, static_argnums=1)
 

@@ -103,12 +103,16 @@ def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[An
     weights, recurrent = quantise(jnp.ones((width, 7))), quantise(jnp.ones((7, 7)))
     multiply = functools.partial(spike_matmul, implementation="cpu")
 
-    def run(inputs: Any, weights: Any, recurrent: Any) -> Any:
-        layers = [LIFLayer(weights, 0.9, recurrent=recurrent), LIFLayer(recurrent, 0.9)]
+    ring = Synapses.fixed_fan_out(jax.random.key(1), 7, 7, fan_out=2)
+    some = quantise(jnp.ones(ring.num_synapses), synapses=ring)
+
+    def run(inputs: Any, weights: Any, recurrent: Any, some: Any, ring: Any) -> Any:
+        second = LIFLayer(recurrent, 0.9, recurrent=some, recurrent_synapses=ring)
+        layers = [LIFLayer(weights, 0.9, recurrent=recurrent), second]
         readout = LeakyReadout(recurrent, 0.9)
         return lif_network(inputs, layers, readout, capacity=3, implementation="cpu")
 
-    network = run, (jnp.ones((5, batch, width)), weights, recurrent)
+    network = run, (jnp.ones((5, batch, width)), weights, recurrent, some, ring)
     products = [(multiply, (x, weights)) for x in (rows, lists)]
     synapses = Synapses.fixed_fan_out(jax.random.key(0), width, 7, fan_out=3)
     few = quantise(jnp.ones(synapses.num_synapses), synapses=synapses)

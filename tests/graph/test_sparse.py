@@ -31,6 +31,7 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
     sparse = lambda count: snnjax.sparse(count, fan_in=4)  # noqa: E731
     feedback = snnjax.sparse(HIDDEN, fan_out=3, bias=False) if is_recurrent else False
     few, full = network(sparse, feedback, capacity), network(snnjax.dense, is_recurrent, capacity)
+    assert not is_recurrent or "fused: layer_0/neuron" in few.paths
     params, stats = few.init(KEY), few.init_stats(KEY)
     inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
 

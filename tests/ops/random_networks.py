@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network
-from snnjax._types import RESETS, SURROGATES, accumulation_dtype
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Synapses, lif_network
+from snnjax._types import RESETS, SURROGATES, accumulation_dtype, id_dtype
 from snnjax.neurons import SecondState
 from snnjax.ops import Connection, LayerState, LIFNetworkState
 from snnjax.surrogates import as_surrogate
@@ -59,6 +59,9 @@ class Form(NamedTuple):
     has_pending: bool = True  # whether spikes are in transit in the beginning
     currents: bool = False  # the inputs are the currents of the first layer, which has no weights
     recurrent_delay: int | None = None  # the longest one, None without delays
+    connected: float | None = (
+        None  # the share of recurrent synapses that exist; None for weights of all pairs
+    )
 
     def max_delay(self, layer: int) -> int | None:
         return self.max_delays[layer] if self.max_delays else None
@@ -105,6 +108,8 @@ def random_form(rng: np.random.Generator) -> Form:
         given="float16" if form.given == "bfloat16" and pick(True, False) else form.given,
         recurrent_delay=pick(None, None, 0, 1, 3, 12) if form.recurrent else None,
     )
+    if form.recurrent:
+        form = form._replace(connected=pick(None, None, 0.0, 0.1, 0.7))
     return of_currents(form) if pick(True, False, False) else form
 
 
@@ -139,6 +144,8 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     )
     # Delays keep their digits: exact ones are to be computed from the same.
     layers = tuple(_with_delays(form, index, own, rng) for index, own in enumerate(layers))
+    if form.connected is not None:
+        layers = (_with_synapses(form.connected, layers[0], rng), *layers[1:])
     states = zip(membranes, second, spikes, pending, earlier, strict=True)
     parameters = layers, readout, LIFNetworkState(tuple(LayerState(*each) for each in states), last)
     lengths = jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.lengths else None
@@ -180,6 +187,17 @@ def _with_delays(form: Form, index: int, layer: LIFLayer, rng: np.random.Generat
     if recurrent is not None:
         layer = layer._replace(recurrent_delays=_delays(form, recurrent, form.widths[index], rng))
     return layer
+
+
+def _with_synapses(share: float, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:
+    """With recurrent weights of some pairs in no order, of some twice, and a few to targets out of range."""
+    weights: Any = layer.recurrent
+    neurons = weights.shape[0]
+    count = round(share * neurons**2)  # that of the form: another shape would be compiled again
+    sources, targets = np.sort(rng.integers(0, max(neurons, 1), count)), rng.integers(0, neurons + 1, count)
+    ends = np.cumsum(np.bincount(sources, minlength=neurons))
+    synapses = Synapses(jnp.asarray(ends, jnp.int32), jnp.asarray(targets, id_dtype(neurons)), neurons)
+    return layer._replace(recurrent=weights[sources, targets % max(neurons, 1)], recurrent_synapses=synapses)
 
 
 def _delays(form: Form, most: int, senders: int, rng: np.random.Generator) -> jax.Array:

@@ -39,6 +39,11 @@ pytestmark = needs_kernels
 FORMS = (
     Form(6, 17, 65, (130, 64), capacity=(9, None)),
     Form(3, 33, 200, (200,), recurrent=True, given="uint8", surrogate="triangle", reset="zero"),
+    Form(7, 33, 20, (65, 5), None, True, reset="zero", detach_reset=False, connected=0.3, recurrent_delay=3),
+    Form(10, 17, 20, (130,), recurrent=True, capacity=20, surrogate="arctan", cutoff=0.5, connected=0.1),
+    Form(
+        4, 9, 20, (64,), recurrent=True, given="uint8", dtype="bfloat16", second_states=(ALL,), connected=0.9
+    ),
     Form(6, 16, 40, (63, 5), 3, capacity=(20, 2), given="bool", surrogate="gaussian", detach_reset=False),
     Form(3, 15, 7, (65, 6), None, True, capacity=4, given="uint16 lists", surrogate="sigmoid"),
     Form(

@@ -23,7 +23,9 @@ from tests.ops.random_networks import Form, arguments, runner
 pytestmark = needs_kernels
 
 FORM = Form(3, 20, 40, (130, 20), 3, recurrent=True, capacity=(12, None), recurrent_delay=1)
-EVENTS = Form(3, 20, 40, (130, 20), None, capacity=12, given="uint16 lists", reset="zero")
+EVENTS = Form(
+    3, 20, 40, (130, 20), None, True, capacity=12, given="uint16 lists", reset="zero", connected=0.1
+)
 ARGUMENTS = ("inputs", "layers", "readout", "state", "lengths", "second_threshold")
 # Over one argument or all; there is no readout in the second form.
 MAPPED = [(form, place) for form in (FORM, EVENTS) for place in (*range(len(ARGUMENTS)), None)]

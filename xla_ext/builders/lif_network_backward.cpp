@@ -117,15 +117,7 @@ class Backward {
     const LayerTensors& tensors = tensors_.layers[l];
     const LayerCotangents& own = cotangents_.layers[l];
     const bool second = layer.neuron.second_state;
-    const auto or_unused = [&](const Tensor& tensor) {
-      return tensor.valid() ? tensor : addStates(graph_, plan_, l, 1, name("unused", l));
-    };
-    const Tensor g_threshold = or_unused(own.g_threshold), before = membraneRow(plan_, l, tensors, 0);
-    const std::size_t row = std::size_t{plan_.options.batch} * layer.tiles.columns;
-    const Tensor g_coupling = !second ? Tensor()
-                              : own.g_second.valid()
-                                  ? own.g_second.slice(ThresholdCoupling * row, (ThresholdCoupling + 1) * row, 1)
-                                  : or_unused({});
+    const ThresholdSums sums = thresholdSums(graph_, plan_, l, own, second);
     const poplar::ComputeSet set = graph_.addComputeSet(name("first_states", l));
     pass_.after.add(Execute(set));
     forEachTile(plan_, l, [&](const LayerTile& at) {
@@ -134,16 +126,16 @@ class Backward {
       std::vector<Field> fields = {{"g_v", at.ownStates(own.g_v)},
                                    {"g_last", at.ownStates(own.g_last)},
                                    {"threshold", tensors.threshold[at.block]},
-                                   {"membranes", at.ownStates(before)},
+                                   {"membranes", at.ownStates(membraneRow(plan_, l, tensors, 0))},
                                    {"g_first", at.ownStates(own.g_first)},
-                                   {"g_threshold", at.ownStates(g_threshold)}};
+                                   {"g_threshold", at.ownStates(sums.threshold)}};
       if (second) {
         fields.insert(fields.end(), {{"second", tensors.second[at.block]},
                                      {"w", at.ownStates(secondRow(plan_, l, tensors, 0))},
                                      {"g_w", at.ownStates(own.g_w)},
                                      {"g_last_w", at.ownStates(own.g_last_w)},
                                      {"g_first_w", at.ownStates(own.g_first_w)},
-                                     {"g_coupling", at.ownStates(g_coupling)}});
+                                     {"g_coupling", at.ownStates(sums.coupling)}});
       }
       addVertex(graph_, set, templateVertex("snnjax::LifFirstGradient", second), at.tile(), fields, states);
     });

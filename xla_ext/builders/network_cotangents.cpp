@@ -11,15 +11,8 @@ namespace {
 // [blocks, num_blocks, batch * block_steps * columns], where the neurons are; past the last step it is 0.
 poplar::Tensor addOutputCotangent(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l,
                                   const std::string& name) {
-  const LayerPlan& layer = plan.layers[l];
-  const std::size_t blocks = layer.tiles.count, steps = plan.block_steps, columns = layer.tiles.columns;
-  std::vector<poplar::Tensor> groups;
-  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    const std::size_t own = layer.sample_groups[g].count * steps * columns;
-    groups.push_back(
-        addGroup(graph, poplar::FLOAT, layer, g, plan.num_blocks * own, name).reshape({blocks, plan.num_blocks, own}));
-  }
-  const poplar::Tensor all = poplar::concat(groups, 2);
+  const std::size_t columns = plan.layers[l].tiles.columns;
+  const poplar::Tensor all = addOfSamples(graph, plan, l, plan.num_blocks, plan.block_steps * columns, name);
   if (plan.paddedSteps() == plan.options.num_steps) return all;
   const std::size_t row = plan.options.batch * columns;
   graph.setInitialValue(outputInTime(plan, all).slice(plan.options.num_steps * row, plan.paddedSteps() * row, 1), 0.0F);

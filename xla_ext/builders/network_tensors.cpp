@@ -122,17 +122,22 @@ poplar::Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const popla
   return inBlocks(plan, list, history, width).slice(0, plan.options.num_steps);
 }
 
-poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows,
-                         const std::string& name) {
+poplar::Tensor addOfSamples(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows,
+                            std::size_t each, const std::string& name) {
   const LayerPlan& layer = plan.layers[l];
-  const std::size_t columns = layer.tiles.columns, batch = plan.options.batch;
   std::vector<poplar::Tensor> groups;
   for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    const std::size_t own = layer.sample_groups[g].count;
-    groups.push_back(addGroup(graph, poplar::FLOAT, layer, g, rows * own * columns, name)
-                         .reshape({layer.tiles.count, rows, own, columns}));
+    const std::size_t own = layer.sample_groups[g].count * each;
+    groups.push_back(
+        addGroup(graph, poplar::FLOAT, layer, g, rows * own, name).reshape({layer.tiles.count, rows, own}));
   }
-  return poplar::concat(groups, 2).reshape({layer.tiles.count, rows * batch * columns});
+  return poplar::concat(groups, 2);
+}
+
+poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t rows,
+                         const std::string& name) {
+  const poplar::Tensor states = addOfSamples(graph, plan, l, rows, plan.layers[l].tiles.columns, name);
+  return states.reshape({states.dim(0), states.dim(1) * states.dim(2)});
 }
 
 poplar::Tensor addGroup(poplar::Graph& graph, const poplar::Type& type, const LayerPlan& layer, std::size_t group,

@@ -73,6 +73,10 @@ poplar::Tensor addHistory(poplar::Graph& graph, const poplar::Type& type, const 
 // The same, seen as [num_steps, batch, width].
 poplar::Tensor inTime(const NetworkPlan& plan, const ListPlan& list, const poplar::Tensor& history, std::size_t width);
 
+// `rows` times `each` numbers for each sample of the batch, on the tiles of a layer that work for it: float [tiles,
+// rows, batch * each].
+poplar::Tensor addOfSamples(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t rows,
+                            std::size_t each, const std::string& name);
 // Numbers of each neuron and sample in its layer: float [tiles, rows * batch * columns], each group's on its own tiles.
 poplar::Tensor addStates(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer, std::size_t rows,
                          const std::string& name);

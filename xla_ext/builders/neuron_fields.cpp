@@ -82,6 +82,19 @@ std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& net
   return fields;
 }
 
+ThresholdSums thresholdSums(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerCotangents& own,
+                            bool with_coupling) {
+  const auto or_unused = [&](const Tensor& sums) {
+    return sums.valid() ? sums : addStates(graph, plan, l, 1, "layer" + std::to_string(l) + "/unused");
+  };
+  const std::size_t row = std::size_t{plan.options.batch} * plan.layers[l].tiles.columns,
+                    first = ThresholdCoupling * row;
+  ThresholdSums sums = {or_unused(own.g_threshold), {}};
+  if (with_coupling)
+    sums.coupling = or_unused(own.g_second.valid() ? own.g_second.slice(first, first + row, 1) : Tensor());
+  return sums;
+}
+
 std::vector<State> surrogateStates(const NeuronOptions& neuron) {
   return {{"reset", static_cast<unsigned char>(neuron.reset)},
           {"detach_reset", neuron.detach_reset},

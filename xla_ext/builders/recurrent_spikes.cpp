@@ -51,43 +51,24 @@ void addAtLastStep(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPl
   }
 }
 
-// States of one row [blocks, batch * columns] in the order of the neurons: [batch, neurons].
-Tensor byNeuron(const NetworkPlan& plan, const LayerPlan& layer, const Tensor& blocks) {
-  const std::size_t batch = plan.options.batch;
-  return blocks.reshape({layer.tiles.count, batch, layer.tiles.columns})
-      .dimShuffle({1, 0, 2})
-      .reshape({batch, layer.paddedNeurons()})
-      .slice(0, layer.neurons, 1);
-}
-
-// Sums for the gradients of the threshold and of its coupling, unused where the layer learns no constants.
-Tensor orUnused(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const Tensor& sums) {
-  return sums.valid() ? sums : addStates(graph, plan, l, 1, nameOf(l, "unused"));
-}
-
 void addLastGradient(poplar::Graph& graph, poplar::ComputeSet set, const NetworkPlan& plan, std::size_t l,
                      const NetworkTensors& network, const LayerCotangents& cotangents, const Tensor& g_spikes) {
   const LayerPlan& layer = plan.layers[l];
   const LayerTensors& own = network.layers[l];
   const unsigned steps = plan.options.num_steps;
-  const std::size_t row = std::size_t{plan.options.batch} * layer.tiles.columns;
   const bool raises = layer.neuron.raises_threshold;
-  const Tensor g_threshold = orUnused(graph, plan, l, cotangents.g_threshold);
-  const Tensor g_coupling = !raises ? Tensor()
-                            : cotangents.g_second.valid()
-                                ? cotangents.g_second.slice(ThresholdCoupling * row, (ThresholdCoupling + 1) * row, 1)
-                                : orUnused(graph, plan, l, {});
+  const ThresholdSums sums = thresholdSums(graph, plan, l, cotangents, raises);
   forEachTile(plan, l, [&](const LayerTile& at) {
     std::vector<Field> fields = {{"g_spikes", at.ownStates(g_spikes)},
                                  {"threshold", own.threshold[at.block]},
                                  {"membranes", at.ownStates(membraneRow(plan, l, own, steps))},
                                  {"g_last", at.ownStates(cotangents.g_last)},
-                                 {"g_threshold", at.ownStates(g_threshold)}};
+                                 {"g_threshold", at.ownStates(sums.threshold)}};
     if (raises) {
       fields.insert(fields.end(), {{"second", own.second[at.block]},
                                    {"w", at.ownStates(secondRow(plan, l, own, steps))},
                                    {"g_last_w", at.ownStates(cotangents.g_last_w)},
-                                   {"g_coupling", at.ownStates(g_coupling)}});
+                                   {"g_coupling", at.ownStates(sums.coupling)}});
     }
     addVertex(graph, set, templateVertex("snnjax::LifLastGradient", raises), at.tile(), fields,
               {{"batch", at.samples()},
@@ -151,7 +132,7 @@ Sequence addLastSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, co
   const poplar::ComputeSet through = graph.addComputeSet(nameOf(l, "last_gradient"));
   addLastGradient(graph, through, plan, l, tensors, cotangents, g_spikes);
   return Sequence({Execute(masked), zeros(graph, {g_spikes}, nameOf(l, "zero_spare_columns")),
-                   Copy(listed, byNeuron(plan, layer, g_spikes)), Execute(through)});
+                   Copy(listed, asRows(g_spikes, layer.tiles, plan.options.batch, layer.neurons)), Execute(through)});
 }
 
 Sequence addFirstSpikesGradient(poplar::Graph& graph, const NetworkPlan& plan, const NetworkTensors& network,

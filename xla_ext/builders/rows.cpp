@@ -9,13 +9,8 @@ using poplar::Tensor;
 
 Tensor addRowsOf(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, std::size_t width,
                  const std::string& name) {
-  const LayerPlan& layer = plan.layers[l];
-  std::vector<Tensor> groups;
-  for (std::size_t g = 0; g < layer.sample_groups.size(); ++g) {
-    const std::size_t rows = std::size_t{layer.sample_groups[g].count} * plan.block_steps;
-    groups.push_back(addGroup(graph, poplar::FLOAT, layer, g, rows * width, name));
-  }
-  return poplar::concat(groups, 1);
+  const Tensor rows = addOfSamples(graph, plan, l, 1, plan.block_steps * width, name);
+  return rows.reshape({rows.dim(0), rows.dim(2)});
 }
 
 Part partOf(const LayerPlan& layer, std::size_t elements, std::size_t group) {

@@ -77,6 +77,13 @@ std::vector<Field> gradientFields(const LayerTile& at, const NetworkTensors& ten
                                   const NetworkCotangents& cotangents, const Counter& block,
                                   const poplar::Tensor& g_current);
 std::vector<State> gradientStates(const LayerTile& at);
+// Sums for the gradients of thresholds and, if requested, of their coupling to second states: unused ones where the
+// layer learns no constants.
+struct ThresholdSums {
+  poplar::Tensor threshold, coupling;
+};
+ThresholdSums thresholdSums(poplar::Graph& graph, const NetworkPlan& plan, std::size_t layer,
+                            const LayerCotangents& cotangents, bool with_coupling);
 // The states of a vertex that differentiates the spike and the reset.
 std::vector<State> surrogateStates(const NeuronOptions& neuron);
 

@@ -92,41 +92,32 @@ Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& option
   return program;
 }
 
-SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const SelectSpikesOptions& options,
-                                                 const SelectSpikesTensors& tensors) {
-  SelectSpikesCotangents cotangents;
-  cotangents.g_values =
-      addAtHomes(graph, floatType(options.half_membranes), tensors.homes, options.capacity, "g_values");
-  cotangents.g_v = addAtHomes(graph, floatType(options.half_membranes), tensors.homes, options.neurons, "g_v");
-  cotangents.g_threshold = graph.addVariable(poplar::FLOAT, {options.neurons}, "g_threshold");
-  poputil::mapTensorLinearly(graph, cotangents.g_threshold);
-  return cotangents;
-}
-
-Sequence addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
-                                 const SelectSpikesTensors& tensors, const SelectSpikesCotangents& cotangents) {
-  const std::string vertex =
-      templateVertex("snnjax::SelectSpikesBackward", floatType(options.half_membranes), idType(options.long_ids));
+SelectSpikesGradients addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
+                                              const SelectSpikesTensors& tensors, Sequence& program) {
+  const poplar::Type type = floatType(options.half_membranes);
+  const std::string vertex = templateVertex("snnjax::SelectSpikesBackward", type, idType(options.long_ids));
   const poplar::Tensor ids = tensors.records.slice(kListHeader, kListHeader + options.capacity, 1);
+  SelectSpikesGradients gradients;
+  gradients.v = addAtHomes(graph, type, tensors.homes, options.neurons, "g_v");
   const poplar::ComputeSet set = graph.addComputeSet("select_spikes_backward");
   for (const Home& home : tensors.homes) {
     addVertex(graph, set, vertex, home.tile,
               {{"v", rowsOf(tensors.v, home)},
                {"threshold", tensors.threshold},
                {"ids", rowsOf(ids, home)},
-               {"g_values", rowsOf(cotangents.g_values, home)},
-               {"g_v", rowsOf(cotangents.g_v, home)}},
+               {"g_values", rowsOf(tensors.values, home)},
+               {"g_v", rowsOf(gradients.v, home)}},
               {{"rows", home.rows},
                {"neurons", options.neurons},
                {"capacity", options.capacity},
                {"surrogate", static_cast<unsigned char>(options.surrogate)},
                {"slope", options.slope}});
   }
-  Sequence program({Execute(set)});
-  popops::reduceWithOutput(graph, cotangents.g_v, cotangents.g_threshold, {0}, popops::Operation::ADD, program,
-                           "select_spikes/sum");
-  popops::negInPlace(graph, cotangents.g_threshold, program, "select_spikes/negate");
-  return program;
+  program.add(Execute(set));
+  gradients.threshold =
+      popops::reduce(graph, gradients.v, poplar::FLOAT, {0}, popops::Operation::ADD, program, "select_spikes/sum");
+  popops::negInPlace(graph, gradients.threshold, program, "select_spikes/negate");
+  return gradients;
 }
 
 }  // namespace snnjax::builders

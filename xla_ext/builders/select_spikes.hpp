@@ -41,6 +41,8 @@ struct SelectSpikesOptions {
   float slope = 10.0F;
 };
 
+// Of the selection, or of its gradient: then `values` is their cotangent, and records and second thresholds are unused
+// but for the ids.
 struct SelectSpikesTensors {
   std::vector<Home> homes;
   poplar::Tensor v;                            // [rows, neurons]
@@ -49,23 +51,18 @@ struct SelectSpikesTensors {
   poplar::Tensor values;                       // v's type [rows, capacity]: 1 for spikes, else 0
 };
 
-struct SelectSpikesCotangents {
-  poplar::Tensor g_values;     // in: v's type [rows, capacity]
-  poplar::Tensor g_v;          // out: v's type [rows, neurons]
-  poplar::Tensor g_threshold;  // out: float [neurons], summed over the rows
-};
-
 SelectSpikesTensors addSelectSpikesTensors(poplar::Graph& graph, const SelectSpikesOptions& options);
 
 poplar::program::Sequence addSelectSpikes(poplar::Graph& graph, const SelectSpikesOptions& options,
                                           const SelectSpikesTensors& tensors);
 
-SelectSpikesCotangents addSelectSpikesCotangents(poplar::Graph& graph, const SelectSpikesOptions& options,
-                                                 const SelectSpikesTensors& tensors);
+struct SelectSpikesGradients {
+  poplar::Tensor v;          // v's type [rows, neurons]
+  poplar::Tensor threshold;  // float [neurons], summed over the rows
+};
 
-// Runs after the forward program, on the records it wrote.
-poplar::program::Sequence addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
-                                                  const SelectSpikesTensors& tensors,
-                                                  const SelectSpikesCotangents& cotangents);
+// Adds what computes them to a program.
+SelectSpikesGradients addSelectSpikesBackward(poplar::Graph& graph, const SelectSpikesOptions& options,
+                                              const SelectSpikesTensors& tensors, poplar::program::Sequence& program);
 
 }  // namespace snnjax::builders

@@ -18,41 +18,28 @@ struct SpikeMatmulOptions {
   bool long_ids = false;  // int, beyond 65,535 inputs; else unsigned short
 };
 
-// The tensors that a program uses; others are omitted.
-struct SpikeMatmulUse {
-  bool values = true, weights = true, out = true;        // of the tensors
-  bool values_gradient = true, weights_gradient = true;  // of the cotangents
-};
-
+// Of the product, or of one of its gradients: then `out` is a cotangent, and `values` or `weights` the gradient.
 struct SpikeMatmulTensors {
   TileRange tiles;         // of the outputs
   poplar::Tensor ids;      // [rows, capacity], rows spread over all tiles; ids out of range name nothing
   poplar::Tensor values;   // weights' type [rows, capacity], likewise
-  poplar::Tensor weights;  // [tiles, (num_inputs + 1) * columns]; a block is row-major, its last row is 0
+  poplar::Tensor weights;  // or float, as a gradient: [tiles, (num_inputs + 1) * columns]; a block is row-major, its
+                           // last row 0, or scratch
   poplar::Tensor out;      // weights' type [tiles, rows * columns]
-};
-
-struct SpikeMatmulCotangents {
-  poplar::Tensor g;          // in: weights' type [tiles, rows * columns]
-  poplar::Tensor d_values;   // out: weights' type [rows, capacity]
-  poplar::Tensor d_weights;  // out: float [tiles, (num_inputs + 1) * columns]; the last row of a block is scratch
 };
 
 // The outputs that each tile holds.
 TileRange tilesOf(const SpikeMatmulOptions& options, unsigned num_tiles);
 
+// Given weights, or a gradient of them, are used in place; if not valid, they are a variable of this type.
 SpikeMatmulTensors addSpikeMatmulTensors(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                         const SpikeMatmulUse& use = {});
+                                         const poplar::Type& weights_type, const poplar::Tensor& weights);
 
 poplar::program::Sequence addSpikeMatmul(poplar::Graph& graph, const SpikeMatmulOptions& options,
                                          const SpikeMatmulTensors& tensors);
-
-SpikeMatmulCotangents addSpikeMatmulCotangents(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                               const SpikeMatmulTensors& tensors, const SpikeMatmulUse& use = {});
-
-// The gradients of which there are tensors.
-poplar::program::Sequence addSpikeMatmulBackward(poplar::Graph& graph, const SpikeMatmulOptions& options,
-                                                 const SpikeMatmulTensors& tensors,
-                                                 const SpikeMatmulCotangents& cotangents);
+poplar::program::Sequence addSpikeMatmulValuesGradient(poplar::Graph& graph, const SpikeMatmulOptions& options,
+                                                       const SpikeMatmulTensors& tensors);
+poplar::program::Sequence addSpikeMatmulWeightsGradient(poplar::Graph& graph, const SpikeMatmulOptions& options,
+                                                        const SpikeMatmulTensors& tensors);
 
 }  // namespace snnjax::builders

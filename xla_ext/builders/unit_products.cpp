@@ -81,13 +81,9 @@ Tensor addTransposedCurrents(poplar::Graph& graph, const NetworkPlan& plan, std:
   return poplar::concat(blocks);
 }
 
-// Blocks of columns [blocks, at least rows * columns] as one matrix [rows, neurons of all blocks].
+// The columns to spare too.
 Tensor asMatrix(const LayerPlan& layer, const Tensor& blocks, std::size_t rows) {
-  const std::size_t columns = layer.tiles.columns;
-  return blocks.slice(0, rows * columns, 1)
-      .reshape({layer.tiles.count, rows, columns})
-      .dimShuffle({1, 0, 2})
-      .reshape({rows, layer.paddedNeurons()});
+  return asRows(blocks, layer.tiles, rows, layer.paddedNeurons());
 }
 
 }  // namespace

@@ -24,6 +24,12 @@ poplar::Tensor addBlocks(poplar::Graph& graph, const poplar::Type& type, const T
   return blocks;
 }
 
+poplar::Tensor asRows(const poplar::Tensor& blocks, const TileRange& range, std::size_t rows, std::size_t width) {
+  const std::size_t count = range.count, columns = range.columns;
+  const poplar::Tensor used = blocks.slice(0, rows * columns, 1).reshape({count, rows, columns});
+  return used.dimShuffle({1, 0, 2}).reshape({rows, count * columns}).slice(0, width, 1);
+}
+
 poplar::Tensor addAtHomes(poplar::Graph& graph, const poplar::Type& type, const std::vector<Home>& homes,
                           std::size_t elements, const std::string& name) {
   const std::size_t count = homes.back().first + homes.back().rows;

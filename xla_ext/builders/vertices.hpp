@@ -33,6 +33,9 @@ inline poplar::Type idType(bool is_long) { return is_long ? poplar::INT : poplar
 poplar::Tensor addBlocks(poplar::Graph& graph, const poplar::Type& type, const TileRange& range, std::size_t elements,
                          const std::string& name);
 
+// The first rows of such blocks, row-major each, as one matrix [rows, width] without the columns to spare.
+poplar::Tensor asRows(const poplar::Tensor& blocks, const TileRange& range, std::size_t rows, std::size_t width);
+
 // [rows of all homes, elements], those of a home on its tile.
 poplar::Tensor addAtHomes(poplar::Graph& graph, const poplar::Type& type, const std::vector<Home>& homes,
                           std::size_t elements, const std::string& name);

@@ -15,11 +15,8 @@ class Attributes {
   Attributes(const char* op, ffi::Dictionary attributes);
 
   const char* op() const { return op_; }
-  // The places in a root of arrays, named by "operand_names" or "result_names".
-  template <typename Root>
-  std::vector<schema::Place> places(const char* names, std::size_t layers) const {
-    return schema::placesOf<Root>(get<std::string_view>(names), layers, refusal(op_));
-  }
+  // The places among the leaves of a root of arrays, named by "operand_names" or "result_names".
+  std::vector<schema::Place> places(std::span<const schema::Leaf> leaves, const char* names, std::size_t layers) const;
   // The number of layers that a static value is given for.
   std::size_t count(const char* name) const { return get<ffi::Span<const std::int64_t>>(name).size(); }
 
@@ -68,10 +65,6 @@ struct Site {
   std::vector<schema::Place> from, to;
 };
 
-// Makes the type of sites known to XLA, which must be before it learns of a handler with one. It does so here, and not
-// in Python: jaxlib makes types known after handlers if both are registered before there is a device.
-void registerSite(const XLA_FFI_Api* api);
-
 // Static values of an op without layers, which fix the length of no axis.
 struct NoLayers {
   static constexpr std::size_t layers() { return 1; }
@@ -96,12 +89,12 @@ Types typesOf(schema::Numbers numbers, ffi::DataType floats, Index neurons);
 // none, which axes have a fixed length.
 template <typename From, typename To, typename Numbers = NoNumbers>
 struct Call {
-  Operands operands;
-  Results results;
+  const Operands& operands;
+  const Results& results;
   From from;
   To to;
   const Numbers& numbers;
-  Threads threads;
+  const Threads& threads;
 
   Index groups() const { return results.groups(); }
 
@@ -131,66 +124,59 @@ struct Call {
   }
 };
 
-template <typename From, typename To, typename Numbers>
-using Run = void (*)(Call<From, To, Numbers>&);
+// What a target does, as the handlers of all targets call it: XLA's templates are then compiled once.
+struct Target {
+  const char* op;
+  std::unique_ptr<Site> (*read)(const Attributes& attributes);
+  void (*run)(const Site& site, const Operands& operands, const Results& results, const Threads& threads);
+};
 
-template <typename From, typename To, typename Numbers>
-ffi::ErrorOr<std::unique_ptr<Site>> siteOf(const char* op, Run<From, To, Numbers>, ffi::Dictionary dictionary) {
-  std::unique_ptr<Site> site;
-  const ffi::Error error = guarded(op, [&] {
-    const Attributes attributes(op, dictionary);
-    auto own = std::make_unique<SiteWith<Numbers>>(attributes);
-    own->from = attributes.places<From>("operand_names", own->numbers.layers());
-    own->to = attributes.places<To>("result_names", own->numbers.layers());
-    site = std::move(own);
-  });
-  if (error.failure()) return ffi::Unexpected(error);
-  return site;
-}
+// Reads the attributes of a target, and runs its body.
+template <auto kBody>
+struct TargetOf;
 
-template <typename From, typename To, typename Numbers>
-ffi::Error execute(const char* op, Run<From, To, Numbers> run, const Site& site, ffi::ThreadPool pool,
-                   ffi::RemainingArgs operands, ffi::RemainingRets results) {
-  return guarded(op, [&] {
+template <typename From, typename To, typename Numbers, void (*kBody)(Call<From, To, Numbers>&)>
+struct TargetOf<kBody> {
+  static std::unique_ptr<Site> read(const Attributes& attributes) {
+    auto site = std::make_unique<SiteWith<Numbers>>(attributes);
+    site->from = attributes.places(From::kLeaves, "operand_names", site->numbers.layers());
+    site->to = attributes.places(To::kLeaves, "result_names", site->numbers.layers());
+    return site;
+  }
+
+  static void run(const Site& site, const Operands& operands, const Results& results, const Threads& threads) {
     const Numbers& numbers = static_cast<const SiteWith<Numbers>&>(site).numbers;
-    const Operands given(op, operands);
-    const Results written(op, results);
     const auto fill = [&]<typename Root>(const auto& arrays, const std::vector<schema::Place>& places, Root*) {
       const auto& all = arrays.all();
       return schema::filled<Root>(
-          places, numbers.layers(), all.size(), [&](std::size_t i) { return all[i]; }, Attributes::refusal(op));
+          places, numbers.layers(), all.size(), [&](std::size_t i) { return all[i]; },
+          Attributes::refusal(arrays.op()));
     };
-    Call<From, To, Numbers> call{given,
-                                 written,
-                                 fill(given, site.from, static_cast<From*>(nullptr)),
-                                 fill(written, site.to, static_cast<To*>(nullptr)),
+    Call<From, To, Numbers> call{operands,
+                                 results,
+                                 fill(operands, site.from, static_cast<From*>(nullptr)),
+                                 fill(results, site.to, static_cast<To*>(nullptr)),
                                  numbers,
-                                 threadsOf(pool)};
-    run(call);
-  });
-}
+                                 threads};
+    kBody(call);
+  }
+};
+
+// The handlers of a target, which live as long as the program. `api` makes the type of sites known to XLA.
+const ffi::Ffi* readsAttributes(const Target& target, const XLA_FFI_Api* api);
+const ffi::Ffi* runs(const Target& target);
 
 }  // namespace snnjax
 
-// The handlers of a target of an op: `target` runs void run(Call<...>&), `target`_instantiate reads the attributes.
-#define SNNJAX_TARGET(target, op, run)                                                                  \
-  extern "C" XLA_FFI_Error* target##_instantiate(XLA_FFI_CallFrame* frame) {                            \
-    snnjax::registerSite(frame->api);                                                                   \
-    static auto* const handler =                                                                        \
-        xla::ffi::Ffi::BindInstantiate()                                                                \
-            .Attrs()                                                                                    \
-            .To([](xla::ffi::Dictionary attributes) { return snnjax::siteOf(op, &(run), attributes); }) \
-            .release();                                                                                 \
-    return handler->Call(frame);                                                                        \
-  }                                                                                                     \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(                                                                        \
-      target,                                                                                           \
-      [](snnjax::Site* site, xla::ffi::ThreadPool pool, xla::ffi::RemainingArgs operands,               \
-         xla::ffi::RemainingRets results,                                                               \
-         xla::ffi::Dictionary) { return snnjax::execute(op, &(run), *site, pool, operands, results); }, \
-      xla::ffi::Ffi::Bind()                                                                             \
-          .Ctx<xla::ffi::State<snnjax::Site>>()                                                         \
-          .Ctx<xla::ffi::ThreadPool>()                                                                  \
-          .RemainingArgs()                                                                              \
-          .RemainingRets()                                                                              \
-          .Attrs())
+// The handlers of a target of an op: `target` runs void body(Call<...>&), `target`_instantiate reads the attributes.
+#define SNNJAX_TARGET(target, op, body)                                                                             \
+  static constexpr snnjax::Target target##_of{op, snnjax::TargetOf<&(body)>::read, snnjax::TargetOf<&(body)>::run}; \
+  extern "C" XLA_FFI_Error* target##_instantiate(XLA_FFI_CallFrame* frame) {                                        \
+    static const auto* const handler = snnjax::readsAttributes(target##_of, frame->api);                            \
+    return handler->Call(frame);                                                                                    \
+  }                                                                                                                 \
+  extern "C" XLA_FFI_Error* target(XLA_FFI_CallFrame* frame) {                                                      \
+    static const auto* const handler = snnjax::runs(target##_of);                                                   \
+    return handler->Call(frame);                                                                                    \
+  }                                                                                                                 \
+  static_assert(true)

@@ -18,6 +18,7 @@
 #include "numbers.hpp"
 #include "parallel.hpp"
 #include "products.hpp"
+#include "recurrent_synapses.hpp"
 #include "spike_rows.hpp"
 
 namespace snnjax {
@@ -136,19 +137,20 @@ class LayerConstants {
 struct Layer {
   Weights weights;    // from what reaches them, pooled or not, to the neurons; read as dense ones without a convolution
   bool has_currents;  // instead of weights: what comes in are its currents
-  Weights recurrent;  // its numbers are absent in a feed-forward layer
+  Weights recurrent;  // its numbers are absent in a feed-forward layer, and where `synapses` are given
   LayerConstants constants;
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
   Index capacity;                                  // -1: every neuron is listed
-  std::shared_ptr<const Delays> delays;            // may be absent, as the next three
+  std::shared_ptr<const Delays> delays;            // may be absent, as the next four
   std::shared_ptr<const Delays> recurrent_delays;  // with the one step that recurrent spikes always take
+  std::shared_ptr<const RecurrentSynapses> synapses;
   std::shared_ptr<const Windows> pooling;
   std::shared_ptr<const PackedConvolution> convolution;
 
   Index neurons() const { return weights.outputs; }
-  bool isRecurrent() const { return static_cast<bool>(recurrent.numbers); }
+  bool isRecurrent() const { return recurrent.numbers || synapses != nullptr; }
   bool hasLists() const { return capacity >= 0; }
 };
 
@@ -272,6 +274,8 @@ struct LayerBackward {
   bool keeps_g_v;                                       // whether the layer below needs them
   KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
+  std::unique_ptr<const CollectingSynapses> collecting = {};  // of a layer with `synapses`
+  KeptRows arrived = {};  // the cotangents of what arrives through them [rows, neurons], where delays need these
 };
 
 // Whether membranes are computed again.

@@ -170,9 +170,10 @@ class PatchBackward {
   void sendBack(Index step) {
     if (back_ == nullptr) return of_spikes_.sendBack(step, asConst(g_v(step)), rowsOf(carried_), rowsOf(sent_));
     const Rows<float> arrived = rowsOf(sent_);
-    of_spikes_.sendBack(g_v(step), arrived);
+    of_spikes_.sendBack(asConst(g_v(step)), arrived);
     for (Index r = 0; r < samples(); ++r) {
       if (step >= ends()[r]) std::fill_n(arrived.row(r), width_, 0.0F);  // whatever the weights
+      if (pass_.arrived) std::copy_n(arrived.row(r), width_, pass_.arrived.rows().row(record_.firstRow(step) + r));
     }
     back_->put(step, asConst(arrived), samples());
   }
@@ -423,14 +424,23 @@ void finishDelayed(const LayerBackward& pass, SumsOfWeights& sums, const Threads
   const BitSource source(pass.spikes.row(0), neurons);
   const SpikeLists sent(source, rows, neurons, batch, pass.extent.ends, threads);
   const Arrivals arrivals(sent, pass.first_under_way, pass.extent, delays, are_split, threads);
+  const float* const gain = layer.constants.outerGain();
+  double* const sum_gain = sumsGain(pass) ? sums.gain : nullptr;
   const SplitSource split(arrivals);
   const ArrivingSource arriving(arrivals);
+  if (layer.synapses != nullptr) {
+    computeSynapseGradient({*layer.synapses, arriving, rows, pass.g_v.asConst(), gain, pass.g_recurrent, sum_gain},
+                           threads);
+    if (!are_split) return;
+    const DelayedCotangents by_arrival(delays, pass.extent, pass.arrived.asConst(), pass.g_last_under_way);
+    return by_arrival.sumDelays(arrivals, pass.g_recurrent_delays, threads);
+  }
   const RowSource& fed = are_split ? static_cast<const RowSource&>(split) : arriving;
   const SpikeLists lists(fed, rows, are_split ? 2 * neurons : neurons, batch, nullptr, threads);
   const TransposedSpikes transposed(lists, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
   DelayGradient of_delays = are_split ? DelayGradient(delays, neurons) : DelayGradient();
-  computeWeightGradient({transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, layer.constants.outerGain(),
-                         sumsGain(pass) ? sums.gain : nullptr, are_split ? &of_delays : nullptr},
+  computeWeightGradient({transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, gain, sum_gain,
+                         are_split ? &of_delays : nullptr},
                         threads);
   if (are_split) of_delays.write(pass.g_recurrent_delays);
 }
@@ -449,10 +459,15 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   const DenseSource first(pass.first_spikes.data, type, neurons);
   const BitSource then(pass.spikes.row(0), neurons);
   const ChainedSource source(first, batch, then);
+  const float* const gain = layer.constants.outerGain();
+  double* const sum_gain = sumsGain(pass) ? sums.gain : nullptr;
+  if (layer.synapses != nullptr) {
+    return computeSynapseGradient({*layer.synapses, source, rows, pass.g_v.asConst(), gain, pass.g_recurrent, sum_gain},
+                                  threads);
+  }
   const SpikeLists spikes(source, rows, neurons, batch, pass.extent.ends, threads);
   const TransposedSpikes transposed(spikes, chunksOf(pass.extent), TransposedSpikes::Layout::kInPlace, threads);
-  computeWeightGradient({transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, layer.constants.outerGain(),
-                         sumsGain(pass) ? sums.gain : nullptr, nullptr},
+  computeWeightGradient({transposed, pass.g_v.asConst(), layer.recurrent, pass.g_recurrent, gain, sum_gain, nullptr},
                         threads);
 }
 
@@ -507,6 +522,11 @@ void countSlots(LayerBackward& pass, const Threads& threads) {
 void runBackward(LayerBackward& pass, const Threads& threads) {
   const Index neurons = pass.layer.neurons();
   if (pass.listed_record) countSlots(pass, threads);
+  if (pass.layer.synapses != nullptr) {
+    pass.collecting =
+        std::make_unique<const CollectingSynapses>(*pass.layer.synapses, pass.layer.constants.outerGain());
+    if (pass.g_recurrent_delays) pass.arrived = KeptRows(pass.extent.rows(), neurons);
+  }
   if (!pass.g_v && (pass.keeps_g_v || pass.layer.isRecurrent())) pass.g_v = KeptRows(pass.extent.rows(), neurons);
   Sums sums(pass);
   Buffer<double> sum_gain(neurons);

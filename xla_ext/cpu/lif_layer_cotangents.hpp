@@ -19,6 +19,7 @@ class SpikeCotangents {
   struct Scratch {
     PanelProduct above, recurrent;
     PackedWeights above_rows, recurrent_rows, g, split;
+    CollectingSynapses::Scratch synapses;
   };
 
   SpikeCotangents(const LayerBackward& pass, const Patch& patch, BlockRecord& record, Scratch& scratch)
@@ -33,7 +34,7 @@ class SpikeCotangents {
     if (pass.above.g_v.data != nullptr && (choosesTakers() || pass.above.exact_within > 0.0F)) {
       packRows(pass.above.weights, patch.first_column, patch.columns, pass.above.gain, scratch_.above_rows);
     }
-    if (!layer.isRecurrent()) return;
+    if (!layer.recurrent.numbers) return;
     scratch_.recurrent.pack(layer.recurrent, 0, layer.neurons(), width_, layer.constants.outerGain());
     if (choosesTakers()) {
       packRows(layer.recurrent, 0, layer.neurons(), layer.constants.outerGain(), scratch_.recurrent_rows);
@@ -63,8 +64,10 @@ class SpikeCotangents {
   }
 
   // What recurrent currents of a step send back to all that arrived with them.
-  void sendBack(Rows<float> g, Rows<float> arrived) {
-    scratch_.recurrent.multiply({asConst(g), record_.samples()}, arrived, scratch_.split);
+  void sendBack(Rows<const float> g, Rows<float> arrived) {
+    const Index samples = record_.samples();
+    if (pass_.collecting != nullptr) return pass_.collecting->collect(g, samples, arrived, scratch_.synapses);
+    scratch_.recurrent.multiply({g, samples}, arrived, scratch_.split);
   }
 
   // What they send back to the spikes of the step before; `carried` is that of the samples that
@@ -73,7 +76,7 @@ class SpikeCotangents {
     const Index samples = record_.samples();
     const std::int32_t* ends = pass_.extent.ends + record_.firstSample();
     if (step > 0) reach(step - 1);
-    if (step > 0 && are_few_) {
+    if (step > 0 && are_few_ && pass_.collecting == nullptr) {
       for (Index r = 0; r < samples; ++r) {
         if (step >= ends[r]) continue;
         zero(carried.row(r));
@@ -83,7 +86,7 @@ class SpikeCotangents {
     }
     const bool all_run = std::all_of(ends, ends + samples, [&](std::int32_t end) { return step < end; });
     const Rows<float> sent = all_run ? carried : scratch;
-    scratch_.recurrent.multiply({g, samples}, sent, scratch_.split);
+    sendBack(g, sent);
     for (Index r = 0; !all_run && r < samples; ++r) {
       if (step < ends[r]) copy(sent.row(r), carried.row(r));
     }

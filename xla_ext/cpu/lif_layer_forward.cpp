@@ -17,7 +17,7 @@ struct Patch {
 // What a thread needs for a patch, kept for its next one.
 struct Scratch {
   WeightTile weights, recurrent;
-  std::vector<float> dense;
+  std::vector<float> dense, sums;
 };
 
 class PatchForward {
@@ -51,7 +51,7 @@ class PatchForward {
       tile.take(weights, patch_.first_column, patch_.columns, width_, uses);
     };
     if (convolution_ == nullptr && !layer_.has_currents) takeInto(scratch_.weights, layer_.weights, uses_);
-    if (layer_.isRecurrent()) takeInto(scratch_.recurrent, layer_.recurrent, 0.0);  // as often as its neurons fire
+    if (layer_.recurrent.numbers) takeInto(scratch_.recurrent, layer_.recurrent, 0.0);  // as often as neurons fire
     for (Index first = 0; first < patch_.samples; first += kForwardBlock) {
       first_sample_ = patch_.first_sample + first;
       samples_ = std::min(kForwardBlock, patch_.samples - first);
@@ -111,6 +111,7 @@ class PatchForward {
   // Adds the recurrent currents of a step.
   void feedBack(Index step) {
     const auto add = [&](const SpikeRows& spikes, Index first) {
+      if (layer_.synapses != nullptr) return addSynapses(spikes, first);
       scratch_.recurrent.multiply(spikes, first, samples_, asConst(current()), current(), scratch_.dense);
     };
     if (line_ != nullptr) {
@@ -120,6 +121,14 @@ class PatchForward {
       add(state_spikes_, 0);
     } else {
       add(*pass_.lists, (step - 1) * pass_.extent.batch + first_sample_);
+    }
+  }
+
+  // What spikes send through the synapses that exist.
+  void addSynapses(const SpikeRows& spikes, Index first) {
+    const auto& [all, weights] = *layer_.synapses;
+    for (Index r = 0; r < samples_; ++r) {
+      addSent(ListedRow(spikes, first + r).row(), all, weights, current().row(r), scratch_.sums);
     }
   }
 

@@ -61,7 +61,8 @@ LayerFields fieldsOf(const LayerNumbers& numbers) {
 }
 
 // The weights themselves, without the scale of those in int8.
-const Operand& stored(const schema::Weights<Operand>& weights) {
+template <typename Weights>
+const Operand& stored(const Weights& weights) {
   return weights.values ? weights.values : weights.array;
 }
 
@@ -169,6 +170,9 @@ void Network::checkConnections() const {
     if (has_delays != (fields_.of_layers[l].recurrent_delay_rows > 0) || (has_delays && !isRecurrent(l))) {
       refuse("constants.recurrent_delays", "come with their rows and recurrent weights", "one without the others");
     }
+    if (arrays_.constants[l].recurrent_ends && !isRecurrent(l)) {
+      refuse("constants.recurrent_ends", "come with recurrent weights", "none");
+    }
   }
   const ConnectionShape& last = fields_.connections.back();
   if (last.convolution || last.delay_rows > 0 || arrays_.readout.linear.delays) {
@@ -177,7 +181,7 @@ void Network::checkConnections() const {
 }
 
 bool Network::hasInt8() const {
-  const auto is_int8 = [](const schema::Weights<Operand>& weights) { return static_cast<bool>(weights.values); };
+  const auto is_int8 = [](const auto& weights) { return static_cast<bool>(weights.values); };
   bool any = is_int8(arrays_.readout.linear.weights);
   for (std::size_t l = 0; l < size(); ++l) {
     any = any || is_int8(arrays_.linears[l].weights) || is_int8(arrays_.constants[l].recurrent);
@@ -198,7 +202,13 @@ Index Network::lengthOf(Axis axis, std::size_t layer) const {
     case Axis::kSent: return sizes_.inputsOf(layer);
     case Axis::kWeightRows: return sizes_.weights[layer][0];
     case Axis::kWeightColumns: return sizes_.weights[layer][1];
-    case Axis::kNeurons: return sizes_.neurons[layer];
+    case Axis::kNeurons:
+    case Axis::kOutputs: return sizes_.neurons[layer];  // those of recurrent weights
+    case Axis::kRecurrentRows: return arrays_.constants[layer].recurrent_ends ? 1 : sizes_.neurons[layer];
+    case Axis::kRecurrentColumns: {
+      const Operand& targets = arrays_.constants[layer].recurrent_targets;
+      return targets ? targets.length(0) : sizes_.neurons[layer];
+    }
     case Axis::kNeuronBytes: return (sizes_.neurons[layer] + 7) / 8;
     case Axis::kPending: return fields_.connections[layer].delay_rows;
     case Axis::kEarlier: return fields_.of_layers[layer].recurrent_delay_rows;
@@ -245,18 +255,30 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
       .factor = constant(linear.factor),
   };
   std::ranges::transform(couplingsOf(constants.second_state), given.couplings.begin(), constant);
-  const auto weightsOf = [&](const schema::Weights<Operand>& weights, Index inputs) {
+  const auto weightsOf = [&](const auto& weights, Index inputs) {
     return Weights{stored(weights).numbers(group), inputs, neurons, weights.scale.numbers(group)};
   };
   const auto delaysOf = [&](const Operand& delays, Index rows, Index inputs, Index more) {
     return delays ? std::make_shared<const Delays>(rows, delays.at<float>(group), inputs, more) : nullptr;
   };
+  const auto synapsesOf = [&](const Operand& ends, const Operand& targets) {
+    const Numbers weights = stored(constants.recurrent).numbers(group),
+                  scale = constants.recurrent.scale.numbers(group);
+    const Synapses all{ends.at<std::int32_t>(group),
+                       targets.at(group),
+                       targets.type() == ffi::U16,
+                       neurons,
+                       targets.length(0),
+                       neurons};
+    return std::make_shared<const RecurrentSynapses>(RecurrentSynapses{all, {weights, scale, neurons}});
+  };
+  const bool is_sparse = static_cast<bool>(constants.recurrent_ends);
   const Index recurrent_rows = index < size() ? fields_.of_layers[index].recurrent_delay_rows : 0;
   // A leaky integrator is a neuron that never reaches threshold.
   return {
       .weights = weightsOf(linear.weights, sizes_.reaching[index]),
       .has_currents = has_currents_ && index == 0,
-      .recurrent = weightsOf(constants.recurrent, neurons),
+      .recurrent = is_sparse ? Weights() : weightsOf(constants.recurrent, neurons),
       .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,
       .detach_reset = true,
@@ -264,6 +286,7 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
       .capacity = -1,
       .delays = delaysOf(linear.delays, fields_.connections[index].delay_rows, sizes_.inputsOf(index), 0),
       .recurrent_delays = delaysOf(constants.recurrent_delays, recurrent_rows, neurons, 1),
+      .synapses = is_sparse ? synapsesOf(constants.recurrent_ends, constants.recurrent_targets) : nullptr,
       .pooling = fields_.poolings[index],
       .convolution =
           convolution ? std::make_shared<const PackedConvolution>(*convolution, stored(linear.weights).numbers(group))

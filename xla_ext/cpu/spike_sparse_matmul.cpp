@@ -46,9 +46,16 @@ void forward(Call<From, Results<Result>>& call) {
 template <typename From>
 void toWeights(Call<From, WeightsBackwardResults<Result>>& call) {
   const schema::Lengths lengths = call.check();
+  const Index outputs = lengths[Axis::kOutputs], count = lengths[Axis::kRows] * outputs;
+  std::vector<float> copy;
   for (Index group = 0; group < call.groups(); ++group) {
-    correlate(listed(call.from, lengths, group, call.threads).transposed(), synapsesOf(call.from, lengths, group),
-              call.from.g.numbers(group), call.to.g_weights.numbers(group), call.threads);
+    const Numbers g = call.from.g.numbers(group);
+    if (g.is_bfloat16) {
+      copy.resize(static_cast<std::size_t>(count));
+      g.read(0, count, copy.data());
+    }
+    correlate(listed(call.from, lengths, group, call.threads), synapsesOf(call.from, lengths, group),
+              {g.is_bfloat16 ? copy.data() : g.float32(), outputs}, call.to.g_weights.numbers(group), call.threads);
   }
 }
 

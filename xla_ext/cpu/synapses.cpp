@@ -8,7 +8,7 @@
 namespace snnjax {
 namespace {
 
-constexpr Index kNeuronsPerTask = 64;
+constexpr Index kSynapsesPerTask = Index{1} << 17;
 constexpr Index kSpikesAhead = 4;  // of the spike that is sent, for which synapses are fetched
 
 Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
@@ -90,6 +90,19 @@ void forRows(Index rows, Index width, const Threads& threads, Work work) {
   });
 }
 
+// sums[target] += what the spikes of a row send, without any scale.
+template <typename Target, typename Weight>
+void addTo(float* sums, const SpikeRow& sent, const Synapses& synapses, const Target* targets, const Weight* weights) {
+  for (std::uint32_t k = 0; k < sent.count; ++k) {
+    const float value = sent.values == nullptr ? 1.0F : sent.values[k];
+    const Index end = synapses.end(sent.ids[k]);
+    for (Index s = synapses.first(sent.ids[k]); s < end; ++s) {
+      const Index target = targetOf(targets, s);
+      if (target < synapses.outputs) sums[target] += value * asFloat(weights[s]);
+    }
+  }
+}
+
 // The synapses that a call reads, if they are spread evenly over the neurons.
 Index synapsesRead(const Synapses& synapses, Index entries) {
   return entries * (synapses.count / std::max<Index>(synapses.neurons, 1) + 1);
@@ -123,6 +136,16 @@ void fetch(const std::uint32_t* spikes, Index count, const Synapses& synapses, c
 
 }  // namespace
 
+void addSent(const SpikeRow& spikes, const Synapses& synapses, const SynapseWeights& weights, float* out,
+             std::vector<float>& scratch) {
+  if (weights.isInt8()) scratch.assign(static_cast<std::size_t>(synapses.outputs), 0.0F);
+  float* const sums = weights.isInt8() ? scratch.data() : out;
+  withTypes(synapses, weights,
+            [&](const auto* targets, const auto* numbers) { addTo(sums, spikes, synapses, targets, numbers); });
+  if (!weights.isInt8()) return;
+  for (Index target = 0; target < synapses.outputs; ++target) out[target] += weights.scale()[target] * sums[target];
+}
+
 void send(const ListedRows& spikes, const Synapses& synapses, const SynapseWeights& weights, const WritableNumbers& out,
           const Threads& threads) {
   const Threads used = threadsFor(synapsesRead(synapses, spikes.entries()), threads);
@@ -131,15 +154,7 @@ void send(const ListedRows& spikes, const Synapses& synapses, const SynapseWeigh
       const Index first = row * synapses.outputs;
       float* const sums = out.is_bfloat16 ? scratch : out.float32() + first;
       std::fill_n(sums, synapses.outputs, 0.0F);
-      const SpikeRow sent = spikes.row(row);
-      for (std::uint32_t k = 0; k < sent.count; ++k) {
-        const float value = sent.values == nullptr ? 1.0F : sent.values[k];
-        const Index end = synapses.end(sent.ids[k]);
-        for (Index s = synapses.first(sent.ids[k]); s < end; ++s) {
-          const Index target = targetOf(targets, s);
-          if (target < synapses.outputs) sums[target] += value * asFloat(numbers[s]);
-        }
-      }
+      addTo(sums, spikes.row(row), synapses, targets, numbers);
       if (weights.isInt8()) {  // sums of whole numbers, which are exact, are scaled once
         for (Index target = 0; target < synapses.outputs; ++target) sums[target] *= weights.scale()[target];
       }
@@ -177,42 +192,34 @@ void collect(Index rows, const Synapses& synapses, const Numbers& weights, const
   });
 }
 
-void correlate(const ListedRows& receivers, const Synapses& synapses, const Numbers& g, const WritableNumbers& out,
+void correlate(const ListedRows& spikes, const Synapses& synapses, Rows<const float> g, const WritableNumbers& out,
                const Threads& threads) {
-  const Index rows = receivers.width();
-  std::vector<float> copy;
-  if (g.is_bfloat16) {
-    copy.resize(static_cast<std::size_t>(rows * synapses.outputs));
-    g.read(0, rows * synapses.outputs, copy.data());
-  }
-  const float* const from = g.is_bfloat16 ? copy.data() : g.float32();
-  // Ends that do not ascend leave synapses to nobody, or to several neurons: each synapse belongs to the last of them
-  // in a task, and no two tasks may write to one.
-  out.clear(0, synapses.count);
+  std::vector<float> copy(static_cast<std::size_t>(out.is_bfloat16 ? synapses.count : 0));
+  float* const sums = out.is_bfloat16 ? copy.data() : out.float32();
+  std::fill_n(sums, synapses.count, 0.0F);
+  // A task adds up row after row, which stays in the first-level cache, for the synapses of some neurons, which stay in
+  // the second-level one. Ends that do not ascend may give synapses to several neurons: no two tasks may write to one.
   const bool ascends = std::is_sorted(synapses.ends, synapses.ends + synapses.neurons);
-  const Index each = ascends ? kNeuronsPerTask : std::max<Index>(synapses.neurons, 1);
-  const Threads used = threadsFor(synapsesRead(synapses, receivers.entries()), threads);
-  withTypes(synapses, out, [&](const auto* targets, const auto*) {
-    std::vector<std::vector<float>> scratch(static_cast<std::size_t>(used.count()));
-    used.run(tasksFor(synapses.neurons, each), [&](Index task, Index worker) {
-      std::vector<float>& sums = scratch[static_cast<std::size_t>(worker)];
-      for (Index i = task * each; i < std::min((task + 1) * each, synapses.neurons); ++i) {
-        const SpikeRow seen = receivers.row(i);
-        const Index first = synapses.first(i), count = synapses.end(i) - first;
-        if (seen.count == 0 || count <= 0) continue;
-        sums.assign(static_cast<std::size_t>(count), 0.0F);
-        for (std::uint32_t k = 0; k < seen.count; ++k) {
-          const float* const row = from + seen.ids[k] * synapses.outputs;
-          const float value = seen.values == nullptr ? 1.0F : seen.values[k];
-          for (Index s = 0; s < count; ++s) {
-            const Index target = targetOf(targets, first + s);
-            if (target < synapses.outputs) sums[static_cast<std::size_t>(s)] += value * row[target];
+  const Threads used = threadsFor(synapsesRead(synapses, spikes.entries()), threads);
+  const Index tasks = ascends ? std::max(used.count(), tasksFor(synapses.count, kSynapsesPerTask)) : 1;
+  const Index each = tasksFor(synapses.neurons, tasks);
+  withTargets(synapses, [&](const auto* targets) {
+    used.run(tasks, [&](Index task, Index) {
+      for (Index r = 0; r < spikes.rows(); ++r) {
+        const SpikeRow sent = spikes.row(r);
+        for (std::uint32_t k = 0; k < sent.count; ++k) {
+          const Index neuron = sent.ids[k];
+          if (neuron < task * each || neuron >= (task + 1) * each) continue;
+          const float value = sent.values == nullptr ? 1.0F : sent.values[k];
+          for (Index s = synapses.first(neuron); s < synapses.end(neuron); ++s) {
+            const Index target = targetOf(targets, s);
+            if (target < synapses.outputs) sums[s] += value * g.row(r)[target];
           }
         }
-        out.write(first, count, sums.data());
       }
     });
   });
+  if (out.is_bfloat16) out.write(0, synapses.count, sums);
 }
 
 void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const SynapseWeights& weights,

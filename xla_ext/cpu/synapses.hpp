@@ -49,6 +49,10 @@ class SynapseWeights {
   std::vector<float> scale_;
 };
 
+// out += what a row of spikes sends; `scratch` is kept from call to call.
+void addSent(const SpikeRow& spikes, const Synapses& synapses, const SynapseWeights& weights, float* out,
+             std::vector<float>& scratch);
+
 // out[row] = the sum of the weights of the synapses of its spikes, at their targets; out is [rows, outputs].
 void send(const ListedRows& spikes, const Synapses& synapses, const SynapseWeights& weights, const WritableNumbers& out,
           const Threads& threads);
@@ -62,9 +66,8 @@ void collectToSlots(const ListedRows& spikes, Index capacity, const Synapses& sy
 void collect(Index rows, const Synapses& synapses, const Numbers& weights, const Numbers& g, const WritableNumbers& out,
              const Threads& threads);
 
-// out[s] = the sum of g[row, target of s] over the rows in which the neuron of synapse s spikes, times the spike;
-// `receivers` are the spikes by neuron: the rows in which each spikes.
-void correlate(const ListedRows& receivers, const Synapses& synapses, const Numbers& g, const WritableNumbers& out,
+// out[s] = the sum of g[row][target of s] over the rows in which the neuron of synapse s spikes, times the spike.
+void correlate(const ListedRows& spikes, const Synapses& synapses, Rows<const float> g, const WritableNumbers& out,
                const Threads& threads);
 
 // The steps that spikes take through each synapse, or one number for all; those out of [1, arrivals] are clipped.

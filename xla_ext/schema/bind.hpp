@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,11 +36,11 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// The places in a root of the table, for so many layers, that names say, which spaces separate. refuse(name, expected,
-// actual) throws.
-template <typename Root, typename Refuse>
-std::vector<Place> placesOf(std::string_view names, std::size_t layers, Refuse refuse) {
-  constexpr std::size_t kCount = Root::kLeaves.size();
+// The places among the leaves of a root, for so many layers, that names say, which spaces separate. refuse(name,
+// expected, actual) throws.
+template <typename Refuse>
+std::vector<Place> placesOf(std::span<const Leaf> leaves, std::string_view names, std::size_t layers, Refuse refuse) {
+  const std::size_t count = leaves.size();
   std::vector<Place> places;
   std::size_t next = 0;  // names are in the order of the table, so the search is short
   while (!names.empty()) {
@@ -47,9 +48,9 @@ std::vector<Place> placesOf(std::string_view names, std::size_t layers, Refuse r
     names.remove_prefix(std::min(text.size() + 1, names.size()));
     const IndexedName name(text);
     std::size_t tried = 0, leaf = next;
-    for (; tried < kCount && Root::kLeaves[leaf].name != name.leaf; ++tried) leaf = leaf + 1 < kCount ? leaf + 1 : 0;
+    for (; tried < count && leaves[leaf].name != name.leaf; ++tried) leaf = leaf + 1 < count ? leaf + 1 : 0;
     const Place place{leaf, name.layer.value_or(0)};
-    if (tried == kCount || Root::kLeaves[leaf].is_layered != name.layer.has_value() || place.layer >= layers) {
+    if (tried == count || leaves[leaf].is_layered != name.layer.has_value() || place.layer >= layers) {
       refuse("names", "name the arrays of the op", '"' + std::string(text) + '"');
     }
     if (std::ranges::find(places, place) != places.end()) refuse(std::string(text), "be given once", "two arrays");

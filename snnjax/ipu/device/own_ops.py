@@ -94,6 +94,8 @@ def _of_network(target: str, shapes: Any, static: Any) -> str | None:
         return "convolutions and pools"
     if dtype == "float16" and any(each.max_delay is not None for each in connections):
         return "delays of float16 spikes"  # which are split in float32
+    if any(each.recurrent_ends is not None for each in operands.constants):
+        return "sparse recurrent weights"
     for layer in switches.layers:
         if layer.recurrent_delay is not None:
             return "recurrent delays"

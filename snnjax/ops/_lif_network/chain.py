@@ -21,6 +21,7 @@ from snnjax.ops._lif_network.layer import (
     product,
     recorded,
     replayed,
+    returned,
     rows_of,
     second_states,
 )
@@ -129,7 +130,7 @@ def _record_of_layer(layer: LayerOverTime, linear: Linear, first: LayerState) ->
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
         before, _ = fed_back(constants, before, first.earlier_spikes, switches.recurrent_delay)
-        current = current + dense_product(rows_of(before), constants.recurrent).reshape(current.shape)
+        current = current + returned(constants, before, dense_product)
     v, listed_v = recorded_membranes(run.v, constants, sent.dtype, switches.rounds_record), None
     if switches.capacity is not None and switches.records_listed:
         ids = list_ids(run.listed, switches.capacity)

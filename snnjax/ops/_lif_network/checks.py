@@ -23,6 +23,7 @@ from snnjax._types import RESETS, accumulation_dtype
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 from snnjax.surrogates import Surrogate, as_surrogate
+from snnjax.synapses import Synapses
 
 _OP = "lif_network"
 _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"
@@ -54,8 +55,8 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
             _check_factor(f"{name}.factor", layer, width, dtype)
         if layer.bias is not None:
             _check_array(f"{name}.bias", layer.bias, (width,), "neurons", dtype)
-        if getattr(layer, "recurrent", None) is not None:
-            _check_array(f"{name}.recurrent", layer.recurrent, (width, width), "neurons, neurons", dtype)
+        if index < len(layers):
+            _check_recurrent(name, layer, width, dtype)
     return batch
 
 
@@ -126,8 +127,29 @@ def _check_delays(name: str, layer: Any) -> None:
         fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per input.")
 
 
+def _check_recurrent(name: str, layer: Any, neurons: int, dtype: Any) -> None:
+    """Check recurrent weights: of all pairs of neurons, or of the synapses that are given."""
+    argument, weights, synapses = f"{name}.recurrent", layer.recurrent, layer.recurrent_synapses
+    if synapses is None:
+        if weights is not None:
+            _check_array(argument, weights, (neurons, neurons), "neurons, neurons", dtype)
+        return
+    name = f"{name}.recurrent_synapses"
+    if not isinstance(synapses, Synapses):
+        hint = "Make them with Synapses.from_mask, for instance"
+        fail(f"{_OP}: `{name}` must be Synapses, got {short_repr(synapses)}. {hint}.")
+    if weights is None:
+        expected, hint = "be given with `recurrent` weights", "Give both or neither"
+        fail(f"{_OP}: `{name}` must {expected}, got Synapses alone. {hint}.")
+    sizes = synapses.num_neurons, synapses.num_targets
+    if sizes != (neurons, neurons):
+        expected, actual = f"lead from {neurons} neurons to as many", f"{sizes[0]} and {sizes[1]}"
+        fail(f"{_OP}: `{name}` must {expected}, got {actual}. Make them for this layer.")
+    _check_array(argument, weights, (synapses.num_synapses,), "synapses", dtype, neurons)
+
+
 def _check_recurrent_delays(name: str, layer: Any, neurons: int) -> None:
-    """Check that recurrent spikes have delays alone before dense weights, one for all neurons or one each."""
+    """Check that recurrent spikes have delays alone before their weights, one for all neurons or one each."""
     connection, delays = layer.recurrent_connection, layer.recurrent_delays
     is_plain = isinstance(connection, Connection) and connection == DENSE.behind(None, connection.max_delay)
     if not is_plain:
@@ -146,8 +168,16 @@ def _check_recurrent_delays(name: str, layer: Any, neurons: int) -> None:
         fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per neuron.")
 
 
-def _check_array(argument: str, array: Any, shape: tuple[int | None, ...], axes: str, dtype: Any) -> None:
-    check_weights(_OP, argument, array)
+def _check_array(
+    argument: str,
+    array: Any,
+    shape: tuple[int | None, ...],
+    axes: str,
+    dtype: Any,
+    num_targets: int | None = None,
+) -> None:
+    """Check weights; `num_targets` is given for those of synapses."""
+    check_weights(_OP, argument, array, num_targets)
     check_shape(_OP, argument, array, shape, axes, "Match its shape to the layer below and to its neurons")
     if array.dtype != dtype:
         expected = f"have the dtype of the first layer, {dtype.name}"

@@ -29,6 +29,7 @@ from snnjax.ops._lif_network.records import (
     BackwardArguments,
     BackwardResults,
     ConnectionNumbers,
+    LayerConstants,
     LayerNumbers,
     Operands,
     Readout,
@@ -105,7 +106,18 @@ def as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
     elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
         inputs = inputs.astype(operands.dtype)
     linears = tuple(linear._replace(weights=_flat(linear.weights)) for linear in operands.linears)
-    return operands._replace(inputs=inputs, linears=linears)
+    constants = tuple(map(_in_rows, operands.constants))
+    return operands._replace(inputs=inputs, linears=linears, constants=constants)
+
+
+def _in_rows(constants: LayerConstants) -> LayerConstants:
+    """The constants with the weights of recurrent synapses as one row."""
+    weights = constants.recurrent
+    if constants.recurrent_ends is None:
+        return constants
+    if isinstance(weights, Quantised):
+        return constants._replace(recurrent=weights._replace(values=weights.values[:, None]))
+    return constants._replace(recurrent=weights[:, None])
 
 
 def _flat(weights: Any) -> Any:
@@ -234,7 +246,9 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
             for linear in operands.linears
         ),
         constants=tuple(
-            per_neuron(constants, first.v)._replace(recurrent=shapes_of(constants.recurrent))
+            per_neuron(constants, first.v)._replace(
+                recurrent=shapes_of(jax.eval_shape(_in_rows, constants).recurrent)
+            )
             for constants, first in layers
         ),
         readout=readout,

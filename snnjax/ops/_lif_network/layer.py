@@ -25,6 +25,8 @@ from snnjax.ops._time_scan import PLAIN, Loops, Scan, time_scan
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.select_spikes import candidates, cap, cap_by_ranks
 from snnjax.ops.spike_matmul import dense_product, finite_product
+from snnjax.ops.spike_sparse_matmul import synaptic_cotangents, synaptic_product
+from snnjax.synapses import Synapses
 
 
 class LayerRun(NamedTuple):
@@ -198,11 +200,8 @@ def layer_step(
         sent = state.spikes
         if switches.recurrent_delay is not None:
             (sent,), earlier = fed_back(constants, sent[None], earlier, switches.recurrent_delay)
-        if record is None:
-            current = current + parts.multiply(sent, recurrent)
-        else:
-            fed: Any = product(DENSE, rows_of(sent), recurrent)
-            current = current + fed.reshape(current.shape)
+        multiply = parts.multiply if record is None else functools.partial(product, DENSE)
+        current = current + returned(constants, sent, multiply, again=record is not None)
     v, w = _choose(inside, neurons.advance(state, current), (state.v, state.w))
     if record is None:
         run = LayerRun(v, w, None)
@@ -215,6 +214,36 @@ def layer_step(
     spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
     spikes, earlier = _choose(inside, (spikes, earlier), (state.spikes, state.earlier_spikes))
     return LayerState(run.v, run.w, spikes, None, earlier), run
+
+
+def returned(
+    constants: LayerConstants, sent: Array, multiply: Callable[[Array, Any], Any], again: bool = False
+) -> Array:
+    """The currents of recurrent spikes ``[..., neurons]`` that arrive, in the accumulation dtype.
+
+    Dense weights are multiplied by `multiply`; if it happens `again`, the derivative is exact.
+    """
+    weights, ends, targets = constants.recurrent, constants.recurrent_ends, constants.recurrent_targets
+    rows = rows_of(sent)
+    if ends is None:
+        return multiply(rows, weights).reshape(sent.shape)
+    through: Any = _product_of_synapses if again else synaptic_product
+    return through(rows, weights, Synapses(ends, targets, sent.shape[-1])).reshape(sent.shape)
+
+
+@jax.custom_vjp
+def _product_of_synapses(rows: Array, weights: Array, synapses: Synapses) -> Array:
+    """`synaptic_product`, whose derivative are the exact products of `synaptic_cotangents`."""
+    return synaptic_product(rows, weights, synapses)
+
+
+def _product_of_synapses_backward(given: tuple[Array, Array, Synapses], g: Array) -> Any:
+    return *synaptic_cotangents(*given, g), None
+
+
+_product_of_synapses.defvjp(
+    lambda *given: (_product_of_synapses(*given), given), _product_of_synapses_backward
+)
 
 
 def fed_back(
@@ -253,7 +282,7 @@ def layer_forward(
     usual = functools.partial(over_time, neurons.scan)
     if recurrent is None or neurons.loops.branches:
         last, run = usual(_USUAL)
-    elif isinstance(recurrent, Quantised):
+    elif isinstance(recurrent, Quantised) or neurons.constants.recurrent_ends is not None:
         last, run = usual(_WITHOUT_BRANCHES)
     else:
         # Tested once. The other side is hardly ever of use, and compiles faster as a loop of single steps.
@@ -364,5 +393,5 @@ def second_states(neurons: Neurons, v: Array, current: Any, valid: Array | None,
         w = _choose(inside, after, w)
         return w, w
 
-    own = neurons.constants._replace(recurrent=None)
+    own = neurons.constants._replace(recurrent=None, recurrent_ends=None, recurrent_targets=None)
     return neurons.loops.apart(step, own, first.w, (before, current, valid))[1]

@@ -57,9 +57,17 @@ class Linear(NamedTuple):
 class LayerConstants(NamedTuple):
     """A layer's operands besides its input current; in the accumulation dtype except for the recurrent weights."""
 
-    # An array, `Quantised` or None
+    # An array, `Quantised` or None; with `recurrent_ends` one weight for each synapse
     recurrent: Annotated[
-        Any, arrays("floats", "neurons", "neurons", given="optional", gradient="wanted", form="weights")
+        Any,
+        arrays(
+            "floats",
+            "recurrent_rows",
+            "recurrent_columns",
+            given="optional",
+            gradient="wanted",
+            form="sparse",
+        ),
     ]
     decay: Annotated[Any, _CONSTANT]
     threshold: Annotated[Any, _CONSTANT]
@@ -68,6 +76,11 @@ class LayerConstants(NamedTuple):
     second_state: SecondState | None
     # Of its recurrent spikes in steps, besides the one that they always take; None without a longest one
     recurrent_delays: Annotated[Any, arrays("sums", "neurons", given="optional", gradient="wanted")] = None
+    # Which recurrent synapses exist, as in `Synapses`; None if all do
+    recurrent_ends: Annotated[Any, arrays("counts", "neurons", given="optional")] = None
+    recurrent_targets: Annotated[
+        Any, arrays("given_ids", "recurrent_columns", given="with constants.recurrent_ends")
+    ] = None
 
 
 class Readout(NamedTuple):

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +59,8 @@ def differentiable(tree: Operands, operands: Operands) -> Operands:
         inputs = dataclasses.replace(inputs, ids=None)
     elif not jnp.issubdtype(operands.inputs.dtype, jnp.floating):
         inputs = None
-    constants = tuple(layer._replace(second_threshold=None) for layer in tree.constants)
+    without: Any = dict.fromkeys(("second_threshold", "recurrent_ends", "recurrent_targets"))
+    constants = tuple(layer._replace(**without) for layer in tree.constants)
     return tree._replace(inputs=inputs, constants=constants, lengths=None)
 
 

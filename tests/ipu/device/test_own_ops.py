@@ -295,14 +295,19 @@ def test_op_that_the_ipu_does_not_know_runs_on_its_reference(ipus):
     assert on_device(ipus[0], double, jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
 
 
-def test_weights_of_8_bits_run_on_the_references(ipus):
-    """The codelets do not take int8: the products convert it."""
-    net = snnjax.network(12, [snnjax.layer(9, recurrent=True)], snnjax.leaky_readout(3))
+@pytest.mark.parametrize(
+    "recurrent", [True, snnjax.sparse(9, fan_out=3, bias=False)], ids=["dense", "sparse"]
+)
+def test_weights_of_8_bits_run_on_the_references(ipus, recurrent):
+    """The codelets do not take int8: the products convert it; nor recurrent weights of few synapses."""
+    net = snnjax.network(12, [snnjax.layer(9, recurrent=recurrent)], snnjax.leaky_readout(3))
     inputs = jnp.asarray(np.random.default_rng(0).random((4, 2, 12)) < 0.4, jnp.float32)
-    params = quantise_network(net.init(jax.random.key(0), inputs, target_activity=0.2))
-    run = jax.jit(lambda params, inputs: net.apply(params, None, inputs)[0].output)
-    there = run(*jax.device_put((params, inputs), ipus[0]))
-    np.testing.assert_allclose(there, run(params, inputs), rtol=1e-5, atol=1e-6)
+    stats = net.init_stats(jax.random.key(1))
+    params = net.init(jax.random.key(0), inputs, stats=stats, target_activity=0.2)
+    params = quantise_network(params, stats=stats)
+    run = jax.jit(lambda params, stats, inputs: net.apply(params, None, inputs, stats=stats)[0].output)
+    there = run(*jax.device_put((params, stats, inputs), ipus[0]))
+    np.testing.assert_allclose(there, run(params, stats, inputs), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

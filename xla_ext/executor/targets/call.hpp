@@ -61,7 +61,7 @@ template <typename Root>
 Root bound(const Instruction& instruction, const std::vector<ValueId>& values, const char* names,
            std::size_t layers = 1) {
   const auto refuse = refusal(instruction);
-  const auto places = schema::placesOf<Root>(attribute(instruction, names), layers, refuse);
+  const auto places = schema::placesOf(Root::kLeaves, attribute(instruction, names), layers, refuse);
   return schema::filled<Root>(places, layers, values.size(), [&](std::size_t i) { return Value(values[i]); }, refuse);
 }
 

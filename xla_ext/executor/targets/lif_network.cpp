@@ -1,5 +1,4 @@
 // The target `snnjax_lif_network`: the forward pass.
-#include <builders/vertices.hpp>
 #include <popops/ElementWise.hpp>
 #include <poputil/VertexTemplates.hpp>
 

@@ -1,5 +1,4 @@
 // The target `snnjax_lif_network_backward`.
-#include <builders/vertices.hpp>
 #include <popops/Reduce.hpp>
 
 #include "executor/targets/network.hpp"
@@ -101,8 +100,7 @@ class BackwardPass {
   }
 
   void rows(const LayerPlan& layer, ValueId from, const Tensor& blocks, std::size_t count) {
-    zeroBeside(lowering_.graph(), blocks, layer.tiles, count, layer.neurons);
-    bring(lowering_, lowering_.get(from)[0], asRows(blocks, layer.tiles, count, layer.neurons));
+    bringRows(lowering_, lowering_.get(from)[0], blocks, layer.tiles, count, layer.neurons);
   }
 
   // If it is requested.
@@ -137,7 +135,7 @@ class BackwardPass {
   void giveWeights(std::size_t l) {
     const LayerPlan& layer = plan_.layers[l];
     const auto give_rows = [&](const Value& result, const Tensor& in_place, const Tensor& gradient, std::size_t rows) {
-      if (result && !in_place.valid()) give(result, asRows(gradient, layer.tiles, rows, layer.neurons, 1));
+      if (result && !in_place.valid()) give(result, asRows(gradient, layer.tiles, rows, layer.neurons));
     };
     give_rows(results_[l].weights(), in_place_[l].weights, to_.layers[l].g_weights, layer.inputs);
     give_rows(results_[l].recurrent(), in_place_[l].recurrent, to_.layers[l].g_recurrent, layer.neurons);

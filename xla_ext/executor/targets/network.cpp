@@ -1,7 +1,6 @@
 #include "executor/targets/network.hpp"
 
 #include <algorithm>
-#include <builders/vertices.hpp>
 #include <limits>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
@@ -63,7 +62,7 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
     return each.weights() && !each.linear.delays && !each.constants.recurrent.values &&
            !each.constants.recurrent_delays;
   });
-  if (!is_known) refuseCall(instruction, "operands", "be weights of floats without delays", "others");
+  if (!is_known) refuseCall(instruction, "operands", "be dense weights of floats without delays", "others");
   for (std::size_t l = 0; l < numbers.size(); ++l) {
     network.options.push_back(optionsOf(instruction, numbers[l], from.constants[l], record.layers[l].w.has_value()));
   }
@@ -122,9 +121,9 @@ class Bringer {
     const LayerTensors& tensors = network_.tensors.layers[l];
     const LayerArrays& from = operands_.layers[l];
     const builders::LayerWeights& there = network_.in_place[l];
-    if (!there.weights.valid()) rows(layer, array(from.weights()), tensors.weights, layer.inputs, 1);
+    if (!there.weights.valid()) rows(layer, array(from.weights()), tensors.weights, layer.inputs);
     if (!from.recurrent() || there.recurrent.valid()) return;
-    rows(layer, array(from.recurrent()), tensors.recurrent, layer.neurons, 1);
+    rows(layer, array(from.recurrent()), tensors.recurrent, layer.neurons);
   }
 
   // What the forward pass adds to what it is given.
@@ -211,9 +210,8 @@ class Bringer {
     }
   }
 
-  void rows(const LayerPlan& layer, const Tensor& from, const Tensor& blocks, std::size_t rows, std::size_t extra = 0) {
-    zeroBeside(lowering_.graph(), blocks, layer.tiles, rows, layer.neurons, extra);
-    bring(lowering_, from, asRows(blocks, layer.tiles, rows, layer.neurons, extra));
+  void rows(const LayerPlan& layer, const Tensor& from, const Tensor& blocks, std::size_t rows) {
+    bringRows(lowering_, from, blocks, layer.tiles, rows, layer.neurons);
   }
 
   // In any order, with ids out of range: sorted at their homes.

@@ -31,6 +31,8 @@ std::size_t NetworkCheck::lengthOf(Axis axis, std::size_t l) const {
     case Axis::kSent:
     case Axis::kWeightRows: return widths_[l];
     case Axis::kWeightColumns:
+    case Axis::kRecurrentRows:
+    case Axis::kRecurrentColumns:
     case Axis::kNeurons: return neurons(l);
     case Axis::kNeuronBytes: return bytes(neurons(l));
     case Axis::kCapacity: return capacity();

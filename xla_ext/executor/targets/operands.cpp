@@ -3,32 +3,6 @@
 #include <popops/Cast.hpp>
 
 namespace snnjax::executor::targets {
-namespace {
-
-// [tiles, rows, columns]
-poplar::Tensor inBlocks(const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows) {
-  return blocks.reshape({tiles.count, rows, tiles.columns});
-}
-
-void setZero(poplar::Graph& graph, const poplar::Tensor& tensor) {
-  if (tensor.numElements() > 0) graph.setInitialValue(tensor, 0.0F);
-}
-
-}  // namespace
-
-poplar::Tensor asRows(const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows,
-                      std::size_t neurons, std::size_t extra_rows) {
-  const poplar::Tensor used = inBlocks(blocks, tiles, rows + extra_rows).slice(0, rows, 1);
-  return used.dimShuffle({1, 0, 2}).reshape({rows, std::size_t{tiles.count} * tiles.columns}).slice(0, neurons, 1);
-}
-
-void zeroBeside(poplar::Graph& graph, const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows,
-                std::size_t neurons, std::size_t extra_rows) {
-  const poplar::Tensor all = inBlocks(blocks, tiles, rows + extra_rows);
-  setZero(graph, all.slice(rows, rows + extra_rows, 1));
-  const std::size_t in_last = neurons - std::size_t{tiles.count - 1} * tiles.columns;
-  setZero(graph, all[tiles.count - 1].slice(0, rows, 0).slice(in_last, tiles.columns, 1));
-}
 
 std::optional<Blocks> blocksOf(const builders::TileRange& tiles, std::size_t rows, std::size_t neurons) {
   if (std::size_t{tiles.count} * tiles.columns != neurons) return std::nullopt;
@@ -79,6 +53,18 @@ void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor&
                                        : source.flatten().expand({0}).broadcast(times, 0);
   }
   lowering.program().add(poplar::program::Copy(source.flatten(), to.flatten(), false, lowering.debug("operand")));
+}
+
+void bringRows(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& blocks,
+               const builders::TileRange& tiles, std::size_t rows, std::size_t neurons) {
+  const std::size_t columns = tiles.columns, all_rows = blocks.dim(1) / columns;
+  const std::size_t in_last = neurons - (tiles.count - 1) * columns;
+  const poplar::Tensor last = blocks[tiles.count - 1].reshape({all_rows, columns}).slice(0, rows);
+  for (const poplar::Tensor& beside :
+       {blocks.slice(rows * columns, all_rows * columns, 1), last.slice(in_last, columns, 1)}) {
+    if (beside.numElements() > 0) lowering.graph().setInitialValue(beside, 0.0F);
+  }
+  bring(lowering, from, builders::asRows(blocks, tiles, rows, neurons));
 }
 
 void yield(Lowering& lowering, const Value& result, const poplar::Tensor& tensor) {

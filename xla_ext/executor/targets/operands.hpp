@@ -2,20 +2,12 @@
 // element types.
 #pragma once
 
-#include <builders/spread.hpp>
+#include <builders/vertices.hpp>
 #include <initializer_list>
 
 #include "executor/targets/call.hpp"
 
 namespace snnjax::executor::targets {
-
-// Blocks [tiles, rows * columns] and `extra_rows` more, seen as [rows, neurons].
-poplar::Tensor asRows(const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows,
-                      std::size_t neurons, std::size_t extra_rows = 0);
-
-// What asRows leaves out is 0 from the start: columns to spare and the rows behind `rows`.
-void zeroBeside(poplar::Graph& graph, const poplar::Tensor& blocks, const builders::TileRange& tiles, std::size_t rows,
-                std::size_t neurons, std::size_t extra_rows = 0);
 
 // The layout of weights [rows, neurons] for ops on lists: row-major in blocks of columns, with a spare row of zeros
 // after each block. Empty if the last block has spare columns, which no array layout allows.
@@ -36,6 +28,11 @@ inline std::size_t dimension(const Lowering& lowering, const Value& value, std::
 
 // Fills a tensor of the operand's shape, or one that repeats it along its first dimensions; numbers are converted.
 void bring(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& to);
+
+// The same for the rows [rows, neurons] of blocks of columns. What is beside them is 0 from the start: columns to spare
+// and rows behind these.
+void bringRows(Lowering& lowering, const poplar::Tensor& from, const poplar::Tensor& blocks,
+               const builders::TileRange& tiles, std::size_t rows, std::size_t neurons);
 
 // A result, without its groups axis, in its own type.
 void yield(Lowering& lowering, const Value& result, const poplar::Tensor& tensor);

@@ -49,20 +49,18 @@ void selectSpikesBackward(Lowering& lowering, const Instruction& instruction) {
   options.slope = numbers.slope;
   if (isAnyEmpty({options.rows, options.neurons, options.capacity})) return yieldZeros(lowering, instruction);
   const auto tensors = builders::addSelectSpikesTensors(lowering.graph(), options);
-  const auto cotangents = builders::addSelectSpikesCotangents(lowering.graph(), options, tensors);
   const std::size_t first = kListHeader;
   bring(lowering, operand(lowering, call.from.v), tensors.v);
   bring(lowering, operand(lowering, call.from.threshold.array), tensors.threshold);
   bring(lowering, operand(lowering, call.from.ids), tensors.records.slice(first, first + options.capacity, 1));
-  bring(lowering, operand(lowering, call.from.g), cotangents.g_values);
-  lowering.program().add(builders::addSelectSpikesBackward(lowering.graph(), options, tensors, cotangents));
-  yield(lowering, call.to.g_v, cotangents.g_v);
-  poplar::Tensor g_threshold = cotangents.g_threshold;
+  bring(lowering, operand(lowering, call.from.g), tensors.values);
+  auto gradients = builders::addSelectSpikesBackward(lowering.graph(), options, tensors, lowering.program());
+  yield(lowering, call.to.g_v, gradients.v);
   if (dimension(lowering, call.to.g_threshold.array, 1) == 1) {
-    g_threshold = popops::reduce(lowering.graph(), g_threshold, poplar::FLOAT, {0}, popops::Operation::ADD,
-                                 lowering.program(), lowering.debug("threshold"));
+    gradients.threshold = popops::reduce(lowering.graph(), gradients.threshold, poplar::FLOAT, {0},
+                                         popops::Operation::ADD, lowering.program(), lowering.debug("threshold"));
   }
-  yield(lowering, call.to.g_threshold.array, g_threshold);
+  yield(lowering, call.to.g_threshold.array, gradients.threshold);
 }
 
 void needOnes(const OperationCheck& op, std::initializer_list<schema::Threshold<Value>> thresholds) {

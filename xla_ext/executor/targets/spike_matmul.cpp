@@ -1,6 +1,5 @@
 // The targets of `spike_matmul`; arrays have a leading groups axis of length 1.
 #include <builders/spike_matmul.hpp>
-#include <builders/vertices.hpp>
 
 #include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
@@ -13,30 +12,20 @@ using Product = Call<spike_matmul::Operands<Value>, spike_matmul::Results<Value>
 using ValuesBackward = Call<spike_matmul::ValuesBackwardOperands<Value>, spike_matmul::ValuesBackwardResults<Value>>;
 using WeightsBackward = Call<spike_matmul::WeightsBackwardOperands<Value>, spike_matmul::WeightsBackwardResults<Value>>;
 
-// `of_outputs` is an array whose last axis are the outputs, of the dtype of the weights.
-builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Value& ids, const Value& of_outputs,
-                                       std::size_t num_inputs) {
-  builders::SpikeMatmulOptions options;
-  options.rows = static_cast<unsigned>(dimension(plan, ids, 1));
-  options.capacity = static_cast<unsigned>(dimension(plan, ids, 2));
-  options.num_inputs = static_cast<unsigned>(num_inputs);
-  options.outputs = static_cast<unsigned>(dimension(plan, of_outputs, 2));
-  options.half_weights = isHalf(plan, of_outputs);
-  options.long_ids = isLong(plan, ids);
-  return options;
-}
+// The weights, or their gradient, are best on the tiles of the outputs.
+ValueId weightsOf(const Product& call) { return call.from.weights.array.value(); }
+ValueId weightsOf(const ValuesBackward& call) { return call.from.weights.value(); }
+ValueId weightsOf(const WeightsBackward& call) { return call.to.g_weights.value(); }
 
-builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Product& call) {
-  const Value& weights = call.from.weights.array;
-  return optionsOf(plan, call.from.ids, weights, dimension(plan, weights, 1));
-}
-
-builders::SpikeMatmulOptions optionsOf(const Plan& plan, const ValuesBackward& call) {
-  return optionsOf(plan, call.from.ids, call.from.g, dimension(plan, call.from.weights, 1));
-}
-
-builders::SpikeMatmulOptions optionsOf(const Plan& plan, const WeightsBackward& call) {
-  return optionsOf(plan, call.from.ids, call.from.g, dimension(plan, call.to.g_weights, 1));
+template <typename Target>
+builders::SpikeMatmulOptions optionsOf(const Plan& plan, const Target& call) {
+  const Value &ids = call.from.ids, weights = weightsOf(call);
+  return {.rows = static_cast<unsigned>(dimension(plan, ids, 1)),
+          .capacity = static_cast<unsigned>(dimension(plan, ids, 2)),
+          .num_inputs = static_cast<unsigned>(dimension(plan, weights, 1)),
+          .outputs = static_cast<unsigned>(dimension(plan, weights, 2)),
+          .half_weights = isHalf(plan, weights),
+          .long_ids = isLong(plan, ids)};
 }
 
 bool isEmpty(const builders::SpikeMatmulOptions& options) {
@@ -44,39 +33,34 @@ bool isEmpty(const builders::SpikeMatmulOptions& options) {
 }
 
 // The variables of a product with weights, used in place if on their tiles, else copied there.
+template <typename Target>
 builders::SpikeMatmulTensors addTensors(Lowering& lowering, const builders::SpikeMatmulOptions& options,
-                                        builders::SpikeMatmulUse use, ValueId weights) {
+                                        const Target& call) {
   const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
   const std::size_t rows = options.num_inputs, columns = options.outputs;
-  const poplar::Tensor in_place = weightsInPlace(lowering, tiles, rows, columns, weights);
-  use.weights = !in_place.valid();
-  builders::SpikeMatmulTensors tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, use);
+  const poplar::Tensor in_place = weightsInPlace(lowering, tiles, rows, columns, weightsOf(call));
+  const auto tensors =
+      builders::addSpikeMatmulTensors(lowering.graph(), options, builders::floatType(options.half_weights), in_place);
   if (in_place.valid()) {
-    tensors.weights = in_place;
     const poplar::Tensor zero = in_place.slice(rows * tiles.columns, (rows + 1) * tiles.columns, 1);
     lowering.program().add(builders::zeros(lowering.graph(), {zero}, lowering.debug("zero").getPathName()));
   } else {
-    zeroBeside(lowering.graph(), tensors.weights, tiles, rows, columns, 1);
-    bring(lowering, lowering.get(weights)[0], asRows(tensors.weights, tiles, rows, columns, 1));
+    bringRows(lowering, operand(lowering, weightsOf(call)), tensors.weights, tiles, rows, columns);
   }
+  bring(lowering, operand(lowering, call.from.ids), tensors.ids);
   return tensors;
 }
 
-builders::SpikeMatmulCotangents bringCotangents(Lowering& lowering, const builders::SpikeMatmulOptions& options,
-                                                const builders::SpikeMatmulTensors& tensors, const poplar::Tensor& g,
-                                                const builders::SpikeMatmulUse& use) {
-  const auto cotangents = builders::addSpikeMatmulCotangents(lowering.graph(), options, tensors, use);
-  zeroBeside(lowering.graph(), cotangents.g, tensors.tiles, options.rows, options.outputs);
-  bring(lowering, g, asRows(cotangents.g, tensors.tiles, options.rows, options.outputs));
-  return cotangents;
+void bringCotangent(Lowering& lowering, const builders::SpikeMatmulOptions& options,
+                    const builders::SpikeMatmulTensors& tensors, const Value& g) {
+  bringRows(lowering, operand(lowering, g), tensors.out, tensors.tiles, options.rows, options.outputs);
 }
 
 void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
   const Product call(instruction);
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
-  const auto tensors = addTensors(lowering, options, {}, call.from.weights.array.value());
-  bring(lowering, operand(lowering, call.from.ids), tensors.ids);
+  const auto tensors = addTensors(lowering, options, call);
   bring(lowering, operand(lowering, call.from.values), tensors.values);
   lowering.program().add(builders::addSpikeMatmul(lowering.graph(), options, tensors));
   yield(lowering, call.to.out, asRows(tensors.out, tensors.tiles, options.rows, options.outputs));
@@ -86,37 +70,27 @@ void spikeMatmulValuesBackward(Lowering& lowering, const Instruction& instructio
   const ValuesBackward call(instruction);
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
-  const builders::SpikeMatmulUse use = {.values = false, .out = false, .weights_gradient = false};
-  const auto tensors = addTensors(lowering, options, use, call.from.weights.value());
-  bring(lowering, operand(lowering, call.from.ids), tensors.ids);
-  const auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, call.from.g), use);
-  lowering.program().add(builders::addSpikeMatmulBackward(lowering.graph(), options, tensors, cotangents));
-  yield(lowering, call.to.g_values, cotangents.d_values);
+  const auto tensors = addTensors(lowering, options, call);
+  bringCotangent(lowering, options, tensors, call.from.g);
+  lowering.program().add(builders::addSpikeMatmulValuesGradient(lowering.graph(), options, tensors));
+  yield(lowering, call.to.g_values, tensors.values);
 }
 
 void spikeMatmulWeightsBackward(Lowering& lowering, const Instruction& instruction) {
   const WeightsBackward call(instruction);
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
-  const ValueId g_weights = call.to.g_weights.value();
-  builders::SpikeMatmulUse use = {.weights = false, .out = false, .values_gradient = false};
-  const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, use);
+  const builders::TileRange tiles = builders::tilesOf(options, lowering.graph().getTarget().getNumTiles());
+  const poplar::Tensor in_place =
+      gradientInPlace(lowering, tiles, options.num_inputs, options.outputs, weightsOf(call));
+  const auto tensors = builders::addSpikeMatmulTensors(lowering.graph(), options, poplar::FLOAT, in_place);
   bring(lowering, operand(lowering, call.from.ids), tensors.ids);
   bring(lowering, operand(lowering, call.from.values), tensors.values);
-  const poplar::Tensor in_place =
-      gradientInPlace(lowering, tensors.tiles, options.num_inputs, options.outputs, g_weights);
-  use.weights_gradient = !in_place.valid();
-  auto cotangents = bringCotangents(lowering, options, tensors, operand(lowering, call.from.g), use);
-  if (in_place.valid()) cotangents.d_weights = in_place;
-  lowering.program().add(builders::addSpikeMatmulBackward(lowering.graph(), options, tensors, cotangents));
+  bringCotangent(lowering, options, tensors, call.from.g);
+  lowering.program().add(builders::addSpikeMatmulWeightsGradient(lowering.graph(), options, tensors));
   if (in_place.valid()) return;
-  yield(lowering, g_weights, asRows(cotangents.d_weights, tensors.tiles, options.num_inputs, options.outputs, 1));
+  yield(lowering, call.to.g_weights, asRows(tensors.weights, tiles, options.num_inputs, options.outputs));
 }
-
-// Weights, or their gradient, are best on the tiles of the outputs.
-ValueId placed(const Product& call) { return call.from.weights.array.value(); }
-ValueId placed(const ValuesBackward& call) { return call.from.weights.value(); }
-ValueId placed(const WeightsBackward& call) { return call.to.g_weights.value(); }
 
 template <typename Target>
 std::vector<Proposal> proposeWeights(const Plan& plan, const Instruction& instruction, const poplar::Target& target) {
@@ -125,7 +99,7 @@ std::vector<Proposal> proposeWeights(const Plan& plan, const Instruction& instru
   if (isEmpty(options)) return {};
   const builders::TileRange tiles = builders::tilesOf(options, target.getNumTiles());
   const std::optional<Blocks> blocks = blocksOf(tiles, options.num_inputs, options.outputs);
-  return blocks ? std::vector<Proposal>{{placed(call), *blocks}} : std::vector<Proposal>{};
+  return blocks ? std::vector<Proposal>{{weightsOf(call), *blocks}} : std::vector<Proposal>{};
 }
 
 void needFloating(const OperationCheck& op, const Product& call) {
