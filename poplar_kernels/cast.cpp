@@ -4,7 +4,6 @@
 // narrower ones by keeping the low bits. A Boolean is true for any number but 0.
 #include "cast_cycles.hpp"
 
-#include <limits>
 #include <type_traits>
 
 #include "fields.hpp"
@@ -18,22 +17,12 @@ namespace {
 template <class T>
 constexpr bool kIsReal = std::is_same_v<T, float> || std::is_same_v<T, half>;
 
-template <class To>
-To cutToInteger(float x) {
-  // The lowest integer is a power of 2 or 0, so a float; the largest of 32 bits is not, but the next one is.
-  constexpr float kLowest = static_cast<float>(std::numeric_limits<To>::min());
-  constexpr float kBeyond = 2.0f * static_cast<float>(std::numeric_limits<To>::max() / 2 + 1);
-  if (x >= kBeyond) return std::numeric_limits<To>::max();
-  if (x <= kLowest) return std::numeric_limits<To>::min();
-  return x == x ? static_cast<To>(x) : To(0);
-}
-
 template <class To, class From>
 To converted(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (kIsReal<From> && !kIsReal<To>) {
-    return cutToInteger<To>(static_cast<float>(x));
+    return toInteger<To>(static_cast<float>(x));
   } else if constexpr (std::is_same_v<To, half>) {
     return static_cast<half>(static_cast<float>(x));
   } else {

@@ -10,10 +10,6 @@ namespace snnjax {
 
 namespace {
 
-// Elements of T in the 64 bits that one load or store moves.
-template <class T>
-constexpr unsigned kPerVector = 8 / sizeof(T);
-
 template <class V, class T>
 std::uint64_t vectorsOf(const V& vertex, unsigned worker) {
   const Range share = shareOf(vertex.count, worker, kPerVector<T>);

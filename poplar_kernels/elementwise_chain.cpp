@@ -86,7 +86,7 @@ void storeNarrow(const Rows<T>& rows, unsigned row, unsigned count, const unsign
   for (unsigned i = 0; i < count; ++i) to[i] = narrow(slot[i]);
 }
 
-unsigned floatBits(float x) { return chain::bitsOf<unsigned>(x); }
+unsigned floatBits(float x) { return bitsOf<unsigned>(x); }
 
 void loadWord(const Rows<unsigned>& words, unsigned row, unsigned count, unsigned slot, Slots& slots) {
   if ((row & chain::kSingleRow) == 0) {
@@ -148,18 +148,16 @@ void runNarrow(const chain::Instruction& instruction, const NarrowRows& rows, un
   switch (instruction.opcode) {
     case Opcode::load_f16:
       return loadNarrow(rows.halves, row, count, slots.written(slot),
-                        [](unsigned short x) { return floatBits(static_cast<float>(chain::bitsOf<half>(x))); });
+                        [](unsigned short x) { return floatBits(static_cast<float>(bitsOf<half>(x))); });
     case Opcode::store_f16:
-      return storeNarrow(rows.halves, row, count, slots.read[slot], [](unsigned x) {
-        return chain::bitsOf<unsigned short>(static_cast<half>(chain::bitsOf<float>(x)));
-      });
+      return storeNarrow(rows.halves, row, count, slots.read[slot],
+                         [](unsigned x) { return bitsOf<unsigned short>(static_cast<half>(bitsOf<float>(x))); });
     case Opcode::load_bf16:
       return loadNarrow(rows.halves, row, count, slots.written(slot),
                         [](unsigned short x) { return unsigned(x) << 16; });
     case Opcode::store_bf16:
-      return storeNarrow(rows.halves, row, count, slots.read[slot], [](unsigned x) {
-        return static_cast<unsigned short>(chain::bfloatBits(chain::bitsOf<float>(x)));
-      });
+      return storeNarrow(rows.halves, row, count, slots.read[slot],
+                         [](unsigned x) { return static_cast<unsigned short>(chain::bfloatBits(bitsOf<float>(x))); });
 #define SNNJAX_CHAIN_CASE(type, width, Element)                                               \
   case Opcode::load_##type:                                                                   \
     return loadNarrow(rows.width, row, count, slots.written(slot),                            \

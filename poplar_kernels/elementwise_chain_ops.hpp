@@ -11,11 +11,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 #include <poplar/Vertex.hpp>
 
 #include "elementwise_cycles.hpp"
+#include "numbers.hpp"
 
 // OP(name, suffix, From, To, Work, expression of x). From and To are what slots hold: float, int or unsigned; bools are
 // 0 or 1.
@@ -53,8 +52,8 @@
   OP(not, u32, unsigned, unsigned, Simple, ~x)                                                        \
   OP(popcnt, u32, unsigned, unsigned, Simple, unsigned(__builtin_popcount(x)))                        \
   OP(count_leading_zeros, u32, unsigned, unsigned, Simple, x == 0 ? 32u : unsigned(__builtin_clz(x))) \
-  OP(convert, f32_s32, float, int, Simple, chain::toInteger<int>(x))                                  \
-  OP(convert, f32_u32, float, unsigned, Simple, chain::toInteger<unsigned>(x))                        \
+  OP(convert, f32_s32, float, int, Simple, toInteger<int>(x))                                         \
+  OP(convert, f32_u32, float, unsigned, Simple, toInteger<unsigned>(x))                               \
   OP(convert, s32_f32, int, float, Simple, static_cast<float>(x))                                     \
   OP(convert, u32_f32, unsigned, float, Simple, static_cast<float>(x))                                \
   OP(convert, f32_bool, float, unsigned, Comparison, !(x == 0.0f))                                    \
@@ -171,24 +170,6 @@ constexpr unsigned wordOfRow(Opcode opcode, unsigned slot, unsigned row) {
 }
 constexpr Instruction decoded(unsigned word) {
   return {static_cast<Opcode>(word & 0xff), word >> 8 & 63, word >> 14 & 63, word >> 20 & 63, word >> 26 & 63};
-}
-
-template <class To, class From>
-inline To bitsOf(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
-}
-
-template <class To>
-inline To toInteger(float x) {
-  // The lowest integer is a power of 2 or 0, so a float; the largest is not, but the next one is.
-  constexpr float kLowest = static_cast<float>(std::numeric_limits<To>::min());
-  constexpr float kBeyond = 2.0f * static_cast<float>(std::numeric_limits<To>::max() / 2 + 1);
-  if (x >= kBeyond) return std::numeric_limits<To>::max();
-  if (x <= kLowest) return std::numeric_limits<To>::min();
-  return x == x ? static_cast<To>(x) : To(0);
 }
 
 inline float roundedToHalf(float x) { return static_cast<float>(static_cast<half>(x)); }

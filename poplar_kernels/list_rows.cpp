@@ -37,7 +37,7 @@ class RowsCurrent : public poplar::MultiVertex {
   }
 };
 
-// dots[row, k] = <weights[id], g_current[row]> of each listed id, 0 past them.
+// dots[row, k] = <weights[id], g_current[row]> of each listed id.
 template <class W, class Id>
 class RowsDots : public poplar::MultiVertex {
  public:
@@ -50,7 +50,9 @@ class RowsDots : public poplar::MultiVertex {
   bool compute(unsigned worker) {
     const ListedRows<const W> matrix = {&weights[0], num_inputs, neurons};
     for (unsigned row = worker; row < rows; row += numWorkers()) {
-      writeDots(matrix, List<Id>{&lists[row * stride], capacity}, &g_current[row * neurons], &dots[row * capacity]);
+      const List<Id> list = {&lists[row * stride], capacity};
+      dotListedRows(matrix, list.ids(), list.listed(), &g_current[row * neurons],
+                    [&](unsigned k, float dot) { dots[row * capacity + k] = dot; });
     }
     return true;
   }

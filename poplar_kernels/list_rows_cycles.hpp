@@ -73,7 +73,7 @@ std::uint64_t workerCycles(const RowsDots<W, Id>& vertex, unsigned worker) {
   Slots slots = entry(9, false);
   for (unsigned row = worker; row < vertex.rows; row += vertex.numWorkers()) {
     const unsigned listed = List<Id>{&vertex.lists[row * vertex.stride], vertex.capacity}.listed();
-    slots += 8 + kRecordHeader + dotListedRows(listed, vertex.neurons, sizeof(W)) + fill(vertex.capacity - listed, 4);
+    slots += 8 + kRecordHeader + dotListedRows(listed, vertex.neurons, sizeof(W));
   }
   return slots;
 }

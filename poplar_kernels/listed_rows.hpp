@@ -165,12 +165,4 @@ inline void addToListedRows(ListedRows<float> rows, const Id* ids, Range range, 
   for (; column < rows.columns; ++column) addBlock<float, 1>(rows, ids, range, bound, values, vector, column);
 }
 
-// dots[k] = <rows[ids[k]], g> for all listed ids, 0 past them.
-template <class W, class Id>
-inline void writeDots(ListedRows<const W> rows, List<Id> list, const float* g, float* dots) {
-  const unsigned listed = list.listed();
-  dotListedRows(rows, list.ids(), listed, g, [&](unsigned k, float dot) { dots[k] = dot; });
-  for (unsigned k = listed; k < list.capacity; ++k) dots[k] = 0.0f;
-}
-
 }  // namespace snnjax

@@ -5,9 +5,19 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <poplar/Vertex.hpp>
 
 namespace snnjax {
+
+// The same bits as another type.
+template <class To, class From>
+inline To bitsOf(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
 
 template <class T>
 inline float toFloat(T x) {
@@ -19,19 +29,31 @@ inline float toFloat(T x) {
 // subnormal numbers; an exponent of all ones stays infinity or NaN.
 template <>
 inline float toFloat(half x) {
-  std::uint16_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
+  const auto bits = bitsOf<std::uint16_t>(x);
   const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fff) << 13;
-  float moved;
-  std::memcpy(&moved, &magnitude, sizeof moved);
-  moved *= 0x1p112f;
-  std::uint32_t result;
-  std::memcpy(&result, &moved, sizeof result);
-  result |= (magnitude >= 0x7c00U << 13 ? 0x7f800000U : 0U) | static_cast<std::uint32_t>(bits & 0x8000) << 16;
-  std::memcpy(&moved, &result, sizeof moved);
-  return moved;
+  const auto moved = bitsOf<std::uint32_t>(bitsOf<float>(magnitude) * 0x1p112f);
+  return bitsOf<float>(moved | (magnitude >= 0x7c00U << 13 ? 0x7f800000U : 0U) |
+                       static_cast<std::uint32_t>(bits & 0x8000) << 16);
 }
 #endif
+
+// Truncated, on every machine: what an integer cannot hold becomes the nearest limit, a NaN 0.
+template <class To>
+inline To toInteger(float x) {
+  // The lowest integer is a power of 2 or 0, so a float; the largest of 32 bits is not, but the next one is.
+  constexpr float kLowest = static_cast<float>(std::numeric_limits<To>::min());
+  constexpr float kBeyond = 2.0f * static_cast<float>(std::numeric_limits<To>::max() / 2 + 1);
+  if (x >= kBeyond) return std::numeric_limits<To>::max();
+  if (x <= kLowest) return std::numeric_limits<To>::min();
+  return x == x ? static_cast<To>(x) : To(0);
+}
+
+// Unsigned numbers ordered as the floats they encode.
+inline unsigned keyOf(float v) {
+  const auto bits = bitsOf<unsigned>(v);
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000U;
+}
+inline float floatOf(unsigned key) { return bitsOf<float>(key >> 31 != 0 ? key & 0x7fffffffU : ~key); }
 
 template <class N>
 struct Numbers;

@@ -3,10 +3,10 @@
 // XLA may fuse them.
 #include "random_cycles.hpp"
 
-#include <cstring>
 #include <type_traits>
 
 #include "fields.hpp"
+#include "numbers.hpp"
 #include "threefry.hpp"
 #include "workers.hpp"
 
@@ -21,9 +21,7 @@ T fractionOf(std::uint32_t bits) {
   constexpr unsigned kFraction = std::is_same_v<T, half> ? 10 : 23;
   constexpr unsigned kOne = std::is_same_v<T, half> ? 0x3c00 : 0x3f800000;
   const Pattern pattern = static_cast<Pattern>(static_cast<Pattern>(bits) >> (8 * sizeof(T) - kFraction) | kOne);
-  T number;
-  std::memcpy(&number, &pattern, sizeof(number));
-  return static_cast<T>(number - static_cast<T>(1));
+  return static_cast<T>(bitsOf<T>(pattern) - static_cast<T>(1));
 }
 
 // One of the numbers from `low` to below `high`.

@@ -8,19 +8,6 @@
 
 namespace snnjax {
 
-// Unsigned numbers ordered as the floats they encode.
-inline unsigned keyOf(float v) {
-  unsigned bits;
-  std::memcpy(&bits, &v, sizeof(bits));
-  return bits >> 31 != 0 ? ~bits : bits | 0x80000000U;
-}
-inline float floatOf(unsigned key) {
-  const unsigned bits = key >> 31 != 0 ? key & 0x7fffffffU : ~key;
-  float v;
-  std::memcpy(&v, &bits, sizeof(v));
-  return v;
-}
-
 // Keeps membranes above a bound and, of those equal to it, ids up to a hash.
 struct Cut {
   float bound;

@@ -2,7 +2,6 @@
 // elements by them, and elements of any type are then taken from their places.
 #include "sort_numbers_cycles.hpp"
 
-#include <cstring>
 #include <type_traits>
 
 #include "fields.hpp"
@@ -40,9 +39,7 @@ class OrderedBits : public poplar::MultiVertex {
       const float number = toFloat(x);
       if (!total && number != number) return ~0U;
       if (!total && number == 0.0f) return kSign;
-      unsigned bits;
-      std::memcpy(&bits, &number, sizeof(bits));
-      return (bits & kSign) != 0 ? ~bits : bits | kSign;
+      return keyOf(number);
     }
   }
 };

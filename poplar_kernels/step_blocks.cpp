@@ -4,10 +4,6 @@
 
 namespace snnjax {
 
-// Workers share a row in whole 64-bit words.
-template <class T>
-constexpr unsigned kUnit = 8 / sizeof(T);
-
 // row = history[block - back]; zeros where there is no such block
 template <class T>
 class LoadBlock : public poplar::MultiVertex {
@@ -19,7 +15,7 @@ class LoadBlock : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const unsigned from = *block - back;
-    const Range own = shareOf(width, worker, kUnit<T>);
+    const Range own = shareOf(width, worker, kPerVector<T>);
     for (unsigned i = own.first; i < own.last; ++i) {
       row[i] = from < num_blocks ? history[from * width + i] : static_cast<T>(0.0f);
     }
@@ -38,7 +34,7 @@ class StoreBlock : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     if (*block >= num_blocks) return true;
-    const Range own = shareOf(width, worker, kUnit<T>);
+    const Range own = shareOf(width, worker, kPerVector<T>);
     for (unsigned i = own.first; i < own.last; ++i) history[*block * width + i] = row[i];
     return true;
   }

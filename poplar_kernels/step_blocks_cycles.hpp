@@ -23,13 +23,13 @@ constexpr Slots kAdvance = kCall + 5;
 
 template <class T>
 std::uint64_t workerCycles(const LoadBlock<T>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.width, worker, 8 / sizeof(T));
+  const Range own = shareOf(vertex.width, worker, kPerVector<T>);
   return cycles::entry(6, true) + 3 + cycles::copy(own.last - own.first, sizeof(T));
 }
 
 template <class T>
 std::uint64_t workerCycles(const StoreBlock<T>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.width, worker, 8 / sizeof(T));
+  const Range own = shareOf(vertex.width, worker, kPerVector<T>);
   return cycles::entry(5, true) + 2 + cycles::copy(own.last - own.first, sizeof(T));
 }
 

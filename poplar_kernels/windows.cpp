@@ -28,12 +28,11 @@ class SliceWindow : public poplar::MultiVertex {
   bool is_signed;
 
   bool compute(unsigned worker) {
-    const Range share = shareOf(count * width, worker, kPerVector);
+    const Range share = shareOf(count * width, worker, kPerVector<T>);
     const T* const from = &table[firstRow(*start, is_signed, rows, count) * width];
     for (unsigned i = share.first; i < share.last; ++i) out[i] = from[i];
     return true;
   }
-  static constexpr unsigned kPerVector = 8 / sizeof(T);
 };
 
 // table[first + k] = values[k]. Workers share the values, in units such that no two write to the same word.
@@ -54,17 +53,16 @@ class UpdateWindow : public poplar::MultiVertex {
   }
   // Elements of the table, in whole vectors of it.
   Range share(unsigned worker, unsigned first) const {
-    const unsigned begin = first / kPerVector * kPerVector;
-    const Range vectors = shareOf(first + count * width - begin, worker, kPerVector);
+    const unsigned begin = first / kPerVector<T> * kPerVector<T>;
+    const Range vectors = shareOf(first + count * width - begin, worker, kPerVector<T>);
     return {larger(first, begin + vectors.first), larger(first, begin + vectors.last)};
   }
   unsigned firstElement() const { return firstRow(*start, is_signed, rows, count) * width; }
-  static constexpr unsigned kPerVector = 8 / sizeof(T);
 };
 
 template <class T>
 std::uint64_t workerCycles(const SliceWindow<T>& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count * vertex.width, worker, vertex.kPerVector);
+  const Range share = shareOf(vertex.count * vertex.width, worker, kPerVector<T>);
   return cycles::window(share.last - share.first, vertex.width, sizeof(T), false);
 }
 

@@ -66,6 +66,10 @@ struct RowShares {
 template <class T>
 constexpr unsigned kPerWord = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
 
+// And in the 64 bits that one load or store moves.
+template <class T>
+constexpr unsigned kPerVector = 8 / sizeof(T);
+
 // How many rows of `width` elements at a time workers share a table by when writing, so that no two write to the same
 // word.
 template <class T>

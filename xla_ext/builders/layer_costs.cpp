@@ -58,11 +58,9 @@ double inputOf(const Work& work, Choice choice) {
   const Product& product = work.input;
   const double pairs = choice.columns / 2.0, blocks = std::ceil(pairs / 4);
   const double rows_of_worker = rowsOfWorker(work, choice);
-  const double entry = 4 * blocks + pairs + (product.dense ? 3 * blocks : 0);
-  // Values are known to travel only with delayed lists, of which few slots are used.
-  const double values = product.listed < static_cast<double>(product.capacity) ? kWord : 0,
-               list = 2.0 * static_cast<double>(product.record) + values * static_cast<double>(product.capacity),
-               lists = rowsOf(work, choice) * list,
+  const double entry = 4 * blocks + pairs + (product.valued ? 3 * blocks : 0);
+  const double values = product.valued ? kWord * static_cast<double>(product.capacity) : 0,
+               lists = rowsOf(work, choice) * (2.0 * static_cast<double>(product.record) + values),
                bytes = lists + (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes);
   const Load currents = {rows_of_worker * (20 + 5 * blocks + product.listed * entry), bytes};
   // For the unit weights leave the tiles of the layer, and their gradient comes back, row by row.
@@ -128,8 +126,9 @@ double stepOf(const Work& work, const Product& product, Choice choice) {
 }
 
 // Of a matrix and the lists that multiply it. Weights, and the sum of their gradients, are those of a user's arrays, or
-// copies of these spread over the groups; each group has the gradient of its own samples.
-Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
+// copies of these spread over the groups; each group has the gradient of its own samples. Weights travel to the tiles
+// of all groups that read lists, and stay there in a loop.
+Bytes bytesOf(const Work& work, const Product& product, Choice choice, bool in_loop) {
   const double rows = rowsOf(work, choice) / work.blocks, matrix = (product.inputs + 1) * choice.columns;
   const bool in_place = isInPlace(work, choice);
   const double share = in_place ? 1 : 1.0 / choice.groups;
@@ -138,15 +137,18 @@ Bytes bytesOf(const Work& work, const Product& product, Choice choice) {
   Bytes bytes = {matrix * (weight_bytes + (work.learns ? kWord : 0)) * share,
                  rows * static_cast<double>(product.record) * 2};
   if (!in_place) bytes.kept += product.inputs * work.neurons * (weight_bytes + (work.learns ? kWord : 0)) / work.tiles;
-  if (product.valued) bytes.buffer += rows * entries;
+  if (!choice.currents_on_unit || (work.learns && !choice.gradient_on_unit) || product.sends_gradient) {
+    if (choice.groups > 1) (in_loop ? bytes.kept : bytes.buffer) += matrix * weight_bytes;
+    if (product.valued) bytes.buffer += rows * entries;
+  }
   if (choice.groups > 1 && work.learns && !choice.gradient_on_unit) {
     bytes.kept += matrix * kWord * (1 + (in_place ? 1.0 / choice.groups : 0));
     bytes.buffer = std::max(bytes.buffer, matrix * kWord);  // a part of it from each group
   }
   if (!product.sends_gradient) return bytes;
   bytes.kept += rows * entries;
-  // At homes the dot products of all blocks arrive to be summed.
-  const double sums = static_cast<double>(work.home_rows) * entries * ceilDivide(work.neurons, choice.columns);
+  // The dot products of all blocks arrive to be summed.
+  const double sums = rows * choice.groups / work.tiles * entries * ceilDivide(work.neurons, choice.columns);
   bytes.buffer = std::max(bytes.buffer, sums);
   return bytes;
 }
@@ -156,7 +158,7 @@ Product productOf(const ListPlan& list, bool sends_gradient) {
           .listed = static_cast<double>(list.listed),
           .capacity = list.capacity,
           .record = list.stride,
-          .dense = list.dense,  // events may turn out to be of value 1: they count as such, to have the same place
+          .dense = list.dense,
           .valued = list.valued,
           .sends_gradient = sends_gradient};
 }
@@ -196,7 +198,6 @@ Work workOf(const NetworkPlan& plan, std::size_t l) {
     for (const double share : kUnitShares) work.units.push_back(unitOf(plan, work, share));
   }
   if (is_last && options.keeps_record && plan.num_blocks > 1) ++work.kept;  // the gradient of the output
-  work.input.valued = l == 0;  // events have room for values, to have the same place
   if (is_readout || !options.layers[l].recurrent) return work;
   work.recurrent = productOf(plan.lists[l + 1], false);
   work.states += 2;  // gradients of spikes beside the tile, and the slots of neurons in lists
@@ -228,23 +229,15 @@ Bytes unitBytesOf(const Work& work, Choice choice) {
 Bytes bytesOf(const Work& work, Choice choice) {
   const double numbers = rowsOf(work, choice) * choice.columns;
   const double states = static_cast<double>(work.kept) + static_cast<double>(work.states) / work.blocks;
-  const auto weights = [&](const Product& product) {
-    return choice.groups > 1 ? (product.inputs + 1) * choice.columns * static_cast<double>(work.weight_bytes) : 0;
-  };
-  Bytes bytes = bytesOf(work, work.input, choice);
-  const bool reads_lists =
-      !choice.currents_on_unit || (work.learns && !choice.gradient_on_unit) || work.input.sends_gradient;
-  if (!reads_lists) bytes.buffer = 0;
+  Bytes bytes = bytesOf(work, work.input, choice, work.blocks > 1);
   const Bytes unit = unitBytesOf(work, choice);
   bytes.kept += unit.kept;
   bytes.buffer = std::max(bytes.buffer, unit.buffer);
   bytes.kept += numbers * kWord * states + kExchangeCode * ceilDivide(work.neurons, choice.columns);
-  // Weights travel to the tiles of all groups, once if there are several blocks.
-  if (reads_lists) (work.blocks > 1 ? bytes.kept : bytes.buffer) += weights(work.input);
   if (!work.recurrent) return bytes;
-  // Weights and lists of a loop stay; its products are by lists.
-  const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups});
-  bytes.kept += own.kept + own.buffer + weights(*work.recurrent);
+  // Lists of a loop stay as well; its products are by lists.
+  const Bytes own = bytesOf(work, *work.recurrent, {choice.columns, choice.groups}, true);
+  bytes.kept += own.kept + own.buffer;
   return bytes;
 }
 

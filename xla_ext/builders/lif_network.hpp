@@ -42,8 +42,8 @@ struct LayerCotangents {
 
 struct NetworkCotangents {
   std::vector<LayerCotangents> layers;
-  // Out, where options.inputs_gradient: as ListTensors::values_history of the inputs; values of slots that list nothing
-  // have 0.
+  // Out, where options.inputs_gradient: as ListTensors::values_history of the inputs; any numbers in slots that list
+  // nothing.
   poplar::Tensor g_inputs;
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 using poplar::Tensor;
 using poplar::UNSIGNED_SHORT;
+using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
@@ -162,8 +163,8 @@ class Backward {
     pass_.after.add(weights.sumGroups());
   }
 
-  // The gradients of the entries of list `l`, at the homes: [batch * block_steps * capacity]; those of the inputs where
-  // they belong.
+  // The gradients of the entries of list `l`, spread over all tiles: [batch * block_steps * capacity]; those of slots
+  // that list nothing are any numbers. Those of the inputs go where they belong.
   Tensor addListGradient(std::size_t l, const Tensor& g_current) {
     const ListPlan& list = plan_.lists[l];
     const Tensor dots = addRowsOf(graph_, plan_, l, list.capacity, name("dots", l));
@@ -179,19 +180,25 @@ class Backward {
                  {"dots", at.ownRows(dots)}},
                 states);
     });
-    const bool is_kept = l == 0 && plan_.num_blocks == 1;
-    const Tensor values =
-        is_kept ? cotangents_.g_inputs
-                : addAtHomes(graph_, poplar::FLOAT, list.homes, list.capacity, name("list_gradient", l)).flatten();
-    const poplar::ComputeSet sum = addSet("sum_of_blocks", l);
-    for (const Home& home : list.homes) {
-      const std::size_t first = home.first * list.capacity, count = home.rows * list.capacity;
-      addVertex(graph_, sum, "snnjax::SumRows", home.tile,
-                {{"in", dots.slice(first, first + count, 1)}, {"out", values.slice(first, first + count)}},
-                {{"rows", plan_.layers[l].tiles.count}, {"columns", static_cast<unsigned>(count)}});
-    }
-    if (l == 0 && !is_kept) storeInputsGradient(values);
+    const Tensor values = addSumOfBlocks(l, dots);
+    if (l == 0 && plan_.num_blocks == 1) pass_.body.add(Copy(values, cotangents_.g_inputs));
+    if (l == 0 && plan_.num_blocks > 1) storeInputsGradient(values);
     return values;
+  }
+
+  Tensor addSumOfBlocks(std::size_t l, const Tensor& dots) {
+    const auto count = static_cast<unsigned>(dots.dim(1)), each = ceilDivide(ceilDivide(count, plan_.num_tiles), 2) * 2;
+    const Tensor sums = graph_.addVariable(poplar::FLOAT, {count}, name("list_gradient", l));
+    const poplar::ComputeSet set = addSet("sum_of_blocks", l);
+    unsigned tile = 0;
+    for (unsigned first = 0; first < count; first += each, ++tile) {
+      const unsigned last = std::min(count, first + each);
+      graph_.setTileMapping(sums.slice(first, last), tile);
+      addVertex(graph_, set, "snnjax::SumRows", tile,
+                {{"in", dots.slice(first, last, 1)}, {"out", sums.slice(first, last)}},
+                {{"rows", plan_.layers[l].tiles.count}, {"columns", last - first}});
+    }
+    return sums;
   }
 
   void storeInputsGradient(const Tensor& values) {

@@ -1,5 +1,6 @@
 // The forward pass, layer by layer over a block of steps: currents, neurons over time, the lists of all rows.
 #include <popops/Reduce.hpp>
+#include <poputil/TileMapping.hpp>
 #include <poputil/VertexTemplates.hpp>
 
 #include "layer_costs.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 using poplar::Tensor;
 using poplar::UNSIGNED_SHORT;
+using poplar::program::Copy;
 using poplar::program::Execute;
 using poplar::program::Sequence;
 using poputil::templateVertex;
@@ -111,6 +113,8 @@ class Forward {
     const ListPlan& list = plan_.lists[l + 1];
     const Tensor dropped = addAtHomes(graph_, poplar::UNSIGNED_INT, list.homes, 1, name("dropped", l)).flatten();
     pass_.zeros.push_back(dropped);
+    const Tensor threshold = addRow(l, tensors_.layers[l].threshold),
+                 second_threshold = addRow(l, tensors_.layers[l].second_threshold);
     const poplar::ComputeSet candidates = addSet("candidates", l), lists = addSet("lists", l);
     const bool raises = plan_.layers[l].neuron.raises_threshold;
     for (const Home& home : list.homes) {
@@ -121,8 +125,8 @@ class Forward {
                     .capacity = list.capacity,
                     .v = ofHome(from.v, home),
                     .raise = raises ? ofHome(from.raise, home) : Tensor(),
-                    .threshold = tensors_.layers[l].threshold,
-                    .second_threshold = tensors_.layers[l].second_threshold,
+                    .threshold = threshold,
+                    .second_threshold = second_threshold,
                     .list = rowsOf(tensors_.lists[l + 1].lists, home),
                     .dropped = rowsOf(dropped, home)},
                    name("candidates", l));
@@ -130,6 +134,15 @@ class Forward {
     const Tensor all = dropped.reshape({plan_.options.batch, plan_.block_steps});
     popops::reduceWithOutput(graph_, all, tensors_.lists[l + 1].dropped, {1}, popops::Operation::ADD, pass_.after,
                              name("sum_dropped", l));
+  }
+
+  // [neurons] of all blocks, in parts on a few tiles: each home hears it in fewer messages.
+  Tensor addRow(std::size_t l, const Tensor& blocks) {
+    constexpr unsigned kLeast = 128;
+    const Tensor row = graph_.addVariable(poplar::FLOAT, {plan_.layers[l].paddedNeurons()}, name("thresholds", l));
+    poputil::mapTensorLinearly(graph_, row, kLeast, 2);
+    pass_.before.add(Copy(blocks.flatten(), row));
+    return row;
   }
 
   // Rows of a home from all blocks: [blocks, rows, columns].

@@ -147,9 +147,10 @@ class Placement {
   // Layers share the tiles, one after the other, and their memory. The last one, often a small readout, takes the last
   // tiles; others leave them free where memory has a price.
   Layout at(double price) const {
-    constexpr unsigned kShare = 8;  // of the tiles, what the last layer has to itself
+    constexpr unsigned kShare = 8;  // of the tiles, at least what the last layer has to itself
     Layout layout;
-    const unsigned apart = price > 0 ? plan_.num_tiles / kShare : 0;
+    const Option& last = cheapest(works_.back(), options_.back(), price, plan_.num_tiles / kShare);
+    const unsigned apart = price > 0 ? tilesOf(works_.back(), last.choice) : 0;
     const Bytes homes = bytesOfHomes(plan_);
     double kept = 0, buffer = homes.buffer;
     unsigned used = 0;

@@ -1,8 +1,9 @@
 """`lif_network` with delays, of which the codelets know nothing, on an IPU: pieces without any, one behind the other.
 
 A piece begins with each layer that delays its inputs. It reads events: at each step the lists of the last
-``max_delay + 2`` steps, with the share of each spike that arrives then. Where these would be longer than a row of all
-inputs, or spikes of an earlier call are under way, it reads rows.
+``max_delay + 2`` steps, of the spikes that arrive then. As a delay belongs to a neuron, so do the shares of its spikes
+in two steps: they are factors of its weights, which the piece has twice. Where the lists would be longer than a row of
+all inputs, or spikes of an earlier call are under way, it reads rows of what arrives.
 """
 
 import dataclasses
@@ -27,8 +28,10 @@ from snnjax.ops._lif_network.records import (
     RecordOnTiles,
 )
 from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.ops.delay_spikes import share_of
 from snnjax.sparse_spikes import SparseSpikes, in_range
+
+# That send spikes to delayed lists: twice as many rows of weights have ids of 16 bits, the largest of which is unused.
+_MOST_NEURONS = 32_767
 
 
 class _Sent(NamedTuple):
@@ -37,6 +40,14 @@ class _Sent(NamedTuple):
     values: Array  # of lists, or rows
     delays: Array
     pending: Array  # spikes under way from before
+    weights: Array
+
+
+class _Read(NamedTuple):
+    """What a piece reads, or flags for it."""
+
+    x: Any  # lists or rows
+    weights: Any  # of its first layer
 
 
 def spans(switches: Switches) -> list[slice]:
@@ -52,8 +63,8 @@ def forward(
     """The forward pass of a network, of which `run` computes the pieces."""
     x, found, lasts = operands.inputs, [], []
     for layers in spans(switches):
-        x, left = _arriving(operands, switches, layers.start, x)
-        found.append(run(_part(operands, switches, layers, x), _switches_of(switches, layers)))
+        read, left = _arriving(operands, switches, layers.start, x)
+        found.append(run(_part(operands, switches, layers, read), _switches_of(switches, layers)))
         first, *others = found[-1].results.last
         lasts += [first._replace(pending=left), *others]
         x = found[-1].results.spikes[-1]
@@ -86,24 +97,25 @@ def backward(
     for layers in spans(switches):
         first_layer: int = layers.start
         last_layer: int = layers.stop - 1
-        x, pull_back = _received(operands, switches, first_layer, x, g.last[first_layer])
-        pieces.append((layers, x, pull_back))
+        read, pull_back = _received(operands, switches, first_layer, x, g.last[first_layer])
+        pieces.append((layers, read, pull_back))
         x = sent_by(operands, switches, last_layer, on_tiles.layers[last_layer])
     linears, constants, first, g_sent, last = (), (), (), None, None
-    for layers, x, pull_back in reversed(pieces):
-        flags = needs.operands.inputs if pull_back is None else _flags(x, needs, layers.start)
+    for layers, read, pull_back in reversed(pieces):
         given = BackwardOnTiles(
-            _part(operands, switches, layers, x),
+            _part(operands, switches, layers, read),
             results.output if last is None else None,
             RecordOnTiles(on_tiles.layers[layers]),
             _cotangents_of(g, switches, layers, g_sent),
         )
-        own = run(given, _part(needs.operands, switches, layers, flags), _switches_of(switches, layers))
+        needed = _part(needs.operands, switches, layers, _flags(read.x, needs, layers.start))
+        own = run(given, needed, _switches_of(switches, layers))
         last = own if last is None else last
         (linear, *others), (state, *states), g_inputs = own.linears, own.first, own.inputs
         if pull_back is not None:
-            g_inputs, g_delays, g_pending = pull_back(g_inputs)
-            linear, state = linear._replace(delays=g_delays), state._replace(pending=g_pending)
+            g_inputs, g_delays, g_pending, g_weights = pull_back(g_inputs, linear.weights)
+            linear = linear._replace(weights=g_weights, delays=g_delays)
+            state = state._replace(pending=g_pending)
         g_sent = _numbers(g_inputs)
         linears, first = (linear, *others, *linears), (state, *states, *first)
         constants = (*own.constants, *constants)
@@ -113,28 +125,33 @@ def backward(
     return differentiable(all_of_them._replace(inputs=g_sent), operands)
 
 
-def _flags(x: Any, needs: Needs, number: int) -> Any:
-    """Whether a piece passes cotangents of `x` on: to the one before, to the delays, or to the network's inputs."""
-    own = needs.operands
-    wanted = own.linears[number].delays, own.first[number].pending, own.inputs
-    is_wanted = number > 0 or any(jax.tree.leaves(wanted))
-    return jax.tree.map(lambda _: is_wanted, x)
+def _flags(x: Any, needs: Needs, number: int) -> _Read:
+    """Whether a piece passes cotangents of what it reads on: to the one before, to the delays, or to the inputs."""
+    own, linear = needs.operands, needs.operands.linears[number]
+    if linear.delays is None:
+        return _Read(own.inputs, linear.weights)
+    is_wanted = number > 0 or any(jax.tree.leaves(own.inputs))
+    if not isinstance(x, SparseSpikes):
+        is_wanted = is_wanted or linear.delays or own.first[number].pending
+    return _Read(jax.tree.map(lambda _: is_wanted, x), linear.weights or linear.delays)
 
 
 def _received(
     operands: Operands, switches: Switches, number: int, x: Any, g_last: LayerState
-) -> tuple[Any, Callable[[Any], _Sent] | None]:
+) -> tuple[_Read, Callable[[Any, Array], _Sent] | None]:
     """What a piece reads of the spikes `x`, and how cotangents of it become those of what is sent."""
     if switches.layers[number].connection.max_delay is None:
-        return x, None
+        return _Read(x, operands.linears[number].weights), None
     given = _sent(operands, number, x), x, operands, switches.layers[number].connection
 
-    def arrive(sent: _Sent) -> tuple[tuple[Array, Array], Any]:
-        received, left = _arrive(sent, *given[1:])
-        return (_numbers(received), left if g_last.pending.shape[0] else g_last.pending), received
+    def arrive(sent: _Sent) -> tuple[tuple[Array, Array, Array], Any]:
+        read, left = _arrive(sent, *given[1:])
+        left = left if g_last.pending.shape[0] else g_last.pending
+        return (_numbers(read.x), read.weights, left), read
 
-    (_, left), pull_back, received = jax.vjp(arrive, given[0], has_aux=True)
-    return received, lambda g: pull_back((_numbers(g), g_last.pending.astype(left.dtype)))[0]
+    (_, _, left), pull_back, read = jax.vjp(arrive, given[0], has_aux=True)
+    g_left = g_last.pending.astype(left.dtype)
+    return read, lambda g, g_weights: pull_back((_numbers(g), g_weights, g_left))[0]
 
 
 def _numbers(x: Any) -> Array:
@@ -143,49 +160,53 @@ def _numbers(x: Any) -> Array:
 
 
 def _sent(operands: Operands, number: int, x: Any) -> _Sent:
-    values = _numbers(x).astype(operands.dtype)
-    return _Sent(values, cast(Array, operands.linears[number].delays), operands.first[number].pending)
+    linear, values = operands.linears[number], _numbers(x).astype(operands.dtype)
+    return _Sent(values, cast(Array, linear.delays), operands.first[number].pending, linear.weights)
 
 
-def _arriving(operands: Operands, switches: Switches, number: int, x: Any) -> tuple[Any, Any]:
+def _arriving(operands: Operands, switches: Switches, number: int, x: Any) -> tuple[_Read, Any]:
     """What arrives at a layer of the spikes `x`, and those then under way to it."""
     connection = switches.layers[number].connection
     if connection.max_delay is None:
-        return x, None
+        return _Read(x, operands.linears[number].weights), None
     return _arrive(_sent(operands, number, x), x, operands, connection)
 
 
-def _arrive(sent: _Sent, x: Any, operands: Operands, connection: Connection) -> tuple[Any, Any]:
+def _arrive(sent: _Sent, x: Any, operands: Operands, connection: Connection) -> tuple[_Read, Any]:
     """The same for the numbers `sent`; those of lists have the ids of `x`."""
-    values, delays, pending = sent
+    values, delays, pending, weights = sent
     most, num_neurons = cast(int, connection.max_delay), delays.shape[0]
     are_lists = isinstance(x, SparseSpikes)
     rows = as_dense(x.ids, values, num_neurons) if are_lists else values
     linear, first = Linear(None, None, delays), LayerState(None, None, None, pending)
     received, left = delayed_inputs(operands, linear, rows, first, connection)
-    if are_lists and pending.shape[0] == 0 and (most + 2) * x.capacity <= num_neurons:
-        received = _later(x.ids, values, delays, most)
-    return received, left
+    fits = num_neurons <= _MOST_NEURONS and pending.shape[0] == 0
+    if are_lists and fits and (most + 2) * x.capacity <= num_neurons:
+        return _Read(_later(x.ids, values, delays, most), _shared(weights, delays)), left
+    return _Read(received, weights), left
 
 
 def _later(ids: Array, values: Array, delays: Array, most: int) -> SparseSpikes:
-    """Lists ``[time, batch, (most + 2) * capacity]`` of what arrives of these ones, a share now and a share a step on.
+    """Lists ``[time, batch, (most + 2) * capacity]`` of what arrives of these ones, for the weights of `_shared`.
 
     An arrival with a share of 0 is listed as well: the derivative by its delay is that of the split.
     """
     num_neurons = delays.shape[0]
-    ids = jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), num_neurons)
-    own = jnp.where(ids < num_neurons, delays[jnp.minimum(ids, num_neurons - 1)], 0)
-    ids, own, values = ids[None], own[None], values[None]
-    whole_steps = jnp.floor(jax.lax.stop_gradient(own))
-    steps = jnp.arange(most + 2, dtype=own.dtype)[:, None, None, None]  # since they were sent
-    now, next_step, fraction = steps == whole_steps, steps == whole_steps + 1, own - whole_steps
-    shares = jnp.where(now, 1 - fraction, jnp.where(next_step, fraction, 0))
-    return without_counts(
-        _in_turn(jnp.where(now | next_step, ids, num_neurons), num_neurons),
-        _in_turn(share_of(shares, values), 0),
-        num_neurons,
-    )
+    none = 2 * num_neurons
+    inside, ids = in_range(ids, num_neurons)[None], ids.astype(jnp.int32)[None]
+    whole_steps = jnp.where(inside, jnp.floor(delays)[jnp.minimum(ids, num_neurons - 1)], most + 2)
+    since = jnp.arange(most + 2, dtype=delays.dtype)[:, None, None, None]  # steps since they were sent
+    arriving = jnp.where(since == whole_steps, 2 * ids, none)
+    arriving = jnp.where(since == whole_steps + 1, 2 * ids + 1, arriving)
+    values = jnp.broadcast_to(values[None], arriving.shape)
+    return without_counts(_in_turn(arriving, none), _in_turn(values, 1), none)
+
+
+def _shared(weights: Array, delays: Array) -> Array:
+    """Row by row the weights for the shares of spikes that arrive after whole steps, and for those a step later."""
+    later = (delays - jnp.floor(jax.lax.stop_gradient(delays)))[:, None] * weights
+    later = jnp.where(jnp.isnan(later), 0, later)  # a share of 0 of an infinite weight adds nothing
+    return jnp.stack([weights - later, later], 1).reshape(-1, weights.shape[1])
 
 
 def _in_turn(lists: Array, fill: int) -> Array:
@@ -197,15 +218,17 @@ def _in_turn(lists: Array, fill: int) -> Array:
     padded = jnp.pad(lists, ((0, 0), (0, since), (0, 0), (0, 0)), constant_values=fill)
     width = num_steps + since - 1
     rows = padded.reshape(-1, batch, capacity)[: since * width].reshape(since, width, batch, capacity)
-    return jnp.moveaxis(rows[:, :num_steps], 0, 2).reshape(num_steps, batch, since * capacity)
+    return jnp.moveaxis(rows[:, :num_steps], 0, 3).reshape(num_steps, batch, capacity * since)
 
 
-def _part(operands: Operands, switches: Switches, layers: slice, x: Any) -> Operands:
-    """Operands of a piece, or what has their form; it reads `x`."""
+def _part(operands: Operands, switches: Switches, layers: slice, read: _Read) -> Operands:
+    """Operands of a piece, or what has their form."""
     is_last = layers.stop == len(switches.layers)
+    first, *others = operands.linears[layers]
+    linears = first._replace(weights=read.weights), *others
     return operands._replace(
-        inputs=x,
-        linears=tuple(own._replace(delays=None) for own in operands.linears[layers]),
+        inputs=read.x,
+        linears=tuple(own._replace(delays=None) for own in linears),
         constants=operands.constants[layers],
         readout=operands.readout if is_last else None,
         first=tuple(own._replace(pending=None) for own in operands.first[layers]),

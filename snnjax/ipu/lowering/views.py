@@ -18,6 +18,12 @@ def _foldable(builder: Builder, value: int, size: int) -> np.ndarray | None:
     return array if free or is_small(size, builder.types[value].dtype) else None
 
 
+def _is_one_number(builder: Builder, values: Sequence[int]) -> bool:
+    """Whether these are constants, all elements of all of which have the same bits."""
+    numbers = [builder.number(value) for value in values]
+    return all(each is not None and each.tobytes() == numbers[0].tobytes() for each in numbers)
+
+
 def empty(builder: Builder, type_: ArrayType) -> int:
     """The empty array of a type."""
     return builder.constant(np.empty(type_.shape, numpy_dtype(type_.dtype)))
@@ -146,6 +152,8 @@ def concatenate(builder: Builder, arrays: Sequence[int], dimension: int) -> int:
     constants = [builder.constants[x] for x in arrays if x in builder.constants]
     if len(constants) == len(arrays) and is_small(type_.size, type_.dtype):
         return builder.constant(np.concatenate(constants, dimension))
+    if _is_one_number(builder, arrays):
+        return builder.constant(np.broadcast_to(builder.number(arrays[0]), shape))
     return builder.one("concatenate", arrays, type_, ((dimension,),))
 
 
@@ -182,7 +190,7 @@ def pad(
         n + max(before, 0) + max(after, 0) for n, before, after in zip(dilated, low, high, strict=True)
     ]
     shape = tuple(n + before + after for n, before, after in zip(dilated, low, high, strict=True))
-    if old.size == 0:
+    if old.size == 0 or _is_one_number(builder, (x, filler)):
         return splat_like(builder, filler, shape)
     edges = ([max(n, 0) for n in low], [max(n, 0) for n in high], interior)
     padded = x

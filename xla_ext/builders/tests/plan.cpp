@@ -77,16 +77,6 @@ void testBlocks() {
   }
 }
 
-// Events have the same place before and after it is known that all are of value 1: weights stay where they are.
-void testPlaceOfValues() {
-  NetworkOptions options = fewSteps();
-  const NetworkPlan known = planNetwork(options, 1472, kBytes);
-  options.inputs = Inputs::Events;
-  const NetworkPlan unknown = planNetwork(options, 1472, kBytes);
-  CHECK_EQUAL(known.layers[0].tiles.columns, unknown.layers[0].tiles.columns);
-  CHECK_EQUAL(known.layers[0].sample_groups.size(), unknown.layers[0].sample_groups.size());
-}
-
 // Short lists are added up; long ones are dense rows for the matrix unit, if weights are floats.
 void testUnit() {
   const auto onUnit = [](unsigned events, bool half_weights) {
@@ -188,7 +178,6 @@ void testSecondStates() {
 int main() {
   testFewTiles();
   testBlocks();
-  testPlaceOfValues();
   testUnit();
   testRecurrent();
   testSums();

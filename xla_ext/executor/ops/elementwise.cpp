@@ -198,8 +198,7 @@ unsigned slotBits(const Constant& splat, Dtype dtype) {
     case Dtype::kInt8: return static_cast<unsigned>(static_cast<std::int8_t>(bits));
     case Dtype::kInt16: return static_cast<unsigned>(static_cast<std::int16_t>(bits));
     case Dtype::kBfloat16: return bits << 16;
-    case Dtype::kFloat16:
-      return chain::bitsOf<unsigned>(static_cast<float>(chain::bitsOf<half>(static_cast<std::uint16_t>(bits))));
+    case Dtype::kFloat16: return bitsOf<unsigned>(static_cast<float>(bitsOf<half>(static_cast<std::uint16_t>(bits))));
     default: return bits;
   }
 }

@@ -130,7 +130,7 @@ struct Value {
     return !shared && !forms[kFloat] && (forms[kInteger] || narrow);
   }
   bool holdsHalves() const {
-    const float number = chain::bitsOf<float>(constant.value_or(0));
+    const float number = bitsOf<float>(constant.value_or(0));
     return constant ? chain::roundedToHalf(number) == number : half;
   }
 };
@@ -221,7 +221,7 @@ class Body {
   }
   Argument constant(float number) {
     Value value;
-    value.constant = chain::bitsOf<unsigned>(number);
+    value.constant = bitsOf<unsigned>(number);
     value.shared = true;
     return as(value, kFloat);
   }
@@ -363,7 +363,7 @@ class Body {
     const bool largest = vector.opcode == Opcode::maximum_f32,
                bounded = largest || vector.opcode == Opcode::minimum_f32;
     const auto isBound = [](const Value* value) {
-      return value->constant && !std::isnan(chain::bitsOf<float>(*value->constant));
+      return value->constant && !std::isnan(bitsOf<float>(*value->constant));
     };
     const auto bound = bounded ? std::find_if(from.begin(), from.end(), isBound) : from.end();
     const unsigned at_once = form == kHalf ? kMostElements : 2;

@@ -116,10 +116,16 @@ class BackwardPass {
         builders::addHistory(lowering_.graph(), poplar::FLOAT, plan_, list, list.capacity, "events/gradient");
     const poplar::ComputeSet set = lowering_.graph().addComputeSet(lowering_.debug("events"));
     for (const builders::Home& home : list.homes) {
-      const auto own = [&](const Tensor& history) { return builders::historyOf(plan_, list.capacity, history, home); };
-      builders::addVertex(lowering_.graph(), set, "snnjax::UnsortEvents", home.tile,
-                          {{"g", own(to_.g_inputs)}, {"slots", own(network_.event_slots)}, {"out", own(unsorted)}},
-                          {{"rows", plan_.num_blocks * home.rows}, {"capacity", list.capacity}});
+      const auto own = [&](const Tensor& history, std::size_t width) {
+        return builders::historyOf(plan_, width, history, home);
+      };
+      builders::addVertex(
+          lowering_.graph(), set, "snnjax::UnsortEvents", home.tile,
+          {{"lists", own(network_.tensors.lists.front().history, list.stride)},
+           {"slots", own(network_.event_slots, list.capacity)},
+           {"g", own(to_.g_inputs, list.capacity)},
+           {"out", own(unsorted, list.capacity)}},
+          {{"rows", plan_.num_blocks * home.rows}, {"capacity", list.capacity}, {"stride", list.stride}});
     }
     lowering_.program().add(poplar::program::Execute(set));
     give(inputs_.values, builders::inTime(plan_, list, unsorted, list.capacity));

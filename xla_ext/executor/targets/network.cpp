@@ -81,16 +81,16 @@ void checkGiven(const Instruction& instruction, const Root& root, const lif_netw
 }
 
 // Whether all values are 1, which is known only for constants.
-bool isOne(const Lowering& lowering, ValueId value) {
-  const Constant* const splat = lowering.splatOf(value);
-  if (splat == nullptr) return false;
+bool isOne(const Plan& plan, ValueId value) {
+  const auto splat = std::ranges::find(plan.constants, value, &Constant::value);
+  if (splat == plan.constants.end() || !splat->is_splat) return false;
   constexpr float kOne = 1.0F;
   constexpr std::uint16_t kHalfOne = 0x3c00;
   const auto equals = [&](const auto& one) {
     const auto bytes = std::as_bytes(std::span(&one, 1));
     return std::ranges::equal(splat->bytes, bytes);
   };
-  return lowering.type(value).dtype == Dtype::kFloat16 ? equals(kHalfOne) : equals(kOne);
+  return plan.types[value].dtype == Dtype::kFloat16 ? equals(kHalfOne) : equals(kOne);
 }
 
 using builders::LayerPlan;
@@ -349,7 +349,9 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
   // A delayed spike arrives in two steps, and has a slot in one more than may hold it.
   options.event_entries =
       operands.delay_rows == 0 ? 0 : builders::ceilDivide(2 * options.event_capacity, operands.delay_rows + 1);
-  options.inputs = operands.has_lists ? builders::Inputs::Events : builders::Inputs::Dense;
+  options.inputs = !operands.has_lists            ? builders::Inputs::Dense
+                   : isOne(plan, operands.inputs) ? builders::Inputs::Spikes
+                                                  : builders::Inputs::Events;
   options.layers = operands.options;
   for (std::size_t l = 0; l < options.layers.size(); ++l) {
     builders::LayerOptions& layer = options.layers[l];
@@ -365,7 +367,6 @@ builders::NetworkOptions optionsOf(const Plan& plan, const NetworkOperands& oper
 
 builders::NetworkOptions optionsOf(const Lowering& lowering, const NetworkOperands& operands, bool keeps_record) {
   builders::NetworkOptions options = optionsOf(lowering.plan(), operands, keeps_record);
-  if (operands.has_lists && isOne(lowering, operands.inputs)) options.inputs = builders::Inputs::Spikes;
   options.first_spikes = std::ranges::any_of(operands.layers, [&](const LayerArrays& layer) {
     return layer.first.spikes && !isZero(lowering, *layer.first.spikes);
   });

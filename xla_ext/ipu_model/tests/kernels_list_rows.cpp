@@ -63,10 +63,11 @@ void testDots(const ipu_model::CodeletLibrary& library, unsigned n) {
   problem.set(vertex, false);
   vertex.edge("weights", weights).edge("g_current", problem.g);
   vertex.edge("dots", std::vector<float>(kRows * kCapacity, 3.0f)).run();
-  std::vector<float> expected(kRows * kCapacity);
+  std::vector<float> expected(kRows * kCapacity, 3.0f);
   for (unsigned row = 0; row < kRows; ++row) {
     const auto ids = listedOf(problem.lists, row, kStride, kCapacity);
     for (unsigned k = 0; k < ids.size(); ++k) {
+      expected[row * kCapacity + k] = 0;
       for (unsigned j = 0; ids[k] < kInputs && j < n; ++j) {
         expected[row * kCapacity + k] += static_cast<float>(weights[ids[k] * n + j]) * problem.g[row * n + j];
       }
