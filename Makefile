@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# The first process that imports a module compiles it, for all others; tests start many.
+unexport PYTHONDONTWRITEBYTECODE
 DEMO ?= train --task digits --out out --overwrite
 DEMO_IPU ?= train --task digits --device ipu --epochs 1 --out out/ipu --overwrite
 # Two workers: the suite is sized for two cores.
@@ -220,7 +222,7 @@ clean:  ## remove the environment, the compiled kernels, caches and out/
 		{ echo "snnjax needs Python 3.11 or newer, $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	@echo "Setting up .venv: installing packages takes some minutes and shows no progress."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade --config-settings=wheel.cmake=false --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --upgrade --no-compile --config-settings=wheel.cmake=false --editable '.[test]'
 	@touch $@
 
 # Writes the packages of an extra to a file.

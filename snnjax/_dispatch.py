@@ -114,7 +114,7 @@ def evaluate(
     """
     leaves, tree = jax.tree.flatten(operands)
     axes, result_tree = jax.tree.flatten(result_axes)
-    leaves = [jnp.expand_dims(leaf, 0) for leaf in vary_alike(leaves)]
+    leaves = [jax.lax.expand_dims(leaf, (0,)) for leaf in vary_alike(leaves)]
     call = _Call(
         target,
         tuple(jax.tree.leaves(operand_axes)),
@@ -129,7 +129,7 @@ def evaluate(
     if implementation in ("cpu", "gpu"):
         _forced_kernel(call, [jax.typeof(leaf) for leaf in leaves])  # raises in the caller's stack frame
     results = _primitive(target.name).bind(*leaves, call=call)
-    return jax.tree.unflatten(result_tree, [jnp.squeeze(result, 0) for result in results])
+    return jax.tree.unflatten(result_tree, [jax.lax.squeeze(result, (0,)) for result in results])
 
 
 def _forced_kernel(call: _Call, avals: Sequence[Any]) -> Kernel:
@@ -218,18 +218,22 @@ def _by_groups(
     """What a function yields for each group; dropped results have no rows."""
     leaves, tree = jax.tree.flatten(operands)
     groups = _groups(leaves)
-    shared = [leaf.shape[0] == 1 and groups > 1 for leaf in leaves]
 
     def one_group(*arrays: Any) -> list[Any]:
         return jax.tree.leaves(function(jax.tree.unflatten(tree, arrays), static))
 
-    arrays = [leaf[0] if is_shared else leaf for leaf, is_shared in zip(leaves, shared, strict=True)]
-    in_axes = tuple(None if is_shared else 0 for is_shared in shared)
-    yielded = jax.vmap(one_group, in_axes, 0, axis_size=groups)(*arrays)
+    if groups == 1:  # nearly always, and quicker to trace than under `vmap`
+        alone = one_group(*(jax.lax.squeeze(leaf, (0,)) for leaf in leaves))
+        yielded = [jax.lax.expand_dims(result, (0,)) for result in alone]
+    else:
+        shared = [leaf.shape[0] == 1 for leaf in leaves]
+        arrays = [leaf[0] if is_shared else leaf for leaf, is_shared in zip(leaves, shared, strict=True)]
+        in_axes = tuple(None if is_shared else 0 for is_shared in shared)
+        yielded = jax.vmap(one_group, in_axes, 0, axis_size=groups)(*arrays)
     if results is None:
         return yielded
     each = zip(yielded, results, strict=True)
-    return [array[:, : result.shape[1]] if result.ndim > 1 else array for array, result in each]
+    return [array if array.shape == result.shape else array[:, : result.shape[1]] for array, result in each]
 
 
 def kernel_in_jax(

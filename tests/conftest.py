@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import gc
-import importlib.metadata
 import os
 import platform
 import resource
@@ -11,16 +10,15 @@ import unittest.mock
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests import quick
+
 # Before JAX is imported: `shard_map` is tested over four devices, which one CPU can emulate.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-FLAGS = "--xla_force_host_platform_device_count=4"
-if importlib.metadata.version("jaxlib").startswith(
-    "0.10."
-):  # other versions may not know the flag, and would abort
-    # Each saves compile time, which is most of the test time: that of the emitters, of more than one LLVM module for a
-    # program. Programs that tests start compile like users' programs.
-    FLAGS += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+FLAGS = f"--xla_force_host_platform_device_count=4 {quick.XLA_FLAGS}"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
+# Programs, also those that tests start, compile in about half the time, and run slower; kernels and plans are those of
+# users.
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 # Pictures are written to files; no test needs a window.
 os.environ["MPLBACKEND"] = "agg"
 
@@ -50,8 +48,6 @@ if _wire.path().exists():
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
-# Programs compile in about half the time, and run slower; kernels and plans are those of users.
-jax.config.update("jax_disable_most_optimizations", True)
 
 messages.watch()
 

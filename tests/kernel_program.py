@@ -1,4 +1,4 @@
-"""Run the kernels in a separate process: `python -m tests.kernel_program results.npz`.
+"""Run the kernels in a separate process: `python -m tests.kernel_program results.npz [rounded]`.
 
 The environment chooses the number of threads (`NPROC`, which XLA reads) and the instruction set (`SNNJAX_CPU_ISA`).
 """
@@ -20,6 +20,7 @@ import numpy as np
 
 from snnjax import LIFLayer, lif_network, spike_matmul
 from snnjax.quantisation import Quantised
+from tests import quick
 from tests.architecture import ROOT
 from tests.ops import test_delay_spikes as of_delays
 from tests.ops import test_simulate as of_simulations
@@ -34,7 +35,8 @@ FORMS = (
     Form(8, 70, 200, (300, 65), 3, capacity=(30, None), record_spikes=False),
     Form(6, 40, 130, (200,), recurrent=True, given="uint16 lists", slots=20, surrogate="arctan", capacity=40),
 )
-PRODUCT = Product(64, 500, 700, 60)
+# Short lists, long ones, and one row.
+PRODUCTS = (Product(64, 500, 700, 60), Product(64, 500, 700, 400), Product(1, 500, 1300, 500))
 # Convolutions with the fraction of active inputs: sparse, dense, in groups.
 CONVOLUTIONS = tuple(zip((0, 1, 4), (0.1, 0.45, 1.0), strict=True))
 CONVOLVED_ROWS = 300
@@ -62,10 +64,10 @@ def network_arguments(form: Form) -> dict[str, Any]:
     return {"exact": exact, "rounded": off_grid(exact)}
 
 
-def product_arguments() -> dict[str, Any]:
+def product_arguments(product: Product) -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    ids, values = lists(rng, PRODUCT, 0.9)
-    shapes = (PRODUCT.neurons, PRODUCT.outputs), (PRODUCT.rows, PRODUCT.outputs)
+    ids, values = lists(rng, product, 0.9)
+    shapes = (product.neurons, product.outputs), (product.rows, product.outputs)
     exact = ids, values, *(jnp.asarray(rng.integers(-16, 17, shape) / 16, jnp.float32) for shape in shapes)
     return {"exact": exact, "rounded": off_grid(exact)}
 
@@ -146,8 +148,9 @@ def results_of(kind: str, implementation: str) -> dict[str, Any]:
         f"network {index} {kind}": compiled(form, implementation)(*network_arguments(form)[kind])
         for index, form in enumerate(FORMS)
     }
-    run = compiled_product(PRODUCT.neurons, implementation)
-    trees[f"product {kind}"] = run(*product_arguments()[kind])
+    for index, product in enumerate(PRODUCTS):
+        run = compiled_product(product.neurons, implementation)
+        trees[f"product {index} {kind}"] = run(*product_arguments(product)[kind])
     if kind == "exact":
         trees["int8 exact"] = with_int8(implementation)
         for shared in (False, True):
@@ -195,22 +198,25 @@ def threads_of_pool() -> int:
     return names.count("tf_XLAEigen")
 
 
-def results_of_process(path: Path, *before: str, **environment: str) -> dict[str, np.ndarray]:
-    """The results that a separate process writes to `path`; `before` is the start of the command.
+def results_of_process(
+    path: Path, *before: str, kind: str | None = None, **environment: str
+) -> dict[str, np.ndarray]:
+    """The results, or those of a kind, that a separate process writes to `path`; `before` is the start of the command.
 
     Processes with one number of threads, to which XLA compiles, share what one of them has compiled.
     """
-    command = [*before, sys.executable, "-m", "tests.kernel_program", str(path)]
+    command = [*before, sys.executable, "-m", "tests.kernel_program", str(path), *([kind] if kind else [])]
     compiled = {
         "JAX_COMPILATION_CACHE_DIR": str(path.parents[1] / f"compiled-{environment.get('NPROC')}"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }
-    known = {**os.environ, "XLA_FLAGS": "", **compiled, **environment}
+    known = {**os.environ, "XLA_FLAGS": quick.XLA_FLAGS, **compiled, **environment}
     subprocess.run(command, cwd=ROOT, env=known, check=True, timeout=LIMIT)
     with np.load(path) as arrays:
         return dict(arrays)
 
 
 if __name__ == "__main__":
-    computed = results("cpu")
-    np.savez(sys.argv[1], threads=threads_of_pool(), **computed)
+    path, *kinds = sys.argv[1:]
+    computed = by_name(results_of(kinds[0], "cpu")) if kinds else results("cpu")
+    np.savez(path, threads=threads_of_pool(), **computed)

@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +35,10 @@ def fingerprint(notebook: Any) -> str:
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
-def execute(notebook: Any, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+def execute(notebook: Any, folder: Path) -> None:
     """Run all cells with `folder` as the working directory; raises what the first failing cell raises."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    shared = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "IPYTHONDIR": str(folder),
-        **(environment or {}),
-    }
+    shared = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": str(folder)}
     # The kernel draws its plots inline, and uses the real devices, not those of the tests.
     for variable in ("MPLBACKEND", "JAX_PLATFORMS"):
         shared.pop(variable, None)

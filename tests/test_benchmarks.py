@@ -67,7 +67,7 @@ def test_alternatives_of_a_gradient_agree(name):
 
     def leaves_of(alternative):
         loss = networks.loss_of(alternative.forward, workload.readout)
-        return jax.tree.leaves(jax.grad(loss)(layers, inputs[alternative.inputs], labels))
+        return jax.tree.leaves(jax.jit(jax.grad(loss))(layers, inputs[alternative.inputs], labels))
 
     expected, *others = (leaves_of(each) for each in gradients.alternatives(gradient).values())
     assert all(jnp.any(leaf != 0) for leaf in expected)
@@ -118,7 +118,7 @@ def test_alternatives_of_a_camera_agree():
         inputs = events if cameras.ALTERNATIVES[name].events else dense
         return jax.jit(jax.value_and_grad(loss))(params, inputs, labels)
 
-    activity = cameras.made(camera).apply(params, None, dense)[0].activity
+    activity = jax.jit(cameras.made(camera).apply)(params, None, dense)[0].activity
     assert all(jnp.mean(each) > 0.01 for each in activity.values())
     with jax.numpy_rank_promotion("allow"):  # as it is usually written
         expected = value_and_gradient(cameras.PLAIN)
@@ -134,7 +134,7 @@ def test_alternatives_of_a_residual_network_agree(kind, train):
     """In output, and in the gradient of training, with spikes in every layer."""
     of = PLAN.residuals[0]._replace(kind=kind)
     params, stats, inputs, labels = residuals.data(of)
-    activity = residuals.made(of).apply(params, None, inputs, stats=stats)[0].activity
+    activity = jax.jit(residuals.made(of).apply)(params, None, inputs, stats=stats)[0].activity
     assert all(jnp.mean(each) > 0.01 for each in activity.values())
 
     def run(name):

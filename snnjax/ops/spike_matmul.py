@@ -281,7 +281,13 @@ WEIGHTS_BACKWARD = Target(
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def _multiply_lists(operands: Operands, implementation: str | None) -> Array:
     axes = Operands(ids=0, values=0, weights=shared(operands.weights))
-    return evaluate(FORWARD, operands, axes, (0,), implementation=implementation)[0]
+    results = _products(operands.ids, operands.weights)
+    return evaluate(FORWARD, operands, axes, (0,), results=results, implementation=implementation)[0]
+
+
+def _products(rows: Array, weights: Any) -> tuple[jax.ShapeDtypeStruct]:
+    """The products of so many rows with the weights."""
+    return (jax.ShapeDtypeStruct((rows.shape[0], weights.shape[1]), weights.dtype),)
 
 
 def shared(weights: Any) -> Any:
@@ -354,7 +360,8 @@ _ROWS_BACKWARD = Target(
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def _multiply_rows(operands: RowOperands, implementation: str | None) -> Array:
     axes = RowOperands(spikes=0, weights=shared(operands.weights))
-    return evaluate(_ROWS, operands, axes, (0,), implementation=implementation)[0]
+    results = _products(operands.spikes, operands.weights)
+    return evaluate(_ROWS, operands, axes, (0,), results=results, implementation=implementation)[0]
 
 
 def _rows_fwd(operands: RowOperands, implementation: str | None) -> tuple[Array, RowOperands]:

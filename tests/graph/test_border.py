@@ -12,15 +12,20 @@ from snnjax import SparseSpikes, layer, leaky_readout, network, neurons, spiking
 from snnjax._check import type_words
 
 NET = network(4, [layer(3, capacity=2, recurrent=True)], leaky_readout(2))
-PARAMS = NET.init(jax.random.key(0))
-STATE = NET.initial_state(PARAMS, 2)
+PARAMS, STATE = jax.tree.map(
+    lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+    jax.eval_shape(lambda key: (params := NET.init(key), NET.initial_state(params, 2)), jax.random.key(0)),
+)
 X = jnp.zeros((5, 2, 4))
-LISTS = SparseSpikes.from_dense(X, 3)
 FIRST, LAST = "['layer_0/connection']", "['readout/connection']"
 PARTS = (
     *(f"{FIRST}.weights", f"{FIRST}.bias", "['layer_0/neuron'].recurrent[0].weights"),
     *(f"{LAST}.weights", f"{LAST}.bias"),
 )
+
+
+def lists() -> SparseSpikes:
+    return SparseSpikes.from_dense(X, 3)
 
 
 def rounded(name: str) -> Any:
@@ -58,7 +63,7 @@ ERRORS = [
         f"network.apply: `lengths` must be between 0 and 5, got 6. {STEPS}",
     ),
     (
-        lambda: apply(inputs=dataclasses.replace(LISTS, values=LISTS.values[..., :1])),
+        lambda: apply(inputs=dataclasses.replace(lists(), values=lists().values[..., :1])),
         "network.apply: `inputs.values` must have shape [..., capacity] = [5, 2, 3], got [5, 2, 1]. "
         "Build it with SparseSpikes.from_ids or from_dense.",
     ),

@@ -133,8 +133,8 @@ NETS: dict[str, Network] = {
 }
 
 
-# Steps of a chunk. A chunk that leaves a rest of the 8 steps compiles everything twice: one case does.
-CHUNKED = {"residuals of arrays and lists": 3, "branches": 4, "recurrent convolutions of lists": 4}
+# Steps of a chunk; one that leaves a rest, which compiles everything twice, is in test_run.py.
+CHUNKED = {"branches": 4, "recurrent convolutions of lists": 4}
 
 
 def inputs_of(net: Network) -> dict[str, Any]:

@@ -182,13 +182,12 @@ def test_a_norm_whose_connection_others_read_stays() -> None:
     chex.assert_trees_all_equal((own, left), (params, stats))
 
 
-@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["whole", "lengths"])
-def test_chunks_of_a_training_network_are_whole_for_its_norms(lengths: Any) -> None:
+def test_chunks_of_a_training_network_are_whole_for_its_norms() -> None:
     net, params, stats, inputs = trained()
 
     def loss(params: Any, chunk: int | None) -> Any:
         out, state = net.apply(
-            params, None, inputs, stats=stats, lengths=lengths, train=True, chunk=chunk, record="spikes"
+            params, None, inputs, stats=stats, lengths=LENGTHS, train=True, chunk=chunk, record="spikes"
         )
         lists = {name: own for name, own in out.recorded.items() if not isinstance(own, SparseSpikes)}
         return weighted_sum((out.output, state)), (out.output, lists, out.activity, out.stats, state)

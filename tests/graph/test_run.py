@@ -81,7 +81,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
     ),
     "adlif, lists, recurrent": (
         plain(neurons.adlif(), leaky_readout(3), capacity=1, recurrent=True),
-        {"lengths": LENGTHS, "chunk": 10},
+        {"lengths": LENGTHS},
     ),
     "adaptive lif, attached reset": (
         plain(neurons.adaptive_lif(detach_reset=False, **LEARN_ADAPTATION), leaky_readout(3), recurrent=True),
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         ),
         {"listed": True},
     ),
-    "lists of lif, another lif, adlif, refractory lif and lif": (MIXED, {"lengths": LENGTHS, "chunk": 10}),
+    "lists of lif, another lif, adlif, refractory lif and lif": (MIXED, {"lengths": LENGTHS}),
     "lists, convolutions and pools": (
         network(
             (5, 2),
@@ -353,18 +353,18 @@ def test_implementation_that_is_unknown(neuron: Any) -> None:
     )
 
 
-EVENTS = SparseSpikes.from_dense(random_spikes(0.3), 6)
 SCANNED = {
-    "dense inputs and lists": (random_spikes(0.3), {"capacity": 3}),
-    "recurrent weights": (EVENTS, {"recurrent": True}),
-    "recurrent weights and lists": (EVENTS, {"capacity": 3, "recurrent": True}),
+    "dense inputs and lists": (False, {"capacity": 3}),
+    "recurrent weights": (True, {"recurrent": True}),
+    "recurrent weights and lists": (True, {"capacity": 3, "recurrent": True}),
 }
 
 
 @pytest.mark.parametrize("name", SCANNED)
 def test_kernels_by_name_layer_by_layer(name: str) -> None:
     """The products of layers that are scanned, forward and backward."""
-    inputs, options = SCANNED[name]
+    (listed, options), inputs = SCANNED[name], random_spikes(0.3)
+    inputs = SparseSpikes.from_dense(inputs, 6) if listed else inputs
     net = plain(AFTER, leaky_readout(3), **options)
     params = initial(net)
 

@@ -12,6 +12,8 @@ import snnjax
 from snnjax import Synapses, blocks, metrics, online
 from snnjax.nir import to_nir
 from snnjax.quantisation import quantise_network
+from tests.graph.helpers import initial
+from tests.ops.common import jit
 
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN, LONGEST = 8, 3, 6, 5, 3
@@ -45,19 +47,20 @@ CONNECTIONS = {
 @pytest.mark.parametrize(
     "make, capacity", [*zip(CONNECTIONS.values(), (None, 3, 3, None), strict=True)], ids=CONNECTIONS
 )
-def test_pieces_and_references_are_the_whole(make: Any, capacity: int | None) -> None:
+def test_pieces_of_references_are_the_whole(make: Any, capacity: int | None) -> None:
     """Value, state and gradients: the state holds what is under way."""
     net = network(make(), capacity=capacity)
-    params, stats = net.init(KEY, INPUT, stats=net.init_stats(KEY), target_activity=0.2), net.init_stats(KEY)
+    stats = net.init_stats(KEY)
+    params = initial(net, INPUT, stats=stats, target_activity=0.2)
 
     def of(**options: Any) -> Any:
         run = lambda params: total(net, params, stats, **options)  # noqa: E731
-        return jax.jit(jax.value_and_grad(run, has_aux=True))(params)
+        return jit(jax.value_and_grad(run, has_aux=True))(params)
 
     whole = of()
     assert any(bool(jnp.any(leaf != 0)) for leaf in jax.tree.leaves(whole[1][NAME]))
-    for options in ({"chunk": 3}, {"implementation": "reference"}):
-        chex.assert_trees_all_close(of(**options), whole, rtol=1e-4, atol=1e-5)
+    pieces = of(chunk=4, implementation="reference")
+    chex.assert_trees_all_close(pieces, whole, rtol=1e-4, atol=1e-5)
 
 
 def test_equal_delays_are_axonal_ones() -> None:
@@ -71,7 +74,7 @@ def test_equal_delays_are_axonal_ones() -> None:
         names[1]: blocks.LinearParams(own.weights, own.bias),
     }
     gradients = [
-        jax.grad(lambda p, net=net: total(net, p, None)[0])(each)
+        jit(jax.grad(lambda p, net=net: total(net, p, None)[0]))(each)
         for net, each in ((late, params), (before, others))
     ]
     chex.assert_trees_all_close(
@@ -124,11 +127,11 @@ def test_spikes_are_fed_back_for_as_many_steps_as_they_take(kind: str, capacity:
     ]
     assert ("fused: layer_0/connection > layer_0/neuron" in str(nets[0].paths)) == (kind == "axonal")
     stats = nets[0].init_stats(KEY)
-    params = nets[0].init(KEY, INPUT, target_activity=0.3, stats=stats)
+    params = initial(nets[0], INPUT, target_activity=0.3, stats=stats)
 
     def of(net: snnjax.Network, moved: Any, **options: Any) -> Any:
         run = lambda params: total(net, moved(params), stats, **options)[0]  # noqa: E731
-        return jax.jit(jax.value_and_grad(run))(params)
+        return jit(jax.value_and_grad(run))(params)
 
     chex.assert_trees_all_close(
         of(nets[0], lambda own: own, chunk=5), of(nets[1], late), rtol=1e-4, atol=1e-5

@@ -76,11 +76,11 @@ def _size(call: Call) -> int:
 
 
 def misshapen(kind: str, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Shapes with one mistake, and the axis in which it is: an axis more, or another length."""
+    """Shapes with one mistake, and the axis in which it is: an axis more, a longer operand, or a shorter result."""
     yield len(shape), (*shape, 2)
     for axis in range(1, len(shape)):
-        for length in (shape[axis] + 1, shape[axis] - 1)[: 1 if kind == "operands" else 2]:
-            yield axis, (*shape[:axis], length, *shape[axis + 1 :])
+        length = shape[axis] + (1 if kind == "operands" else -1)
+        yield axis, (*shape[:axis], length, *shape[axis + 1 :])
 
 
 def with_shape(call: Call, kind: str, place: int, shape: tuple[int, ...]) -> Call:

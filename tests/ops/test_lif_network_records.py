@@ -56,24 +56,19 @@ def widths_of_records(form: Form, of: Any) -> set[int]:
     return {int(part.split("x")[0]) for part in parts if part.endswith(f"x{kind}")}
 
 
-@pytest.mark.parametrize("implementation", ["reference", pytest.param("cpu", marks=needs_kernels)])
-@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
-@hypothesis.given(seed=st.integers(0, 2**32 - 1))
-def test_listed_membranes_give_the_same_gradient(form: Form, implementation: str, seed: int) -> None:
-    given = arguments(form, np.random.default_rng(seed))
-    ours, theirs = (of(form, implementation)(*given) for of in (listed_only, all_membranes))
-    chex.assert_trees_all_equal(ours[0], theirs[0], strict=True)
-    chex.assert_trees_all_equal(ours[1], theirs[1], strict=True)
-
-
 @needs_kernels
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
 @hypothesis.given(seed=st.integers(0, 2**32 - 1))
-def test_the_kernels_equal_the_reference(form: Form, seed: int) -> None:
+def test_listed_membranes_give_the_same_gradient(form: Form, seed: int) -> None:
+    """To the bit in the kernels, and the reference agrees."""
     given = arguments(form, np.random.default_rng(seed))
-    ours, theirs = (listed_only(form, implementation)(*given) for implementation in ("cpu", "reference"))
-    chex.assert_trees_all_equal(ours[0], theirs[0], strict=True)
-    assert_close(ours[1], theirs[1], of_largest=TOLERANCE[form.dtype])
+    ours, theirs, reference = (
+        run(*given)
+        for run in (listed_only(form, "cpu"), all_membranes(form, "cpu"), listed_only(form, "reference"))
+    )
+    chex.assert_trees_all_equal(ours, theirs, strict=True)
+    chex.assert_trees_all_equal(ours[0], reference[0], strict=True)
+    assert_close(ours[1], reference[1], of_largest=TOLERANCE[form.dtype])
 
 
 @needs_kernels

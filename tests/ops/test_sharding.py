@@ -1,5 +1,6 @@
 """Under `shard_map`, with the batch sharded and all else replicated, nothing changes: neither values nor gradients."""
 
+import functools
 from typing import Any
 
 import chex
@@ -48,6 +49,11 @@ def quadratic(results: Any) -> jax.Array:
     return sum((jnp.sum(leaf**2 + leaf) for leaf in leaves), jnp.float32(0))
 
 
+@functools.cache
+def on_one_device(case: Case) -> Any:
+    return with_gradient(case.function, draws(case, 1)[0])
+
+
 @each_case
 def test_gradient_through_shard_map_equals_that_on_one_device(case: Case, mesh: Mesh) -> None:
     arguments = draws(case, 1)[0]
@@ -56,7 +62,7 @@ def test_gradient_through_shard_map_equals_that_on_one_device(case: Case, mesh: 
     )
 
     ours, gradients = with_gradient(sharded, arguments)
-    theirs, expected = with_gradient(case.function, arguments)
+    theirs, expected = on_one_device(case)
     chex.assert_trees_all_equal(ours, theirs, strict=True)
     chex.assert_trees_all_close(gradients, expected, **TOLERANCE, strict=True)
 
@@ -73,9 +79,7 @@ def test_gradient_inside_shard_map_is_summed_over_the_shards(case: Case, mesh: M
     pairs = zip(arguments, in_specs, strict=True)
     out_specs = [spec for argument, spec in pairs for _ in float_leaves(argument)]
     inside = jax.shard_map(own_gradient, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
-    chex.assert_trees_all_close(
-        jit(inside)(*arguments), jit(own_gradient)(*arguments), **TOLERANCE, strict=True
-    )
+    chex.assert_trees_all_close(jit(inside)(*arguments), on_one_device(case)[1], **TOLERANCE, strict=True)
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -83,9 +87,8 @@ def test_gradient_inside_shard_map_is_summed_over_the_shards(case: Case, mesh: M
 def test_plain_jit_over_a_sharded_batch_equals_one_device(case: Case, kind: AxisType) -> None:
     """As JAX users write it: `jax.device_put` with a `NamedSharding`, and no more."""
     mesh = jax.make_mesh((BATCH,), ("data",), axis_types=(kind,))
-    arguments = draws(case, 1)[0]
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs(case.batch_axes))
-    sharded = jax.device_put(arguments, shardings)
-    (ours, gradients), (theirs, expected) = (with_gradient(case.function, a) for a in (sharded, arguments))
+    ours, gradients = with_gradient(case.function, jax.device_put(draws(case, 1)[0], shardings))
+    theirs, expected = on_one_device(case)
     chex.assert_trees_all_equal(ours, theirs, strict=True)
     chex.assert_trees_all_close(gradients, expected, **TOLERANCE, strict=True)

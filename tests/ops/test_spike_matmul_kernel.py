@@ -4,9 +4,6 @@ The table in `tests/cases.py` covers what does not depend on size.
 """
 
 import functools
-import hashlib
-import subprocess
-import sys
 from typing import Any, NamedTuple
 
 import chex
@@ -234,32 +231,6 @@ def test_groups_are_products_of_their_own(mapped: int | None) -> None:
             compiled_product(p.neurons, "cpu")(*given),
             of_largest=1e-5,
         )
-
-
-def digest() -> str:
-    """Of the bits of large products and their gradients."""
-    bits = hashlib.sha256()
-    for p in (Product(64, 500, 700, 60), Product(64, 500, 700, 400), Product(1, 500, 1300, 500)):
-        rng = np.random.default_rng(0)
-        weights, g = (jnp.asarray(rng.normal(size=(n, p.outputs)), p.dtype) for n in (p.neurons, p.rows))
-        for leaf in compiled_product(p.neurons, "cpu")(*lists(rng, p, 0.9), weights, g):
-            bits.update(np.asarray(leaf).tobytes())
-    return bits.hexdigest()
-
-
-def test_number_of_threads_changes_no_bit() -> None:
-    program = """
-import os, sys
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(sys.argv[1])])
-from tests.ops.test_spike_matmul_kernel import digest
-sys.stdout.write(digest())
-"""
-    runs = [
-        subprocess.run([sys.executable, "-c", program, threads], capture_output=True, text=True, check=True)
-        for threads in ("1", "64")
-    ]
-    assert runs[0].stdout == runs[1].stdout
-    assert runs[0].stdout == digest()  # over the threads of four devices
 
 
 def test_float64_weights_are_refused() -> None:

@@ -64,39 +64,38 @@ def assert_same_values_and_gradients(actual: Any, expected: Any) -> None:
     chex.assert_trees_all_close(actual[1], expected[1], **TOLERANCE, strict=True)
 
 
-@pytest.mark.parametrize("case, mapped", MAPPED)
-def test_vmap_equals_a_loop(case: Case, mapped: int | None) -> None:
-    sets, axes = draws(case, 3), in_axes(case, mapped)
-    each = [tuple(s[i] if axis == 0 else sets[0][i] for i, axis in enumerate(axes)) for s in sets]
-    stacked = [stack([e[i] for e in each]) if axis == 0 else each[0][i] for i, axis in enumerate(axes)]
-    results = jit(jax.vmap(with_gradient(case.function), axes))(*stacked)
-    for index, arguments in enumerate(each):
-        assert_same_values_and_gradients(pick(results, index), compiled(case)(*arguments))
+def kept(traced: Any) -> dict[str, int]:
+    """The calls of own targets and the loops in a jaxpr."""
+    counts = primitives(traced.jaxpr.jaxpr)
+    return {name: n for name, n in counts.items() if name.startswith("snnjax_") or name in ("scan", "while")}
+
+
+def loops(lowered: Any) -> int:
+    """The loops in what it is lowered to."""
+    return lowered.as_text().count("stablehlo.while")
 
 
 @functools.cache
-def loops_without_vmap(case: Case) -> tuple[dict[str, int], int]:
-    return loops(with_gradient(case.function), draws(case, 1)[0])
-
-
-def loops(function: Any, arguments: Any) -> tuple[dict[str, int], int]:
-    """The calls of own targets and the loops in the jaxpr, and the loops in what it is lowered to."""
-    traced = jax.jit(function).trace(*arguments)
-    counts = primitives(traced.jaxpr.jaxpr)
-    kept = {name: n for name, n in counts.items() if name.startswith("snnjax_") or name in ("scan", "while")}
-    return kept, traced.lower().as_text().count("stablehlo.while")
+def without_vmap(case: Case) -> tuple[dict[str, int], int]:
+    traced = jit(with_gradient(case.function)).trace(*draws(case, 1)[0])
+    return kept(traced), loops(traced.lower())
 
 
 @pytest.mark.parametrize("case, mapped", MAPPED)
-def test_vmap_adds_no_loop(case: Case, mapped: int | None) -> None:
-    """`vmap` of the values and gradients: as many calls of each target as without, no loop around or in them."""
-    axes = in_axes(case, mapped)
-    pairs = zip(draws(case, 1)[0], axes, strict=True)
-    stacked = [a if axis is None else stack([a, a]) for a, axis in pairs]
-    calls, lowered = loops(jax.vmap(with_gradient(case.function), axes), stacked)
-    assert (calls, lowered) == loops_without_vmap(case)
+def test_vmap_equals_a_loop_and_adds_none(case: Case, mapped: int | None) -> None:
+    """Values and gradients, from as many calls of each target as without `vmap`."""
+    sets, axes = draws(case, 3), in_axes(case, mapped)
+    each = [tuple(s[i] if axis == 0 else sets[0][i] for i, axis in enumerate(axes)) for s in sets]
+    stacked = [stack([e[i] for e in each]) if axis == 0 else each[0][i] for i, axis in enumerate(axes)]
+    traced = jit(jax.vmap(with_gradient(case.function), axes)).trace(*stacked)
+    lowered = traced.lower()
+    calls = kept(traced)
+    assert (calls, loops(lowered)) == without_vmap(case)
     assert not {"scan", "while"} & calls.keys()
     assert bool(calls) == (case.name not in PLAIN)
+    results = lowered.compile()(*stacked)
+    for index, arguments in enumerate(each):
+        assert_same_values_and_gradients(pick(results, index), compiled(case)(*arguments))
 
 
 @each_case

@@ -18,6 +18,7 @@ import snnjax
 from snnjax import _dispatch, losses, train
 from snnjax.data import Batch
 from snnjax.train.parallel import forward
+from tests import quick
 from tests.architecture import ROOT
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
 
@@ -113,7 +114,11 @@ def start(folder, *last_of_second):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     program = [sys.executable, "-m", "tests.train.one_process", str(port), "2"]
-    known = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"), "XLA_FLAGS": ""}
+    compiled = {
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    known = {**os.environ, "XLA_FLAGS": quick.XLA_FLAGS, **compiled}
     started = []
     for index, last in enumerate(((), last_of_second)):
         with (folder / f"{index}.log").open("wb") as log:

@@ -89,7 +89,7 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "one-step": ({"recurrent": (0,), "steps": 1, "first_spikes": True}, {"capacity": 4}),
     "three-layers": ({"widths": (7, 6, 10), "lengths": True}, {"capacity": (12, 4, 4), "surrogate": "triangle"}),
 }  # fmt: skip
-# Each on a tile and on a few; those that differ most on a whole chip and on two as well, and with their lists recorded.
+# Each on a few tiles; those that differ most on one, on a whole chip and on two as well, and with their lists recorded.
 ON_ALL_DEVICES = ("capped", "recurrent-below")
 RECORDED = (*ON_ALL_DEVICES, "capacities", "spiking-output")
 
@@ -108,7 +108,7 @@ def test_lif_network_equals_reference(name: str) -> None:
         assert expected[f"last_spikes{layer}"].any()
         assert expected[f"g_recurrent{layer}"].any()
     network = OnIpu("lif_network", arrays, **options)
-    for place in cases.DEVICES if name in ON_ALL_DEVICES else cases.DEVICES[:2]:
+    for place in cases.DEVICES if name in ON_ALL_DEVICES else cases.DEVICES[1:2]:
         results = network.on(*place)
         assert {part for part in expected if part.startswith("g_")} <= results.keys()
         expect_equal(results, expected, place=place)

@@ -133,7 +133,7 @@ def test_failure_leaves_no_library(tmp_path: Path):
     assert not (tmp_path / "a.gp").exists()
 
 
-@pytest.mark.parametrize("standard", ["c++11", "c++14", "c++17", "c++20"])
+@pytest.mark.parametrize("standard", ["c++11", "c++17", "c++20"])
 def test_standard_is_the_one_asked_for(tmp_path: Path, standard: str):
     """Every kind of field, in any standard; one of the names is a keyword from C++20 on."""
     (tmp_path / "all.cpp").write_text(ALL_FIELDS)
@@ -185,9 +185,7 @@ def test_input_is_not_written_to_by_mistake(tmp_path: Path, statement: str):
     "text",
     [
         "using namespace poplar; class A : public Vertex { FIELDS };",
-        "using namespace poplar; namespace mine { class A : public Vertex { FIELDS }; }",
         "namespace mine { using namespace poplar; namespace inner { class A : public Vertex { FIELDS }; } }",
-        "namespace poplar { class A : public Vertex { FIELDS }; }",
         "namespace poplar { namespace mine { class A : public Vertex { FIELDS }; } }",
         "namespace poplar { template <typename T> class A : public Vertex { FIELDS }; template class A<int>; }",
         "namespace poplar { template <typename T> class A : public Vertex { FIELDS }; }"
