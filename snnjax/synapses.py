@@ -340,7 +340,8 @@ def _near_pairs(
         likely = jnp.asarray(probability(distances))
         hint = "Return one for each distance"
         check_shape("Synapses.by_distance", "probability", likely, distances.shape, "neurons, targets", hint)
-        drawn = jax.random.uniform(jax.random.fold_in(key, first), distances.shape) < likely
+        uniform = jax.random.uniform(jax.random.fold_in(key, first), distances.shape, jnp.float32)
+        drawn = uniform < likely.astype(jnp.float32)
         source, target = np.nonzero(np.asarray(drawn))
         found.append((source.astype(np.int64) + first) * len(targets) + target)
     return np.concatenate(found)
@@ -406,7 +407,7 @@ def _check_draw(
 def _distinct(key: Array, rows: int, count: int, among: int) -> Int[Array, "rows count"]:
     """`count` different numbers below `among` in each row, ascending; all such sets are equally likely."""
     if count > _MOST_REDRAWN * among:
-        order = jnp.argsort(jax.random.uniform(key, (rows, among)), axis=1)
+        order = jnp.argsort(jax.random.uniform(key, (rows, among), jnp.float32), axis=1)
         return jnp.sort(order[:, :count].astype(jnp.int32), axis=1)
 
     def again(carry: tuple[Array, Array]) -> tuple[Array, Array]:

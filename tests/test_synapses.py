@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -116,6 +117,23 @@ def test_distance_of_many_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch)
     right = lambda distance: jnp.abs(distance - 2**0.5) < 1e-6  # noqa: E731
     drawn = Synapses.by_distance(KEY, *places, lambda distance: right(distance).astype(jnp.float32))
     assert np.all(mask_of(drawn) == 1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda key: Synapses.fixed_fan_in(key, 6, 30, fan_in=4),
+        lambda key: Synapses.fixed_fan_out(key, 20, 30, fan_out=4),
+        lambda key: Synapses.with_probability(key, 20, 30, 0.2),
+        lambda key: Synapses.by_distance(key, np.eye(9), np.eye(9), lambda distance: jnp.exp(-distance)),
+    ],
+)
+def test_a_key_draws_the_same_synapses_with_64_bits(make: Callable[[Any], Synapses]) -> None:
+    key = jax.random.key(3)
+    expected = make(key)
+    with jax.enable_x64(True):
+        found = make(key)
+    chex.assert_trees_all_equal(found, expected)
 
 
 def test_blocks_are_those_of_the_matrix() -> None:

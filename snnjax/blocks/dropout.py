@@ -43,7 +43,7 @@ class Dropout(Block):
                 "dropout: `key` must be a PRNG key in training, got None. Pass key=jax.random.key(0) to apply."
             )
         batch, neurons = x.shape[1], math.prod(shape)
-        left = jax.random.bernoulli(context.key, 1 - self.rate, (batch, neurons))
+        left = jax.random.bernoulli(context.key, jnp.float32(1 - self.rate), (batch, neurons))
         if not isinstance(x, SparseSpikes):
             factor = left.astype(x.dtype) / (1 - self.rate)
             return BlockResult(x * shaped(factor[None], shape))

@@ -269,7 +269,7 @@ def _hear(transfer: Array, dt: float, waves: Array, keys: Any) -> Array:
 
         def step(cells: Any, at: Any) -> Any:
             moving, number = at
-            uniform = jax.random.uniform(jax.random.fold_in(key, number), (num_channels,))
+            uniform = jax.random.uniform(jax.random.fold_in(key, number), (num_channels,), jnp.float32)
             hairs, probability = hair_cells(cells[0], moving, dt)
             bushes, spikes = bushy_cells(cells[1], probability, uniform, number, dt)
             return (hairs, bushes), spikes

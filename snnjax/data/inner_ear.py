@@ -71,7 +71,7 @@ def _hear(
     # Of positive frequencies only: at half the sample rate, and its modulus is the amplitude.
     motion = np.asarray(fft.ifft(transfer * heard))
     amplitude = np.abs(motion[:, : -(-len(wave) // 2)])
-    begin = np.asarray(jax.random.uniform(key, (len(transfer), 1)))
+    begin = np.asarray(jax.random.uniform(key, (len(transfer), 1), np.float32))
     membrane = np.cumsum(amplitude**_COMPRESSION * (_RATE * 2 / sample_rate), axis=1) + begin
     spikes = np.diff(np.floor(membrane), axis=1, prepend=0) > 0
     steps, channels = np.nonzero(spikes.T)

@@ -322,11 +322,8 @@ def as_operands(
             second = usual_second_threshold(threshold)
         second = jax.lax.stop_gradient(per_neuron(op, "second_threshold", second, v))
         second_state, delays = _second_state(op, layer.second_state, v), _recurrent_delays(layer, v)
-        few = layer.recurrent_synapses
-        synapses = (None, None) if few is None else (few.ends, few.targets)
-        return LayerConstants(
-            layer.recurrent, decay, threshold, gain, second, second_state, delays, *synapses
-        )
+        own = decay, threshold, gain, second, second_state, delays
+        return LayerConstants(layer.recurrent, *own, *_ends_and_targets(layer.recurrent_synapses))
 
     last = None
     if readout is not None:
@@ -362,6 +359,10 @@ def _delays(layer: LIFLayer) -> Array | None:
         return None
     inputs = layer.connection.num_inputs(layer.weights.shape)
     return bounded(jnp.asarray(layer.delays), most, inputs, accumulation_dtype(layer.weights.dtype))
+
+
+def _ends_and_targets(synapses: Synapses | None) -> tuple[Array | None, Array | None]:
+    return (None, None) if synapses is None else (synapses.ends, synapses.targets)
 
 
 def _second_state(op: str, second: SecondState | None, v: Any) -> SecondState | None:

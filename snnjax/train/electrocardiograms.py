@@ -29,7 +29,7 @@ def held_out(key: PRNGKeyArray, num_samples: int, share: float) -> tuple[np.ndar
     Neighbours in the file resemble each other, and the files do not say which record an excerpt comes from: the
     validation samples are therefore a contiguous run that starts anywhere and wraps around the end of the file.
     """
-    first = int(jax.random.randint(key, (), 0, max(num_samples, 1)))
+    first = int(jax.random.randint(key, (), 0, max(num_samples, 1), np.int32))
     turned = np.roll(np.arange(num_samples), -first)
     count = round(share * num_samples)
     return np.sort(turned[count:]), np.sort(turned[:count])

@@ -270,5 +270,5 @@ def _valid(dataset: Any) -> np.ndarray:
 
 def _noisy(key: PRNGKeyArray, dataset: Any, deviation: float) -> Any:
     """The series plus Gaussian noise; padding stays 0."""
-    noise = deviation * np.asarray(jax.random.normal(key, dataset.series.shape))
+    noise = deviation * np.asarray(jax.random.normal(key, dataset.series.shape, np.float32))
     return replace(dataset, series=dataset.series + np.where(_valid(dataset)[:, :, None], noise, 0))

@@ -21,11 +21,13 @@ from snnjax import (
     neurons,
     parallel,
     residual,
+    sparse,
     spiking_readout,
 )
 from snnjax._types import SURROGATES
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.linear import LinearParams
+from snnjax.blocks.sparse import SparseParams
 from snnjax.blocks.spiking import SpikingParams, SpikingState
 from tests.numbers import assert_close, dyadic
 from tests.ops.common import float_leaves, is_float, jit
@@ -59,7 +61,9 @@ def random_form(rng: np.random.Generator) -> Form:
     pick = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
     widths = [pick(1, 3, 17, 65) for _ in range(pick(1, 1, 2))]
     outputs = pick(
-        leaky_readout(3, decay=0.5), leaky_readout(3, decay=0.5, normalize=False), spiking_readout(2)
+        leaky_readout(3, decay=0.5),
+        leaky_readout(3, decay=0.5, normalize=False),
+        spiking_readout(2, neurons.lif(0.5)),
     )
     return Form(
         net=network(pick(1, 7, 40), [_part(pick, width) for width in widths], outputs),
@@ -99,9 +103,10 @@ def _layer(pick: Any, width: int) -> Any:
         learn, owner = most < 1000 and pick(True, False), pick("neuron", "layer")
         delays = axonal(most, learn=learn, per=owner, initial=most / 2 if learn else (0, most))
     capacity, recurrent = pick(None, None, 1, width), pick(True, False)
+    weights = pick(dense(width, bias=False), sparse(width, fan_in=min(width, 2), bias=False))
     if delays is None:
-        return layer(width, neuron, recurrent=recurrent, capacity=capacity)
-    back = [delays, dense(width, bias=False)] if recurrent else False
+        return layer(width, neuron, recurrent=weights if recurrent else False, capacity=capacity)
+    back = [delays, weights] if recurrent else False
     return layer([delays, dense(width)], neuron, recurrent=back, capacity=capacity)
 
 
@@ -112,7 +117,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     level = int(rng.integers(-4, 12))
 
     def drawn(own: Any) -> Any:
-        if isinstance(own, LinearParams):
+        if isinstance(own, LinearParams | SparseParams):
             return jax.tree.map(lambda old: dyadic(rng, -16, 16 + level, *old.shape).astype(old.dtype), own)
         if isinstance(own, SpikingParams) and own.recurrent is not None:
             return own._replace(recurrent=tuple(map(drawn, own.recurrent)))

@@ -40,7 +40,6 @@ SYNAPSES, W_SPARSE = Synapses.from_mask(np.ones((3, 2), bool)), jnp.zeros(6)
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
-SYNAPSES = Synapses.from_mask(np.ones((3, 3), bool))
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
@@ -422,25 +421,6 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: net(LAYER._replace(recurrent=jnp.zeros((4, 3)))),
         f"lif_network: `layers[0].recurrent` must have shape [neurons, neurons] = [3, 3], got [4, 3]. {FIT}",
-    ),
-    (
-        lambda: net(LAYER._replace(recurrent=jnp.zeros(2), recurrent_synapses=SYNAPSES)),
-        f"lif_network: `layers[0].recurrent` must have shape [synapses] = [9], got [2]. {FIT}",
-    ),
-    (
-        lambda: net(LAYER._replace(recurrent_synapses=SYNAPSES)),
-        "lif_network: `layers[0].recurrent_synapses` must be given with `recurrent` weights, got Synapses alone. "
-        "Give both or neither.",
-    ),
-    (
-        lambda: net(LAYER._replace(recurrent=jnp.zeros(9), recurrent_synapses=jnp.zeros(9))),
-        "lif_network: `layers[0].recurrent_synapses` must be Synapses, got float32[9]. "
-        "Make them with Synapses.from_mask, for instance.",
-    ),
-    (
-        lambda: net(LAYER._replace(recurrent=jnp.zeros(2), recurrent_synapses=Synapses.from_mask(X[0] == 0))),
-        "lif_network: `layers[0].recurrent_synapses` must lead from 3 neurons to as many, got 2 and 4. "
-        "Make them for this layer.",
     ),
     (
         lambda: net(LAYER._replace(delays=0.5)),

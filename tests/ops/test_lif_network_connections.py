@@ -14,6 +14,7 @@ from snnjax import (
     LIFLayer,
     Network,
     SparseSpikes,
+    Synapses,
     axonal,
     blocks,
     conv1d,
@@ -261,3 +262,42 @@ def test_a_wrong_field_of_a_connection_is_refused(field: str, value: object, exp
     with pytest.raises(ValueError) as caught:
         Connection(**{field: value})
     assert str(caught.value) == f"Connection: `{field}` must {expected}"
+
+
+SYNAPSES = Synapses.from_mask(np.ones((3, 3), bool))
+
+
+@pytest.mark.parametrize(
+    "field, weights, synapses, message",
+    [
+        (
+            "recurrent",
+            jnp.zeros(2),
+            SYNAPSES,
+            "have shape [synapses] = [9], got [2]. Match its shape to the layer below and to its neurons.",
+        ),
+        (
+            "recurrent_synapses",
+            None,
+            SYNAPSES,
+            "be given with `recurrent` weights, got Synapses alone. Give both or neither.",
+        ),
+        (
+            "recurrent_synapses",
+            jnp.zeros(9),
+            jnp.zeros(9),
+            "be Synapses, got float32[9]. Make them with Synapses.from_mask, for instance.",
+        ),
+        (
+            "recurrent_synapses",
+            jnp.zeros(2),
+            Synapses.from_mask(np.ones((2, 4), bool)),
+            "lead from 3 neurons to as many, got 2 and 4. Make them for this layer.",
+        ),
+    ],
+)
+def test_wrong_recurrent_synapses_are_refused(field: str, weights: Any, synapses: Any, message: str) -> None:
+    layer = LIFLayer(jnp.zeros((4, 3)), decay=0.5, recurrent=weights, recurrent_synapses=synapses)
+    with pytest.raises(ValueError) as caught:
+        lif_network(jnp.zeros((5, 2, 4)), [layer])
+    assert str(caught.value) == f"lif_network: `layers[0].{field}` must {message}"
