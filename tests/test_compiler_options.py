@@ -39,13 +39,13 @@ def function(x, weights):
 
 def cleared(run, *arguments):
     pages = []
-    for _ in range(16):
+    for _ in range(40):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         jax.block_until_ready(run(*arguments))
         pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-    return statistics.median(pages[8:])  # the allocator has settled by then
+    return statistics.median(pages[20:])  # each thread has memory of its own by then
 
-arguments = jnp.ones((40_000, 50)), jnp.eye(50)
+arguments = jnp.ones((4000, 500)), jnp.eye(500)
 for options in (snnjax.compiler_options(), None):
     print(cleared(jax.jit(function, compiler_options=options), *arguments))
 """
@@ -53,14 +53,15 @@ for options in (snnjax.compiler_options(), None):
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="measures glibc's allocator")
 def test_temporaries_keep_their_pages() -> None:
-    """Five temporaries of 8 MB: above glibc's limit of 32 MiB together, and below it in blocks.
-
-    In a new process of one thread, since each thread has memory of its own.
+    """Five temporaries of 8 MB: above glibc's limit of 32 MiB together, and below it in blocks. In a new process.
 
     They are 10,000 pages, which plain JAX mostly clears in every call: glibc raises its limit in some processes.
     """
-    command, alone = [sys.executable, "-c", PAGES_CLEARED], {**os.environ, "NPROC": "1"}
-    done = subprocess.run(command, env=alone, check=True, capture_output=True, text=True)
+    command, known = (
+        [sys.executable, "-c", PAGES_CLEARED],
+        {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"},
+    )
+    done = subprocess.run(command, env=known, check=True, capture_output=True, text=True)
     ours, plain = map(float, done.stdout.split())
     assert ours < 100, (ours, plain)
 
