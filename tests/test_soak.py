@@ -71,7 +71,7 @@ def mistaken(change: Any) -> Any:
 def test_kernels_may_round_terms_that_cancel_and_not_err(monkeypatch: pytest.MonkeyPatch) -> None:
     number, draw = CANCELLING
     form, seed = random_form(np.random.default_rng(number)), number * 1_000_000 + draw
-    form = form._replace(max_delays=(), currents=False, inputs=1)
+    form = form._replace(max_delays=(), currents=False, inputs=1, connected=None)
     with pytest.raises(AssertionError):
         check_kernel(form, seed)
     soak.check_as_exact(form, seed)
