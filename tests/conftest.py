@@ -83,7 +83,7 @@ def pytest_runtest_teardown() -> None:
     Nearly all of it is what XLA and LLVM needed while they compiled, freed with the programs and kept by the allocator.
     """
     held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    if held > 0.8 * MOST_MEMORY:
+    if held > 0.7 * MOST_MEMORY:
         jax.clear_caches()
         gc.collect()
         if platform.libc_ver()[0] == "glibc":
