@@ -204,9 +204,12 @@ def _later(ids: Array, values: Array, delays: Array, most: int) -> SparseSpikes:
 
 def _shared(weights: Array, delays: Array) -> Array:
     """Row by row the weights for the shares of spikes that arrive after whole steps, and for those a step later."""
-    later = (delays - jnp.floor(jax.lax.stop_gradient(delays)))[:, None] * weights
-    later = jnp.where(jnp.isnan(later), 0, later)  # a share of 0 of an infinite weight adds nothing
-    return jnp.stack([weights - later, later], 1).reshape(-1, weights.shape[1])
+    fraction = (delays - jnp.floor(jax.lax.stop_gradient(delays)))[:, None]
+    later = fraction * weights
+    later = jnp.where(
+        jnp.isnan(later) & (fraction == 0), 0, later
+    )  # of an infinite weight nothing arrives later
+    return jnp.stack([(1 - fraction) * weights, later], 1).reshape(-1, weights.shape[1])
 
 
 def _in_turn(lists: Array, fill: int) -> Array:

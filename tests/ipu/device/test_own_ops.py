@@ -192,6 +192,26 @@ def test_networks_with_delays_equal_the_reference(ipus, monkeypatch, capacity, i
     chex.assert_trees_all_close(actual, expected, **CLOSE, strict=True)
 
 
+def test_what_is_no_number_arrives_as_in_the_reference(ipus, monkeypatch):
+    """Behind whole delays and others: a share of 0 sends nothing, and any other one all of an infinite weight."""
+    monkeypatch.setattr(network_cost, "pays", lambda *_: True)
+    weights = np.ones((24, 4), np.float32)
+    weights[[3, 4, 5, 6], [0, 1, 2, 3]] = np.inf, np.inf, np.nan, np.nan
+    delays = np.tile(np.array([1, 1.25], np.float32), 12)
+    ids = np.full((6, 2, 2), 24)
+    ids[0] = [[3, 4], [5, 6]]
+
+    def run(weights: Any, delays: Any) -> Any:
+        layer = snnjax.LIFLayer(weights, 0.75, 5.0, connection=Connection(max_delay=3), delays=delays)
+        output, state = snnjax.lif_network(SparseSpikes.from_ids(jnp.asarray(ids), 24), [layer], capacity=2)
+        return output.activity, state.layers[0].v
+
+    plans = targets_of(monkeypatch)
+    actual = on_device(ipus[0], run, weights, delays)
+    assert b"snnjax_lif_network" in plans[-1]
+    chex.assert_trees_all_close(actual, reference(run, weights, delays), **CLOSE, strict=True)
+
+
 def test_backward_pass_without_its_forward_pass(ipus):
     """In another program it reads the record."""
     rng = np.random.default_rng(9)
