@@ -209,7 +209,8 @@ def _shared(weights: Array, delays: Array) -> Array:
     later = jnp.where(
         jnp.isnan(later) & (fraction == 0), 0, later
     )  # of an infinite weight nothing arrives later
-    return jnp.stack([(1 - fraction) * weights, later], 1).reshape(-1, weights.shape[1])
+    now = jnp.where(jnp.isinf(weights), weights, weights - later)  # whose gradient needs no other product
+    return jnp.stack([now, later], 1).reshape(-1, weights.shape[1])
 
 
 def _in_turn(lists: Array, fill: int) -> Array:
