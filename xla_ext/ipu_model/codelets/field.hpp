@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstring>
-#include <memory>
 #include <poplar/FieldTypes.hpp>
 #include <poplar/HalfFloat.hpp>
 #include <poplar/InOutTypes.hpp>
 #include <type_traits>
+#include <vector>
 
 #include "vertex_type.hpp"
 
@@ -27,7 +27,7 @@ struct FieldAccess {
 
   template <typename Field>
   static void connect(poplar::detail::Row<Field, true>& table, poplar::ArrayRef<EdgeData> rows) {
-    table.first_.reset(new Field[rows.size()]());
+    table.first_ = std::vector<Field>(rows.size());
     table.size_ = rows.size();
     for (std::size_t row = 0; row < rows.size(); ++row) connect(table.first_[row], rows[row]);
   }

@@ -5,9 +5,8 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
-#include <memory>
 #include <type_traits>
+#include <vector>
 
 namespace ipu_model {
 struct FieldAccess;  // codelets/field.hpp: connects fields to data
@@ -85,11 +84,11 @@ class Row<Field, true> {
   using ElementType = Field;
 
   Field& operator[](std::size_t index) const { return first_[index]; }
-  Field* data() const { return first_.get(); }
+  Field* data() const { return first_.data(); }
 
  protected:
   friend struct ipu_model::FieldAccess;
-  std::unique_ptr<Field[]> first_;
+  mutable std::vector<Field> first_;  // const vertices write through their fields too
   std::size_t size_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <poplar/StackSizeDefs.hpp>
 #include <poplar/TileConstants.hpp>
 #include <poplar/Vertex.hpp>
+#include <string>
 
 using namespace poplar;
 
