@@ -38,6 +38,7 @@ def delayed_spike_matmul(
     pending: Float[Array, "max_delay batch targets"] | None = None,
     *,
     max_delay: int,
+    bias: Float[Array, " targets"] | None = None,
     lengths: Int[Array, " batch"] | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "time batch targets"], Float[Array, "max_delay batch targets"]]:
@@ -60,6 +61,7 @@ def delayed_spike_matmul(
         pending: what arrives in the next `max_delay` steps of spikes before these, from an earlier call; None if there
             were none (in a scan, pass zeros).
         max_delay: the longest possible delay; it determines the shape of `pending`.
+        bias: added to the currents of every step, not to what is `pending`.
         lengths: number of steps of each sequence. After its end currents are 0, and `pending` is what arrives in the
             steps behind it, so running in pieces equals running the whole.
         implementation: None chooses automatically; "reference" forces the jnp reference, one dense product for each
@@ -88,21 +90,25 @@ def delayed_spike_matmul(
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670 (learned, split by a Gaussian).
     """
     structure = _checked(spikes, weights, delays, synapses, max_delay)
-    spikes, weights, delays, structure, pending, lengths = gathered(
-        (spikes, weights, delays, structure, pending, lengths)
+    spikes, weights, delays, structure, pending, bias, lengths = gathered(
+        (spikes, weights, delays, structure, pending, bias, lengths)
     )
     steps, batch = spikes.shape[:2]
     if pending is not None:
         after, hint = (max_delay, batch, structure.num_targets), "Pass that of the previous call, or None"
         check_shape(_OP, "pending", pending, after, "max_delay, batch, targets", hint)
+        pending = jnp.asarray(pending).astype(accumulation_dtype(weights.dtype))
+    if bias is not None:
+        check_shape(_OP, "bias", bias, (structure.num_targets,), "targets", "Pass one for each target")
+        bias = jnp.asarray(bias).astype(accumulation_dtype(weights.dtype))
     ends = None if lengths is None else as_lengths(_OP, lengths, steps, batch)
-    given = vary_alike(_operands(spikes, weights, delays, structure, int(max_delay), ends))
+    given = _operands(spikes, weights, delays, structure, int(max_delay), ends)
+    # What is left of a sequence that ends is found among its currents, and has no bias.
+    given = vary_alike(given._replace(pending=pending, bias=bias if ends is None else None))
     static, is_composed = (structure.num_targets, int(max_delay)), implementation == "composed"
     results: Any = _reference(given, static) if is_composed else _multiply(given, static, implementation)
-    if pending is not None:
-        results = _with_pending(results, upcast(jnp.asarray(pending)))
     if ends is not None:
-        results = _until(results, ends)
+        results = _until(results, ends, bias)
     return results.currents.astype(weights.dtype), results.left
 
 
@@ -162,24 +168,15 @@ def _operands(
     return Operands(*sent, upcast(weights).reshape(-1), late, synapses.ends, synapses.targets)
 
 
-def _with_pending(results: Results, pending: Array) -> Results:
-    """With what was under way before the first step."""
-    steps = results.currents.shape[0]
-
-    def plus(numbers: Array, own: Array) -> Array:
-        """Added to the first rows: with zeros behind it is one pass over memory, which XLA joins with others."""
-        return numbers + jnp.pad(own, ((0, numbers.shape[0] - own.shape[0]), (0, 0), (0, 0)))
-
-    return Results(plus(results.currents, pending[:steps]), plus(results.left, pending[steps:]))
-
-
-def _until(results: Results, ends: Array) -> Results:
-    """Without what arrives after the end of a sequence, which is left in its place."""
+def _until(results: Results, ends: Array, bias: Array | None) -> Results:
+    """Without what arrives after the end of a sequence, which is left in its place; `bias` is still to be added."""
     currents, left = results
     behind = jax.vmap(
         lambda own, end: jax.lax.dynamic_slice_in_dim(own, end, left.shape[0]), in_axes=(1, 0), out_axes=1
     )(jnp.concatenate(results), ends)
     valid = steps_within(currents.shape[0], ends)
+    if bias is not None:
+        currents = currents + bias
     return Results(jnp.where(valid[:, :, None], currents, 0), behind)
 
 
@@ -206,6 +203,10 @@ def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
         return jax.lax.dynamic_update_slice_in_dim(out, now + sent, place, 0), None
 
     start = jnp.zeros((steps + max_delay, batch, num_targets), weights.dtype)
+    if operands.pending is not None:
+        start = start.at[:max_delay].set(operands.pending)
+    if operands.bias is not None:
+        start = start.at[:steps].add(operands.bias)
     start = vary_alike((start, operands))[0]
     taps = jnp.arange(max_delay + 1, dtype=operands.delays.dtype)
     return jax.lax.scan(add, start, taps)[0]
@@ -276,7 +277,7 @@ _WEIGHTS_BACKWARD = Target(
     _kernel(f"{_NAME}_weights_backward", "g_weights", "g_delays"),
 )
 # Which operands have a batch axis, behind that of time.
-_BATCHED = ("ids", "values", "spikes")
+_BATCHED = ("ids", "values", "spikes", "pending")
 
 
 def _axes(record: Any) -> Any:
@@ -303,12 +304,13 @@ def _fwd(operands: Operands, static: tuple[int, int], implementation: str | None
 def _bwd(
     static: tuple[int, int], implementation: str | None, operands: Operands, g: Results
 ) -> tuple[Operands]:
-    ids, _, _, weights, delays, ends, targets = operands
+    *own, pending, bias = operands
+    ids, _, _, weights, delays, ends, targets = own
     back = SpikesBackwardOperands(ids, weights, delays, ends, targets, g)
     form = SpikesBackwardResults(*((None, 1) if ids is None else (1, None)))
     sent = evaluate(_SPIKES_BACKWARD, back, _axes(back), form, static, implementation=implementation)
-    given = WeightsBackwardOperands(*operands, g)
-    own = evaluate(
+    given = WeightsBackwardOperands(*own, g)
+    of_synapses = evaluate(
         _WEIGHTS_BACKWARD,
         given,
         _axes(given),
@@ -318,7 +320,9 @@ def _bwd(
         droppable=WeightsBackwardResults(False, True),
         implementation=implementation,
     )
-    return (Operands(None, sent.g_values, sent.g_spikes, own.g_weights, own.g_delays, None, None),)
+    g_pending = None if pending is None else jnp.concatenate(g)[: pending.shape[0]]
+    g_bias = None if bias is None else jnp.sum(g.currents, (0, 1))
+    return (Operands(None, *sent, *of_synapses, None, None, g_pending, g_bias),)
 
 
 _multiply.defvjp(_fwd, _bwd)

@@ -46,7 +46,9 @@ void forward(Call<Operands<Operand>, Results<Result>>& call) {
   for (Index group = 0; group < call.groups(); ++group) {
     const DelayedSynapses synapses = synapsesOf(call.from, lengths, group);
     const auto send = arePairsOfShortDelays(synapses) ? sendPairs : sendDelayed;
-    send(sentFrom(call.from, synapses, group, call.threads), synapses, arriving<float>(call.to, group), call.threads);
+    const Start start{call.from.pending.at<float>(group), call.from.bias.at<float>(group)};
+    send(sentFrom(call.from, synapses, group, call.threads), synapses, start, arriving<float>(call.to, group),
+         call.threads);
   }
 }
 

@@ -24,6 +24,8 @@ class Operands(NamedTuple):
     delays: Annotated[Any, _EACH]
     ends: Annotated[Any, _ENDS]
     targets: Annotated[Any, _TARGETS]
+    pending: Annotated[Any, _LEFT._replace(given="optional")] = None
+    bias: Annotated[Any, arrays("sums", "outputs", given="optional")] = None
 
 
 class Results(NamedTuple):
