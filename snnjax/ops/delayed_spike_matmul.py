@@ -13,8 +13,11 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype, id_dtype, steps_within, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, call_kernel, dtype_obstacle
+from snnjax.ops._lif_network.recorded import packed
 from snnjax.ops._tables.delayed_spike_matmul import (
     Operands,
+    Received,
+    Record,
     Results,
     SpikesBackwardOperands,
     SpikesBackwardResults,
@@ -106,7 +109,7 @@ def delayed_spike_matmul(
     # What is left of a sequence that ends is found among its currents, and has no bias.
     given = vary_alike(given._replace(pending=pending, bias=bias if ends is None else None))
     static, is_composed = (structure.num_targets, int(max_delay)), implementation == "composed"
-    results: Any = _reference(given, static) if is_composed else _multiply(given, static, implementation)
+    results: Any = _received(given, static) if is_composed else _multiply(given, static, implementation)
     if ends is not None:
         results = _until(results, ends, bias)
     return results.currents.astype(weights.dtype), results.left
@@ -168,7 +171,7 @@ def _operands(
     return Operands(*sent, upcast(weights).reshape(-1), late, synapses.ends, synapses.targets)
 
 
-def _until(results: Results, ends: Array, bias: Array | None) -> Results:
+def _until(results: Received, ends: Array, bias: Array | None) -> Received:
     """Without what arrives after the end of a sequence, which is left in its place; `bias` is still to be added."""
     currents, left = results
     behind = jax.vmap(
@@ -177,7 +180,7 @@ def _until(results: Results, ends: Array, bias: Array | None) -> Results:
     valid = steps_within(currents.shape[0], ends)
     if bias is not None:
         currents = currents + bias
-    return Results(jnp.where(valid[:, :, None], currents, 0), behind)
+    return Received(jnp.where(valid[:, :, None], currents, 0), behind)
 
 
 def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
@@ -212,14 +215,17 @@ def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
     return jax.lax.scan(add, start, taps)[0]
 
 
+def _received(operands: Operands, static: tuple[int, int]) -> Received:
+    sequence = operands.spikes if operands.ids is None else operands.ids
+    out, steps = _arriving(operands, static), sequence.shape[0]
+    return Received(out[:steps], out[steps:])
+
+
 def _reference(operands: Operands, static: tuple[int, int]) -> Results:
-    out, steps = _arriving(operands, static), _sequence(operands).shape[0]
-    return Results(out[:steps], out[steps:])
-
-
-def _sequence(operands: Any) -> Array:
-    """What has the steps and the batch of the spikes."""
-    return operands.spikes if operands.ids is None else operands.ids
+    received, x = _received(operands, static), operands.spikes
+    if x is None:
+        return Results(received, Record(None, None))
+    return Results(received, Record(packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1)))
 
 
 def _spikes_backward(operands: SpikesBackwardOperands, static: tuple[int, int]) -> SpikesBackwardResults:
@@ -228,19 +234,19 @@ def _spikes_backward(operands: SpikesBackwardOperands, static: tuple[int, int]) 
     width = operands.ends.shape[0] if ids is None else ids.shape[-1]
     zeros = jnp.zeros((steps, batch, width), g.currents.dtype)
 
-    def run(sent: Array) -> Results:
+    def run(sent: Array) -> Received:
         forms = (None, None, sent) if ids is None else (ids, sent, None)
-        return _reference(Operands(*forms, *others), static)
+        return _received(Operands(*forms, *others), static)
 
     (g,) = jax.vjp(run, vary_alike((zeros, operands))[0])[1](g)
     return SpikesBackwardResults(None, g) if operands.ids is None else SpikesBackwardResults(g, None)
 
 
 def _weights_backward(arguments: WeightsBackwardOperands, static: tuple[int, int]) -> WeightsBackwardResults:
-    *own, g = arguments
+    *own, g, _ = arguments
 
-    def run(weights: Array, delays: Array) -> Results:
-        return _reference(Operands(*own)._replace(weights=weights, delays=delays), static)
+    def run(weights: Array, delays: Array) -> Received:
+        return _received(Operands(*own)._replace(weights=weights, delays=delays), static)
 
     return WeightsBackwardResults(*jax.vjp(run, arguments.weights, arguments.delays)[1](g))
 
@@ -253,7 +259,7 @@ def _kernel(name: str, *results: str) -> dict[str, Kernel]:
             own = [each for each in results if each != "g_values"]
         else:
             arguments = arguments._replace(ids=as_kernel_ids(arguments.ids, arguments.ends.shape[-1]))
-            own = [each for each in results if each != "g_spikes"]
+            own = [each for each in results if each != "g_spikes" and not each.startswith("record.")]
         return list(call_kernel(name, arguments, dict(zip(own, shapes, strict=True))).values())
 
     def obstacle(arguments: Any, _: Any) -> str | None:
@@ -263,7 +269,12 @@ def _kernel(name: str, *results: str) -> dict[str, Kernel]:
 
 
 _NAME = f"snnjax_{_OP}"
-_FORWARD = Target(_NAME, _OP, _reference, _kernel(_NAME, "currents", "left"))
+_FORWARD = Target(
+    _NAME,
+    _OP,
+    _reference,
+    _kernel(_NAME, "received.currents", "received.left", "record.marks", "record.is_binary"),
+)
 _SPIKES_BACKWARD = Target(
     f"{_NAME}_spikes_backward",
     _OP,
@@ -284,32 +295,46 @@ def _axes(record: Any) -> Any:
     """The batch axis of each array of a record."""
 
     def axis(name: str, part: Any) -> Any:
-        if part is None:
-            return None
-        return Results(1, 1) if name == "g" else 1 if name in _BATCHED else SHARED
+        if isinstance(part, tuple):
+            return jax.tree.map(lambda _: 1, part)
+        return None if part is None else 1 if name in _BATCHED else SHARED
 
     return type(record)(*map(axis, record._fields, record))
 
 
+def _evaluate(operands: Operands, static: tuple[int, int], implementation: str | None) -> Results:
+    record = Record(None, None) if operands.spikes is None else Record(1, 1)
+    return evaluate(
+        _FORWARD,
+        operands,
+        _axes(operands),
+        Results(Received(1, 1), record),
+        static,
+        droppable=Results(Received(False, False), jax.tree.map(lambda _: True, record)),
+        implementation=implementation,
+    )
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _multiply(operands: Operands, static: tuple[int, int], implementation: str | None) -> Results:
-    return evaluate(_FORWARD, operands, _axes(operands), Results(1, 1), static, implementation=implementation)
+def _multiply(operands: Operands, static: tuple[int, int], implementation: str | None) -> Received:
+    return _evaluate(operands, static, implementation).received
 
 
-def _fwd(operands: Operands, static: tuple[int, int], implementation: str | None) -> tuple[Results, Operands]:
-    results: Any = _multiply(operands, static, implementation)
-    return results, operands
+def _fwd(operands: Operands, static: tuple[int, int], implementation: str | None) -> tuple[Received, Any]:
+    results = _evaluate(operands, static, implementation)
+    return results.received, (operands, results.record)
 
 
 def _bwd(
-    static: tuple[int, int], implementation: str | None, operands: Operands, g: Results
+    static: tuple[int, int], implementation: str | None, kept: tuple[Operands, Record], g: Received
 ) -> tuple[Operands]:
+    operands, record = kept
     *own, pending, bias = operands
     ids, _, _, weights, delays, ends, targets = own
     back = SpikesBackwardOperands(ids, weights, delays, ends, targets, g)
     form = SpikesBackwardResults(*((None, 1) if ids is None else (1, None)))
     sent = evaluate(_SPIKES_BACKWARD, back, _axes(back), form, static, implementation=implementation)
-    given = WeightsBackwardOperands(*own, g)
+    given = WeightsBackwardOperands(*own, g, record)
     of_synapses = evaluate(
         _WEIGHTS_BACKWARD,
         given,
