@@ -4,9 +4,19 @@ import functools
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check_integer, check_shape, fail, plural, type_words
+from snnjax._check import (
+    check_float_array,
+    check_integer,
+    check_shape,
+    concrete,
+    fail,
+    plural,
+    short_repr,
+    type_words,
+)
 from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 from snnjax.synapses import Synapses, targets_or_beyond
 
@@ -55,7 +65,8 @@ def stdp(
             `snnjax.simulate`.
 
     Raises:
-        ValueError: if the lists do not match the weights or synapses, or the weights not the synapses.
+        ValueError: if the lists or traces do not match the weights or synapses, or the weights not the synapses, the
+            weights are no floating-point numbers, a decay is not between 0 and 1, or the bounds are in the wrong order.
 
     Example:
         >>> import jax.numpy as jnp
@@ -79,6 +90,10 @@ def stdp(
     _check_list("before", before, inputs)
     _check_list("after", after, neurons)
     decays = decay if isinstance(decay, tuple) else (decay, decay)
+    _check_shares("stdp", "decay", *decays)
+    known = [concrete(bound) for bound in bounds]
+    if known[0] is not None and known[1] is not None and not np.all(known[0] <= known[1]):
+        fail(f"stdp: `bounds` must be the smallest and the largest weight, got {bounds}. Swap them.")
     rows, columns = _ids(before), _ids(after)
     # Both changes use the traces before this step.
     change = _change_dense if synapses is None else functools.partial(_change_sparse, synapses)
@@ -139,7 +154,7 @@ def stdp_traces(
         receptors: how many each neuron has among the targets of the synapses.
 
     Raises:
-        ValueError: if `receptors` is not an integer of at least 1.
+        ValueError: if `receptors` is not an integer of at least 1, or does not divide the targets of the synapses.
 
     Example:
         >>> import jax.numpy as jnp
@@ -148,14 +163,23 @@ def stdp_traces(
         (2,)
     """
     check_integer("stdp_traces", "receptors", receptors, 1)
+    if synapses is not None and synapses.num_targets % receptors != 0:
+        fail(
+            f"stdp_traces: `receptors` must divide the number of targets, {synapses.num_targets}, got {receptors}. "
+            "Pass how many each neuron has."
+        )
     shape = weights.shape if synapses is None else (synapses.num_neurons, synapses.num_targets // receptors)
     return STDPTraces(jnp.zeros(shape[0], weights.dtype), jnp.zeros(shape[1], weights.dtype))
 
 
 def _sizes(weights: Array, traces: STDPTraces, synapses: Synapses | None) -> tuple[int, int]:
     """The number of inputs and of neurons."""
+    check_float_array("stdp", "weights", weights)
     if synapses is None:
         check_shape("stdp", "weights", weights, (None, None), "inputs, neurons", "Or pass their synapses")
+        hint = "Make them with stdp_traces of these weights"
+        for name, trace, size in zip(("before", "after"), traces, weights.shape, strict=True):
+            check_shape("stdp", f"traces.{name}", trace, (size,), "neurons", hint)
         return weights.shape[0], weights.shape[1]
     hint = "Pass one for each synapse"
     check_shape("stdp", "weights", weights, (synapses.num_synapses,), "synapses", hint)
@@ -207,7 +231,7 @@ def short_term(
         The new state and the release ``[neurons]``.
 
     Raises:
-        ValueError: if the list is not of as many neurons as the state.
+        ValueError: if the list is not of as many neurons as the state, or `use` or a decay is not between 0 and 1.
 
     Example:
         >>> import jax.numpy as jnp
@@ -222,6 +246,8 @@ def short_term(
         Tsodyks, Pawelzik and Markram 1998, doi:10.1162/089976698300017502.
     """
     _check_list("spikes", spikes, state.used.shape[0], "short_term")
+    _check_shares("short_term", "use", use)
+    _check_shares("short_term", "decay", *decay)
     fired = jnp.zeros(state.used.shape, bool).at[_ids(spikes)].set(True, mode="drop")
     raised = state.used + use * (1 - state.used)
     available = jnp.where(fired, state.available - raised * state.available, state.available)
@@ -262,6 +288,15 @@ def _check_list(argument: str, spikes: SparseSpikes, num_neurons: int, op: str =
             f"{op}: `{argument}` must hold {neurons}, like the state, got {spikes.num_neurons}. "
             "Pass those of the neurons that send."
         )
+
+
+def _check_shares(op: str, argument: str, *shares: Any) -> None:
+    """Check that numbers are between 0 and 1; traced ones cannot be checked."""
+    for share in shares:
+        known = concrete(share)
+        if known is not None and not np.all((known >= 0) & (known <= 1)):
+            hint = "Pass the share that is left after a step" if argument == "decay" else "Try 0.5"
+            fail(f"{op}: `{argument}` must be between 0 and 1, got {short_repr(share)}. {hint}.")
 
 
 def _ids(spikes: SparseSpikes) -> Int[Array, " capacity"]:

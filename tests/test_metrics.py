@@ -361,6 +361,10 @@ FAILURES = {
         lambda: metrics.dropped_share([], [ONES], jnp.array([1, 1])),
         "dropped_share: `dropped` must hold 1 layer, got 0. Pass both as the network returned them.",
     ),
+    "dropped of another batch": (
+        lambda: metrics.dropped_share([jnp.array([0, 0, 3])], [ONES], jnp.array([1, 1])),
+        "dropped_share: `dropped[0]` must have shape [batch] = [2], got [3]. Pass both as the network returned them.",
+    ),
     "lengths": (
         lambda: metrics.dropped_share([jnp.array([0, 0])], [ONES], jnp.array([1])),
         "dropped_share: `lengths` must have shape [batch] = [2], got [1]. "

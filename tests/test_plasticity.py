@@ -137,6 +137,37 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
             lambda one, two: short_term(short_term_state(2), one, use=0.5, decay=(0.5, 0.0)),
             "short_term: `spikes` must hold 2 neurons, like the state, got 3. Pass those of the neurons that send.",
         ),
+        (
+            lambda one, two: short_term(short_term_state(3), one, use=0.5, decay=(0.5, 1.5)),
+            "short_term: `decay` must be between 0 and 1, got 1.5. Pass the share that is left after a step.",
+        ),
+        (
+            lambda one, two: short_term(short_term_state(3), one, use=-1, decay=(0.5, 0.5)),
+            "short_term: `use` must be between 0 and 1, got -1. Try 0.5.",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones((3, 2), int), stdp_traces(jnp.ones((3, 2))), one, two),
+            "stdp: `weights` must have a floating-point dtype, got int32. Cast it with weights.astype(jnp.float32).",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones((3, 2)), stdp_traces(jnp.ones((1, 2))), one, two),
+            "stdp: `traces.before` must have shape [neurons] = [3], got [1]. Make them with stdp_traces of these "
+            "weights.",
+        ),
+        (
+            lambda one, two: stdp(
+                jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, bounds=(1.0, 0.0)
+            ),
+            "stdp: `bounds` must be the smallest and the largest weight, got (1.0, 0.0). Swap them.",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, decay=np.nan),
+            "stdp: `decay` must be between 0 and 1, got nan. Pass the share that is left after a step.",
+        ),
+        (
+            lambda one, two: stdp_traces(jnp.ones(6), SYNAPSES, receptors=3),
+            "stdp_traces: `receptors` must divide the number of targets, 2, got 3. Pass how many each neuron has.",
+        ),
     ],
 )
 def test_synapses_that_do_not_fit_are_refused(call: Callable[..., Any], message: str) -> None:

@@ -156,7 +156,8 @@ def simulation_state(
         dtype: float32, or float64 for weights in float64.
 
     Raises:
-        ValueError: if the constants or potentials are of another number of neurons, or a number is none.
+        ValueError: if the constants or potentials are of another number of neurons, a number is none, or the dtype is
+            another one.
 
     Example:
         >>> import jax
@@ -181,6 +182,8 @@ def simulation_state(
     _check_neurons(op, neurons)
     check_integer(op, "num_neurons", num_neurons, 0)
     check_integer(op, "max_delay", max_delay, 1)
+    name = jnp.dtype(dtype).name
+    check_choice(op, "dtype", name, ("float32", "float64"))
     if v is None:
         v = jnp.broadcast_to(_constant(op, "neurons.rest", neurons.rest, num_neurons), (num_neurons,))
     check_float_array(op, "v", v)
@@ -232,6 +235,11 @@ def _check_state(neurons: SynapticLIF, num_neurons: int, state: Any) -> None:
     check_shape(_OP, "state.received", state.received, each, "receptors, neurons", hint)
     check_shape(_OP, "state.remaining", state.remaining, (num_neurons,), "neurons", hint)
     check_shape(_OP, "state.pending", state.pending, (None, *each), "max_delay, receptors, neurons", hint)
+    check_shape(_OP, "state.step", state.step, (), "", hint)
+    for name in ("v", "received", "pending"):
+        check_float_array(_OP, f"state.{name}", getattr(state, name))
+    for name in ("remaining", "step"):
+        check_integers(_OP, f"state.{name}", getattr(state, name))
     if state.pending.shape[0] == 0:
         fail(f"{_OP}: `state.pending` must have at least 1 row, got 0. {hint}.")
 
