@@ -494,7 +494,7 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: net(lengths=np.array([1, 1 << 32])),
-        "lif_network: `lengths` must be between 0 and 3, got 4294967296. Pass the number of steps of each sequence.",
+        "lif_network: `lengths` must be between 0 and 5, got 4294967296. Pass the number of steps of each sequence.",
     ),
     (
         lambda: net(lengths=jnp.ones(2)),
