@@ -1,5 +1,7 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
+from collections.abc import Sequence
+from types import NoneType
 from typing import Any, NamedTuple, NoReturn
 
 import jax
@@ -14,6 +16,7 @@ from snnjax._check import (
     check_integers,
     check_key,
     check_shape,
+    check_switches,
     check_within,
     concrete,
     fail,
@@ -27,7 +30,22 @@ from snnjax._quantised import Quantised, check_weights, dequantise
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype, id_dtype, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
+from snnjax.ops._plasticity import (
+    STDP,
+    ShortTerm,
+    ShortTermState,
+    STDPTraces,
+    SynapseEnds,
+    changed_synapses,
+    check_short_term,
+    check_stdp,
+    in_dtype,
+    released,
+    short_term_after,
+    traces_after,
+)
 from snnjax.ops._simulation import PoissonInput, SimulationOutput, SimulationState, SynapticLIF
+from snnjax.ops._tables import simulate as tables
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
 from snnjax.ops.spike_matmul import shared
 from snnjax.sparse_spikes import SparseSpikes, beyond, list_ids
@@ -49,6 +67,8 @@ def simulate(
     delays: Integer[Array, "*synapses"] | int = 1,
     currents: Float[Array, "steps neurons_or_1"] | None = None,
     poisson: PoissonInput | None = None,
+    stdp: STDP | None = None,
+    short_term: ShortTerm | None = None,
     capacity: int = 0,
     implementation: str | None = None,
 ) -> tuple[SimulationOutput, SimulationState]:
@@ -69,6 +89,10 @@ def simulate(
     keeps for `refractory` steps: in these it receives, but neither moves nor spikes. A spike at step t arrives at step
     ``t + delay``. With currents this is the exact solution between events, with conductances it is exponential Euler.
 
+    Weights are plastic with `stdp`: after the spikes of a step are sent, they change as in `snnjax.plasticity.stdp`, by
+    pairs of the spikes themselves, whatever their delays. With `short_term`, a spike sends its weights times what
+    `snnjax.plasticity.short_term` releases.
+
     Steps in pieces are the same as all at once: pass the state on, and the same key. Random input depends on the key,
     the number of the step and the neuron alone. Under `vmap`, networks run side by side.
 
@@ -86,6 +110,9 @@ def simulate(
         currents: :math:`I`, given input in mV (current times resistance) for each step, ``[steps, neurons]`` or
             ``[steps, 1]``.
         poisson: random input of every neuron.
+        stdp: how weights change, which are float32 or float64 then; `SimulationOutput.weights` are those after the last
+            step. The kernel sorts the synapses by receiver in each call: let it have thousands of steps.
+        short_term: how much of a weight each spike sends.
         capacity: how many spikes of a step are listed, those of the lowest ids; their number is counted in any case.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
             kernel or raises.
@@ -116,6 +143,7 @@ def simulate(
     _check_network(neurons, synapses, weights)
     _check_state(neurons, synapses.num_neurons, state)
     _check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
+    _check_plasticity(synapses.num_neurons, weights, state, stdp, short_term)
     given = gathered(
         (
             neurons,
@@ -125,6 +153,8 @@ def simulate(
             _delays(delays, synapses, state.pending.shape[0]),
             currents,
             poisson,
+            stdp,
+            short_term,
         )
     )
     operands = _operands(*given, key=key)
@@ -132,10 +162,20 @@ def simulate(
         int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0
     )
     results = _run(vary_alike(operands), static, implementation)
+    changed, traces = None, None
+    if results.stdp is not None:
+        changed, *traces = results.stdp
+        traces = STDPTraces(*traces)
     after = SimulationState(
-        results.v, results.received, results.remaining, results.pending, operands.step + jnp.int32(steps)
+        results.v,
+        results.received,
+        results.remaining,
+        results.pending,
+        operands.step + jnp.int32(steps),
+        traces,
+        None if results.short_term is None else ShortTermState(*results.short_term),
     )
-    return SimulationOutput(_listed(results, synapses.num_neurons), results.counts), after
+    return SimulationOutput(_listed(results, synapses.num_neurons), results.counts, changed), after
 
 
 def simulation_state(
@@ -144,6 +184,8 @@ def simulation_state(
     *,
     max_delay: int = 1,
     v: Float[Array, " neurons"] | None = None,
+    stdp: bool = False,
+    short_term: bool = False,
     dtype: Any = jnp.float32,
 ) -> SimulationState:
     """The state before the first step of `simulate`: at rest, and nothing on its way.
@@ -153,6 +195,8 @@ def simulation_state(
         num_neurons: how many there are.
         max_delay: the longest delay in steps; the state holds what arrives in as many.
         v: initial membrane potentials in mV; None for the resting potential.
+        stdp: whether it holds the traces of spike-timing-dependent plasticity, of no spikes so far.
+        short_term: whether it holds the state of short-term plasticity: all is available, and none in use.
         dtype: float32, or float64 for weights in float64.
 
     Raises:
@@ -181,14 +225,21 @@ def simulation_state(
     _check_neurons(op, neurons)
     check_integer(op, "num_neurons", num_neurons, 0)
     check_integer(op, "max_delay", max_delay, 1)
+    check_switches(op, stdp=stdp, short_term=short_term)
     if v is None:
         v = jnp.broadcast_to(_constant(op, "neurons.rest", neurons.rest, num_neurons), (num_neurons,))
     check_float_array(op, "v", v)
     check_shape(op, "v", v, (num_neurons,), "neurons", "Pass one for each neuron")
     received = jnp.zeros((neurons.num_receptors, num_neurons), dtype)
-    pending = jnp.zeros((max_delay, *received.shape), dtype)
+    pending, none = jnp.zeros((max_delay, *received.shape), dtype), jnp.zeros(num_neurons, dtype)
     return SimulationState(
-        v.astype(dtype), received, jnp.zeros(num_neurons, jnp.int32), pending, jnp.zeros((), jnp.int32)
+        v.astype(dtype),
+        received,
+        jnp.zeros(num_neurons, jnp.int32),
+        pending,
+        jnp.zeros((), jnp.int32),
+        STDPTraces(none, none) if stdp else None,
+        ShortTermState(none, jnp.ones(num_neurons, dtype)) if short_term else None,
     )
 
 
@@ -256,6 +307,31 @@ def _check_input(
     check_key(_OP, key)
 
 
+def _check_plasticity(neurons: int, weights: Any, state: SimulationState, stdp: Any, short_term: Any) -> None:
+    """Check the rules of plasticity, and that the state has what they carry."""
+    each = (("stdp", stdp, "traces", STDPTraces), ("short_term", short_term, "short_term", ShortTermState))
+    for name, rule, field, kind in each:
+        held = getattr(state, field)
+        if not isinstance(held, NoneType if rule is None else kind):
+            expected = f"be None without `{name}`" if rule is None else f"be given with `{name}`"
+            hint = f"Call simulation_state with {name}={rule is not None}"
+            fail(f"{_OP}: `state.{field}` must {expected}, got {type_words(held)}. {hint}.")
+        for part in () if held is None else held._fields:
+            hint = "Call simulation_state with these neurons"
+            check_shape(_OP, f"state.{field}.{part}", getattr(held, part), (neurons,), "neurons", hint)
+    if short_term is not None:
+        check_short_term(_OP, "short_term", short_term, neurons)
+    if stdp is None:
+        return
+    if isinstance(weights, Quantised) or weights.dtype != accumulation_dtype(weights.dtype):
+        given = "int8" if isinstance(weights, Quantised) else weights.dtype.name
+        fail(
+            f"{_OP}: `weights` must be float32 or float64 with `stdp`, got {given}: small changes would be lost. "
+            "Cast them."
+        )
+    check_stdp(_OP, "stdp", stdp, weights)
+
+
 def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
     """Delays ``[synapses]`` or ``[1]``."""
     is_number = isinstance(delays, int)
@@ -297,6 +373,8 @@ def _operands(
     delays: Array,
     currents: Array | None,
     poisson: PoissonInput | None,
+    stdp: STDP | None,
+    short_term: ShortTerm | None,
     *,
     key: Any,
 ) -> Operands:
@@ -331,7 +409,25 @@ def _operands(
         key=jax.lax.bitcast_convert_type(words, jnp.int32),
         poisson_limits=_constant(_OP, "poisson.limits", limits, count),
         poisson_weights=jnp.zeros(1, dtype) if poisson is None else of("poisson.weights", poisson.weights),
+        stdp=_stdp_operands(stdp, state.traces, dtype),
+        short_term=_short_term_operands(short_term, state.short_term, dtype),
     )
+
+
+def _stdp_operands(rule: STDP | None, traces: Any, dtype: Any) -> Any:
+    if rule is None:
+        return None
+    rule = in_dtype(rule, dtype)
+    pairs = (jnp.stack(pair) for pair in rule[:3])
+    return tables.Stdp(*pairs, *(trace.astype(dtype) for trace in traces), rule.plastic)
+
+
+def _short_term_operands(rule: ShortTerm | None, state: Any, dtype: Any) -> Any:
+    if rule is None:
+        return None
+    rule = in_dtype(rule, dtype)
+    numbers = (jnp.atleast_1d(number) for number in (rule.use, *rule.decay))
+    return tables.ShortTerm(*numbers, *(part.astype(dtype) for part in state))
 
 
 def _listed(results: Results, num_neurons: int) -> SparseSpikes:
@@ -377,9 +473,10 @@ def _reference(operands: Operands, static: _Static) -> Results:
     weights = upcast(operands.weights)
     if isinstance(weights, Quantised):
         weights = dequantise(weights, synapses)
+    plasticity = _Plasticity.of(operands)
 
     def step(carry: Any, current: Array | None) -> tuple[Any, tuple[Array, Array]]:
-        v, received, remaining, pending, counts, number = carry
+        (v, received, remaining, pending, counts, number), plastic = carry
         arrived = pending[0]
         if operands.poisson_limits.shape[0] > 0:
             added = operands.poisson_weights * _poisson_counts(operands, number).astype(v.dtype)
@@ -390,19 +487,77 @@ def _reference(operands: Operands, static: _Static) -> Results:
         spikes = ~busy & (v > operands.threshold)
         v = jnp.where(spikes, operands.reset, v)
         remaining = jnp.where(spikes, operands.refractory, remaining - busy.astype(jnp.int32))
-        sent = jnp.where(jnp.take(spikes, sources, mode="fill", fill_value=False), weights, 0)
+        strength = plasticity.strength(plastic, weights, sources)
+        sent = jnp.where(jnp.take(spikes, sources, mode="fill", fill_value=False), strength, 0)
         later = jnp.concatenate([pending[1:], jnp.zeros_like(pending[:1])]).reshape(arrivals, -1)
         pending = later.at[rows, targets].add(sent, mode="drop").reshape(pending.shape)
         counts = counts + spikes.astype(jnp.int32)
         listed = list_ids(spikes[None, :], static.capacity)[0].astype(id_dtype(neurons))
         after = v, operands.synaptic_decay * g, remaining, pending, counts, number + 1
-        return after, (listed, jnp.sum(spikes, dtype=jnp.int32))
+        return (after, plasticity.after(plastic, spikes)), (listed, jnp.sum(spikes, dtype=jnp.int32))
 
-    start = *operands[:4], jnp.zeros(neurons, jnp.int32), operands.step
+    start = (*operands[:4], jnp.zeros(neurons, jnp.int32), operands.step), plasticity.start
     start = vary_alike((start, operands))[0]
     given = operands.currents if operands.currents.shape[0] > 0 else None
-    (*state, counts, _), (ids, num_spikes) = jax.lax.scan(step, start, given, length=static.steps)
-    return Results(ids, num_spikes, counts, *state)
+    ((*state, counts, _), plastic), (ids, num_spikes) = jax.lax.scan(step, start, given, length=static.steps)
+    return Results(ids, num_spikes, counts, *state, *plastic)
+
+
+def _before(operands: Operands) -> tuple[tables.StdpResults | None, tables.ShortTermResults | None]:
+    """What of the plastic operands is in the results, too."""
+    stdp, short = operands.stdp, operands.short_term
+    return (
+        None if stdp is None else tables.StdpResults(operands.weights, stdp.before, stdp.after),
+        None if short is None else tables.ShortTermResults(short.used, short.available),
+    )
+
+
+def _like_results(operands: Operands, leaves: Sequence[Any]) -> Results:
+    """The leaves of results of these operands as their record."""
+    return jax.tree.unflatten(jax.tree.structure(Results(*[0] * 7, *_before(operands))), leaves)
+
+
+class _Plasticity(NamedTuple):
+    """Both kinds of plasticity in the reference; its states are those of the results, or None."""
+
+    start: tuple[tables.StdpResults | None, tables.ShortTermResults | None]
+    stdp: Any  # the rules
+    short_term: Any
+    ends: SynapseEnds
+
+    @classmethod
+    def of(cls, operands: Operands) -> "_Plasticity":
+        """That of a call."""
+        _, receptors, neurons = operands.pending.shape
+        ends = SynapseEnds.of(Synapses(operands.ends, operands.targets, receptors * neurons), neurons)
+        stdp, short = operands.stdp, operands.short_term
+        return cls(
+            _before(operands),
+            None if stdp is None else STDP(*map(tuple, stdp[:3]), stdp.plastic),
+            None if short is None else ShortTerm(short.use, (short.recovery, short.facilitation)),
+            ends,
+        )
+
+    def strength(self, states: Any, weights: Array, sources: Array) -> Array:
+        """What a spike sends through each synapse."""
+        stdp, short = states
+        weights = weights if stdp is None else stdp.weights
+        if short is None:
+            return weights
+        release = released(ShortTermState(*short), self.short_term)
+        return weights * jnp.take(release, sources, mode="fill", fill_value=0)
+
+    def after(self, states: Any, spikes: Array) -> Any:
+        """The states after a step."""
+        stdp, short = states
+        if stdp is not None:
+            traces = STDPTraces(stdp.before, stdp.after)
+            weights = changed_synapses(stdp.weights, traces, spikes, spikes, self.stdp, self.ends)
+            stdp = tables.StdpResults(weights, *traces_after(traces, spikes, spikes, self.stdp))
+        if short is not None:
+            short = short_term_after(ShortTermState(*short), spikes, self.short_term)
+            short = tables.ShortTermResults(*short)
+        return stdp, short
 
 
 def _call(operands: Operands, static: _Static, results: Any) -> list[Array]:
@@ -413,7 +568,7 @@ def _call(operands: Operands, static: _Static, results: Any) -> list[Array]:
         else jnp.clip(operands.delays, 1, operands.pending.shape[1]).astype(jnp.int32),
     )
     numbers = SimulationNumbers(static.has_conductances, static.poisson_receptor)
-    return call_by_records("snnjax_simulate", read, Results(*results), [numbers])
+    return call_by_records("snnjax_simulate", read, _like_results(operands, results), [numbers])
 
 
 def _obstacle(shapes: Operands, _: Any) -> str | None:
@@ -447,7 +602,8 @@ def _refuse(primals: Any, tangents: Any) -> NoReturn:
 
 
 def _run(operands: Operands, static: _Static, implementation: str | None) -> Results:
-    axes, result_axes = shared(operands), Results(*[SHARED] * len(Results._fields))
+    axes = shared(operands)
+    result_axes = _like_results(operands, [SHARED] * (7 + len(jax.tree.leaves(_before(operands)))))
     return evaluate(
         _TARGET, _undifferentiated(operands), axes, result_axes, static, implementation=implementation
     )
