@@ -6,11 +6,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_integer, check_shape, fail, plural, type_words
-from snnjax.ops._plasticity import STDP as STDP
-from snnjax.ops._plasticity import ShortTerm as ShortTerm
-from snnjax.ops._plasticity import ShortTermState as ShortTermState
-from snnjax.ops._plasticity import STDPTraces as STDPTraces
-from snnjax.ops._plasticity import (
+from snnjax._plasticity import STDP as STDP
+from snnjax._plasticity import ShortTerm as ShortTerm
+from snnjax._plasticity import ShortTermState as ShortTermState
+from snnjax._plasticity import STDPTraces as STDPTraces
+from snnjax._plasticity import (
     SynapseEnds,
     changed_synapses,
     check_short_term,
@@ -93,7 +93,7 @@ def stdp(
     return weights, traces_after(traces, sends, fires, rule)
 
 
-def _change_dense(weights: Array, traces: STDPTraces, rows: Array, columns: Array, rule: STDP) -> Array:
+def _change_dense(weights: Array, traces: STDPTraces, rows: Array, columns: Array, rule: Any) -> Array:
     """The weights after a step: only rows and columns of spikes are read; an id out of range reads 0 and is dropped."""
     (rise, fall), unchanged = rule.rates, weights
     stronger = jnp.broadcast_to(rise * traces.before[:, None], (weights.shape[0], len(columns)))

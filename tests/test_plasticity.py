@@ -117,7 +117,9 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
     "call, message",
     [
         (
-            lambda one, two: stdp(jnp.ones(5), stdp_traces(jnp.ones((3, 2))), one, two, RULE, synapses=SYNAPSES),
+            lambda one, two: stdp(
+                jnp.ones(5), stdp_traces(jnp.ones((3, 2))), one, two, RULE, synapses=SYNAPSES
+            ),
             "stdp: `weights` must have shape [synapses] = [6], got [5]. Pass one for each synapse.",
         ),
         (
@@ -125,12 +127,16 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
             "stdp: `weights` must have shape [inputs, neurons], got [6]. Or pass their synapses.",
         ),
         (
-            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((2, 2))), one, two, RULE, synapses=SYNAPSES),
+            lambda one, two: stdp(
+                jnp.ones(6), stdp_traces(jnp.ones((2, 2))), one, two, RULE, synapses=SYNAPSES
+            ),
             "stdp: `traces.before` must have shape [neurons] = [3], got [2]. Make them with stdp_traces of these "
             "synapses.",
         ),
         (
-            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((3, 4))), one, two, RULE, synapses=SYNAPSES),
+            lambda one, two: stdp(
+                jnp.ones(6), stdp_traces(jnp.ones((3, 4))), one, two, RULE, synapses=SYNAPSES
+            ),
             "stdp: `traces.after` must be of neurons with all 2 targets as their receptors, got 4. Make them with "
             "stdp_traces of these synapses.",
         ),

@@ -1,8 +1,6 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
-from collections.abc import Sequence
-from types import NoneType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -14,46 +12,36 @@ from snnjax._check import (
     check_float_array,
     check_integer,
     check_integers,
-    check_key,
     check_shape,
     check_switches,
     check_within,
     concrete,
     fail,
-    plural,
-    short_repr,
-    type_words,
 )
 from snnjax._dispatch import Kernel, Target, evaluate
-from snnjax._jax_compat import threefry_2x32
-from snnjax._quantised import Quantised, check_weights, dequantise
+from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
+from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype, id_dtype, upcast
+from snnjax._types import accumulation_dtype
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
-from snnjax.ops._plasticity import (
-    STDP,
-    ShortTerm,
-    ShortTermState,
-    STDPTraces,
-    SynapseEnds,
-    changed_synapses,
-    check_short_term,
-    check_stdp,
-    in_dtype,
-    released,
-    short_term_after,
-    traces_after,
+from snnjax.ops._simulation.checks import (
+    check_input,
+    check_network,
+    check_neurons,
+    check_plasticity,
+    check_state,
+    constant,
 )
-from snnjax.ops._simulation import PoissonInput, SimulationOutput, SimulationState, SynapticLIF
+from snnjax.ops._simulation.records import PoissonInput, SimulationOutput, SimulationState, SynapticLIF
+from snnjax.ops._simulation.reference import Static, reference, tree_of_results
 from snnjax.ops._tables import simulate as tables
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
 from snnjax.ops.spike_matmul import shared
-from snnjax.sparse_spikes import SparseSpikes, beyond, list_ids
-from snnjax.synapses import Synapses, targets_or_beyond
+from snnjax.sparse_spikes import SparseSpikes, beyond
+from snnjax.synapses import Synapses
 
 _OP = "simulate"
 _MOST_RECEPTORS = 4  # of the kernel
-_SIGN = 1 << 31  # random words as signed numbers keep their order
 
 
 def simulate(
@@ -140,42 +128,17 @@ def simulate(
     check_choice(_OP, "implementation", implementation, (None, "reference", "cpu"))
     check_integer(_OP, "steps", steps, 0)
     check_integer(_OP, "capacity", capacity, 0)
-    _check_network(neurons, synapses, weights)
-    _check_state(neurons, synapses.num_neurons, state)
-    _check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
-    _check_plasticity(synapses.num_neurons, weights, state, stdp, short_term)
-    given = gathered(
-        (
-            neurons,
-            synapses,
-            weights,
-            state,
-            _delays(delays, synapses, state.pending.shape[0]),
-            currents,
-            poisson,
-            stdp,
-            short_term,
-        )
-    )
+    check_network(neurons, synapses, weights)
+    check_state(neurons, synapses.num_neurons, state)
+    check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
+    check_plasticity(synapses.num_neurons, weights, state, stdp, short_term)
+    late = _delays(delays, synapses, state.pending.shape[0])
+    given = gathered((neurons, synapses, weights, state, late, currents, poisson, stdp, short_term))
     operands = _operands(*given, key=key)
-    static = _Static(
+    static = Static(
         int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0
     )
-    results = _run(vary_alike(operands), static, implementation)
-    changed, traces = None, None
-    if results.stdp is not None:
-        changed, *traces = results.stdp
-        traces = STDPTraces(*traces)
-    after = SimulationState(
-        results.v,
-        results.received,
-        results.remaining,
-        results.pending,
-        operands.step + jnp.int32(steps),
-        traces,
-        None if results.short_term is None else ShortTermState(*results.short_term),
-    )
-    return SimulationOutput(_listed(results, synapses.num_neurons), results.counts, changed), after
+    return _yielded(_run(vary_alike(operands), static, implementation), operands, static)
 
 
 def simulation_state(
@@ -222,12 +185,12 @@ def simulation_state(
         (2, 4000)
     """
     op = "simulation_state"
-    _check_neurons(op, neurons)
+    check_neurons(op, neurons)
     check_integer(op, "num_neurons", num_neurons, 0)
     check_integer(op, "max_delay", max_delay, 1)
     check_switches(op, stdp=stdp, short_term=short_term)
     if v is None:
-        v = jnp.broadcast_to(_constant(op, "neurons.rest", neurons.rest, num_neurons), (num_neurons,))
+        v = jnp.broadcast_to(constant(op, "neurons.rest", neurons.rest, num_neurons), (num_neurons,))
     check_float_array(op, "v", v)
     check_shape(op, "v", v, (num_neurons,), "neurons", "Pass one for each neuron")
     received = jnp.zeros((neurons.num_receptors, num_neurons), dtype)
@@ -241,95 +204,6 @@ def simulation_state(
         STDPTraces(none, none) if stdp else None,
         ShortTermState(none, jnp.ones(num_neurons, dtype)) if short_term else None,
     )
-
-
-class _Static(NamedTuple):
-    """The static side of a call."""
-
-    steps: int
-    capacity: int
-    has_conductances: bool
-    poisson_receptor: int
-
-
-def _check_neurons(op: str, neurons: Any) -> None:
-    if not isinstance(neurons, SynapticLIF):
-        hint = "Make them with snnjax.neurons.cuba_lif or coba_lif"
-        fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
-
-
-def _check_network(neurons: Any, synapses: Any, weights: Any) -> None:
-    _check_neurons(_OP, neurons)
-    if not isinstance(synapses, Synapses):
-        hint = "Make them with Synapses.with_probability, for instance"
-        fail(f"{_OP}: `synapses` must be Synapses, got {short_repr(synapses)}. {hint}.")
-    check_weights(_OP, "weights", weights, synapses.num_targets)
-    check_shape(_OP, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
-    targets = neurons.num_receptors * synapses.num_neurons
-    if synapses.num_targets != targets:
-        fail(
-            f"{_OP}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of "
-            f"{synapses.num_neurons} neurons, {targets} targets, got {synapses.num_targets}. "
-            "Synapses.from_blocks joins those of each receptor."
-        )
-
-
-def _check_state(neurons: SynapticLIF, num_neurons: int, state: Any) -> None:
-    if not isinstance(state, SimulationState):
-        fail(f"{_OP}: `state` must be a SimulationState, got {short_repr(state)}. Call simulation_state.")
-    each = (neurons.num_receptors, num_neurons)
-    hint = "Call simulation_state with these neurons"
-    check_shape(_OP, "state.v", state.v, (num_neurons,), "neurons", hint)
-    check_shape(_OP, "state.received", state.received, each, "receptors, neurons", hint)
-    check_shape(_OP, "state.remaining", state.remaining, (num_neurons,), "neurons", hint)
-    check_shape(_OP, "state.pending", state.pending, (None, *each), "max_delay, receptors, neurons", hint)
-    if state.pending.shape[0] == 0:
-        fail(f"{_OP}: `state.pending` must have at least 1 row, got 0. {hint}.")
-
-
-def _check_input(
-    neurons: SynapticLIF, num_neurons: int, steps: int, currents: Any, poisson: Any, key: Any
-) -> None:
-    if currents is not None:
-        check_float_array(_OP, "currents", currents)
-        width = 1 if currents.ndim == 2 and currents.shape[1] == 1 else num_neurons
-        hint = "Pass a row for each step"
-        check_shape(_OP, "currents", currents, (steps, width), "steps, neurons", hint)
-    if poisson is None:
-        return
-    if not isinstance(poisson, PoissonInput):
-        fail(f"{_OP}: `poisson` must be a PoissonInput, got {short_repr(poisson)}. Call PoissonInput.of.")
-    if poisson.receptor >= neurons.num_receptors:
-        fail(
-            f"{_OP}: `poisson.receptor` must be below {neurons.num_receptors}, the number of receptors, "
-            f"got {poisson.receptor}. Choose one of them."
-        )
-    check_key(_OP, key)
-
-
-def _check_plasticity(neurons: int, weights: Any, state: SimulationState, stdp: Any, short_term: Any) -> None:
-    """Check the rules of plasticity, and that the state has what they carry."""
-    each = (("stdp", stdp, "traces", STDPTraces), ("short_term", short_term, "short_term", ShortTermState))
-    for name, rule, field, kind in each:
-        held = getattr(state, field)
-        if not isinstance(held, NoneType if rule is None else kind):
-            expected = f"be None without `{name}`" if rule is None else f"be given with `{name}`"
-            hint = f"Call simulation_state with {name}={rule is not None}"
-            fail(f"{_OP}: `state.{field}` must {expected}, got {type_words(held)}. {hint}.")
-        for part in () if held is None else held._fields:
-            hint = "Call simulation_state with these neurons"
-            check_shape(_OP, f"state.{field}.{part}", getattr(held, part), (neurons,), "neurons", hint)
-    if short_term is not None:
-        check_short_term(_OP, "short_term", short_term, neurons)
-    if stdp is None:
-        return
-    if isinstance(weights, Quantised) or weights.dtype != accumulation_dtype(weights.dtype):
-        given = "int8" if isinstance(weights, Quantised) else weights.dtype.name
-        fail(
-            f"{_OP}: `weights` must be float32 or float64 with `stdp`, got {given}: small changes would be lost. "
-            "Cast them."
-        )
-    check_stdp(_OP, "stdp", stdp, weights)
 
 
 def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
@@ -355,16 +229,6 @@ def _or_nan(v: Array, delays: Array, longest: int) -> Array:
     return jnp.where(jnp.all((delays >= 1) & (delays <= longest)), v, jnp.nan)
 
 
-def _constant(op: str, name: str, value: Array, num_neurons: int) -> Array:
-    """A constant of neurons ``[..., neurons or 1]``, checked."""
-    if value.shape[-1] not in (1, num_neurons):
-        fail(
-            f"{op}: `{name}` must have one number, or one for each of {num_neurons} neurons, "
-            f"got {value.shape[-1]}. Make them for as many neurons."
-        )
-    return value
-
-
 def _operands(
     neurons: SynapticLIF,
     synapses: Synapses,
@@ -380,187 +244,87 @@ def _operands(
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
-
-    def of(name: str, value: Array) -> Array:
-        return _constant(_OP, name, value, count).astype(dtype)
-
-    gain = of("neurons.gain", neurons.gain)
-    given = jnp.zeros((0, 1), dtype) if currents is None else gain[None, :] * currents.astype(dtype)
+    v, received, remaining, pending, step = state[:5]
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
+    events = jnp.zeros(1) if poisson is None else constant(_OP, "poisson.weights", poisson.weights, count)
     words = jnp.zeros(2, jnp.uint32) if poisson is None else jax.random.bits(key, (2,), jnp.uint32)
     return Operands(
-        v=_or_nan(state.v.astype(dtype), delays, state.pending.shape[0]),
-        received=state.received.astype(dtype),
-        remaining=state.remaining.astype(jnp.int32),
-        pending=state.pending.astype(dtype),
-        step=jnp.asarray(state.step, jnp.int32),
-        leak=of("neurons.leak", neurons.leak),
-        drive=gain * of("neurons.rest", neurons.rest),
-        threshold=of("neurons.threshold", neurons.threshold),
-        reset=of("neurons.reset", neurons.reset),
-        refractory=_constant(_OP, "neurons.refractory", neurons.refractory, count).astype(jnp.int32),
-        synaptic_decay=of("neurons.synaptic_decay", neurons.synaptic_decay),
-        effect=of("neurons.effect", neurons.effect),
+        v=_or_nan(v.astype(dtype), delays, pending.shape[0]),
+        received=received.astype(dtype),
+        remaining=remaining.astype(jnp.int32),
+        pending=pending.astype(dtype),
+        step=jnp.asarray(step, jnp.int32),
+        **_constants(neurons, count, dtype, currents),
         weights=weights,
         ends=synapses.ends,
         targets=synapses.targets,
         delays=delays,
-        currents=given,
         key=jax.lax.bitcast_convert_type(words, jnp.int32),
-        poisson_limits=_constant(_OP, "poisson.limits", limits, count),
-        poisson_weights=jnp.zeros(1, dtype) if poisson is None else of("poisson.weights", poisson.weights),
+        poisson_limits=constant(_OP, "poisson.limits", limits, count),
+        poisson_weights=events.astype(dtype),
         stdp=_stdp_operands(stdp, state.traces, dtype),
         short_term=_short_term_operands(short_term, state.short_term, dtype),
     )
 
 
+def _constants(neurons: SynapticLIF, count: int, dtype: Any, currents: Array | None) -> dict[str, Array]:
+    """Those of the neurons, and what given currents add to the membrane."""
+
+    def of(name: str) -> Array:
+        return constant(_OP, f"neurons.{name}", getattr(neurons, name), count).astype(dtype)
+
+    gain = of("gain")
+    return {
+        "leak": of("leak"),
+        "drive": gain * of("rest"),
+        "threshold": of("threshold"),
+        "reset": of("reset"),
+        "refractory": constant(_OP, "neurons.refractory", neurons.refractory, count).astype(jnp.int32),
+        "synaptic_decay": of("synaptic_decay"),
+        "effect": of("effect"),
+        "currents": jnp.zeros((0, 1), dtype) if currents is None else gain[None, :] * currents.astype(dtype),
+    }
+
+
 def _stdp_operands(rule: STDP | None, traces: Any, dtype: Any) -> Any:
     if rule is None:
         return None
-    rule = in_dtype(rule, dtype)
-    pairs = (jnp.stack(pair) for pair in rule[:3])
-    return tables.Stdp(*pairs, *(trace.astype(dtype) for trace in traces), rule.plastic)
+    *pairs, plastic = in_dtype(rule, dtype)
+    decay, rates, bounds = map(jnp.stack, pairs)
+    before, after = (trace.astype(dtype) for trace in traces)
+    return tables.Stdp(decay, rates, bounds, before, after, plastic)
 
 
 def _short_term_operands(rule: ShortTerm | None, state: Any, dtype: Any) -> Any:
     if rule is None:
         return None
-    rule = in_dtype(rule, dtype)
-    numbers = (jnp.atleast_1d(number) for number in (rule.use, *rule.decay))
-    return tables.ShortTerm(*numbers, *(part.astype(dtype) for part in state))
+    use, recovery, facilitation = map(jnp.atleast_1d, jax.tree.leaves(in_dtype(rule, dtype)))
+    used, available = (part.astype(dtype) for part in state)
+    return tables.ShortTerm(use, recovery, facilitation, used, available)
 
 
-def _listed(results: Results, num_neurons: int) -> SparseSpikes:
-    """The recorded spikes as lists."""
-    capacity, count = results.ids.shape[-1], results.num_spikes
-    listed = jnp.minimum(count, capacity)
-    return SparseSpikes(results.ids, None, count, listed, beyond(count, capacity), num_neurons)
-
-
-def _poisson_counts(operands: Operands, step: Array) -> Array:
-    """How many events each neuron has in a step: two neurons share a block of random bits."""
-    neurons = operands.v.shape[0]
-    half = (neurons + 1) // 2
-    key = jax.lax.bitcast_convert_type(operands.key, jnp.uint32)
-    number = jnp.broadcast_to(step.astype(jnp.uint32), (half,))
-    words = threefry_2x32((key[0], key[1]), jnp.concatenate([jnp.arange(half, dtype=jnp.uint32), number]))
-    drawn = jax.lax.bitcast_convert_type(words[:neurons] ^ jnp.uint32(_SIGN), jnp.int32)
-    return jnp.sum(drawn[None, :] >= operands.poisson_limits, axis=0, dtype=jnp.int32)
-
-
-def _membranes(operands: Operands, static: _Static, v: Array, g: Array, current: Array | None) -> Array:
-    """The membranes after a step, of neurons that are free."""
-    pull = operands.drive if current is None else operands.drive + current
-    if not static.has_conductances:
-        pull = pull + operands.leak * v
-    for own, effect in zip(g, operands.effect, strict=True):
-        pull = pull + effect * own
-    if not static.has_conductances:
-        return pull
-    total = jnp.ones_like(v)
-    for own in g:
-        total = total + own
-    target = pull / total
-    return target + (v - target) * jnp.exp(jnp.minimum(operands.leak * total, 0))
-
-
-def _reference(operands: Operands, static: _Static) -> Results:
-    """The jnp reference: a scan, each step of which looks at all synapses."""
-    arrivals, receptors, neurons = operands.pending.shape
-    synapses = Synapses(operands.ends, operands.targets, receptors * neurons)
-    sources, targets = synapses.sources(), targets_or_beyond(synapses)
-    rows = jnp.broadcast_to(jnp.clip(operands.delays.astype(jnp.int32), 1, arrivals) - 1, targets.shape)
-    weights = upcast(operands.weights)
-    if isinstance(weights, Quantised):
-        weights = dequantise(weights, synapses)
-    plasticity = _Plasticity.of(operands)
-
-    def step(carry: Any, current: Array | None) -> tuple[Any, tuple[Array, Array]]:
-        (v, received, remaining, pending, counts, number), plastic = carry
-        arrived = pending[0]
-        if operands.poisson_limits.shape[0] > 0:
-            added = operands.poisson_weights * _poisson_counts(operands, number).astype(v.dtype)
-            arrived = arrived.at[static.poisson_receptor].add(added)
-        g = received + arrived
-        busy = remaining > 0
-        v = jnp.where(busy, v, _membranes(operands, static, v, g, current))
-        spikes = ~busy & (v > operands.threshold)
-        v = jnp.where(spikes, operands.reset, v)
-        remaining = jnp.where(spikes, operands.refractory, remaining - busy.astype(jnp.int32))
-        strength = plasticity.strength(plastic, weights, sources)
-        sent = jnp.where(jnp.take(spikes, sources, mode="fill", fill_value=False), strength, 0)
-        later = jnp.concatenate([pending[1:], jnp.zeros_like(pending[:1])]).reshape(arrivals, -1)
-        pending = later.at[rows, targets].add(sent, mode="drop").reshape(pending.shape)
-        counts = counts + spikes.astype(jnp.int32)
-        listed = list_ids(spikes[None, :], static.capacity)[0].astype(id_dtype(neurons))
-        after = v, operands.synaptic_decay * g, remaining, pending, counts, number + 1
-        return (after, plasticity.after(plastic, spikes)), (listed, jnp.sum(spikes, dtype=jnp.int32))
-
-    start = (*operands[:4], jnp.zeros(neurons, jnp.int32), operands.step), plasticity.start
-    start = vary_alike((start, operands))[0]
-    given = operands.currents if operands.currents.shape[0] > 0 else None
-    ((*state, counts, _), plastic), (ids, num_spikes) = jax.lax.scan(step, start, given, length=static.steps)
-    return Results(ids, num_spikes, counts, *state, *plastic)
-
-
-def _before(operands: Operands) -> tuple[tables.StdpResults | None, tables.ShortTermResults | None]:
-    """What of the plastic operands is in the results, too."""
-    stdp, short = operands.stdp, operands.short_term
-    return (
-        None if stdp is None else tables.StdpResults(operands.weights, stdp.before, stdp.after),
-        None if short is None else tables.ShortTermResults(short.used, short.available),
+def _yielded(
+    results: Results, operands: Operands, static: Static
+) -> tuple[SimulationOutput, SimulationState]:
+    """The recorded spikes as lists, the plastic weights, and the state after the last step."""
+    count, (changed, *traces) = results.num_spikes, results.stdp or (None,)
+    listed = jnp.minimum(count, static.capacity)
+    spikes = SparseSpikes(
+        results.ids, None, count, listed, beyond(count, static.capacity), operands.v.shape[0]
     )
+    after = SimulationState(
+        results.v,
+        results.received,
+        results.remaining,
+        results.pending,
+        operands.step + jnp.int32(static.steps),
+        STDPTraces(*traces) if traces else None,
+        None if results.short_term is None else ShortTermState(*results.short_term),
+    )
+    return SimulationOutput(spikes, results.counts, changed), after
 
 
-def _like_results(operands: Operands, leaves: Sequence[Any]) -> Results:
-    """The leaves of results of these operands as their record."""
-    return jax.tree.unflatten(jax.tree.structure(Results(*[0] * 7, *_before(operands))), leaves)
-
-
-class _Plasticity(NamedTuple):
-    """Both kinds of plasticity in the reference; its states are those of the results, or None."""
-
-    start: tuple[tables.StdpResults | None, tables.ShortTermResults | None]
-    stdp: Any  # the rules
-    short_term: Any
-    ends: SynapseEnds
-
-    @classmethod
-    def of(cls, operands: Operands) -> "_Plasticity":
-        """That of a call."""
-        _, receptors, neurons = operands.pending.shape
-        ends = SynapseEnds.of(Synapses(operands.ends, operands.targets, receptors * neurons), neurons)
-        stdp, short = operands.stdp, operands.short_term
-        return cls(
-            _before(operands),
-            None if stdp is None else STDP(*map(tuple, stdp[:3]), stdp.plastic),
-            None if short is None else ShortTerm(short.use, (short.recovery, short.facilitation)),
-            ends,
-        )
-
-    def strength(self, states: Any, weights: Array, sources: Array) -> Array:
-        """What a spike sends through each synapse."""
-        stdp, short = states
-        weights = weights if stdp is None else stdp.weights
-        if short is None:
-            return weights
-        release = released(ShortTermState(*short), self.short_term)
-        return weights * jnp.take(release, sources, mode="fill", fill_value=0)
-
-    def after(self, states: Any, spikes: Array) -> Any:
-        """The states after a step."""
-        stdp, short = states
-        if stdp is not None:
-            traces = STDPTraces(stdp.before, stdp.after)
-            weights = changed_synapses(stdp.weights, traces, spikes, spikes, self.stdp, self.ends)
-            stdp = tables.StdpResults(weights, *traces_after(traces, spikes, spikes, self.stdp))
-        if short is not None:
-            short = short_term_after(ShortTermState(*short), spikes, self.short_term)
-            short = tables.ShortTermResults(*short)
-        return stdp, short
-
-
-def _call(operands: Operands, static: _Static, results: Any) -> list[Array]:
+def _call(operands: Operands, static: Static, results: Any) -> list[Array]:
     read = operands._replace(
         targets=as_kernel_ids(operands.targets, operands.pending.shape[-2] * operands.pending.shape[-1]),
         delays=operands.delays
@@ -568,7 +332,8 @@ def _call(operands: Operands, static: _Static, results: Any) -> list[Array]:
         else jnp.clip(operands.delays, 1, operands.pending.shape[1]).astype(jnp.int32),
     )
     numbers = SimulationNumbers(static.has_conductances, static.poisson_receptor)
-    return call_by_records("snnjax_simulate", read, _like_results(operands, results), [numbers])
+    records = jax.tree.unflatten(tree_of_results(operands), results)
+    return call_by_records("snnjax_simulate", read, records, [numbers])
 
 
 def _obstacle(shapes: Operands, _: Any) -> str | None:
@@ -581,7 +346,7 @@ def _obstacle(shapes: Operands, _: Any) -> str | None:
 _TARGET = Target(
     "snnjax_simulate",
     _OP,
-    _reference,
+    reference,
     {"cpu": Kernel(_call, _obstacle)},
 )
 
@@ -601,9 +366,9 @@ def _refuse(primals: Any, tangents: Any) -> NoReturn:
     )
 
 
-def _run(operands: Operands, static: _Static, implementation: str | None) -> Results:
-    axes = shared(operands)
-    result_axes = _like_results(operands, [SHARED] * (7 + len(jax.tree.leaves(_before(operands)))))
+def _run(operands: Operands, static: Static, implementation: str | None) -> Results:
+    axes, tree = shared(operands), tree_of_results(operands)
+    result_axes = jax.tree.unflatten(tree, [SHARED] * tree.num_leaves)
     return evaluate(
         _TARGET, _undifferentiated(operands), axes, result_axes, static, implementation=implementation
     )

@@ -10,6 +10,8 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 from snnjax._check import check_number, check_per_neuron, check_shape, concrete, fail, short_repr, type_words
 from snnjax.synapses import Synapses, targets_or_beyond
 
+_DECAY = "A decay is exp(-dt / tau)"
+
 
 class STDP(NamedTuple):
     """The rule of pair-based spike-timing-dependent plasticity (`snnjax.plasticity.stdp` has its equation)."""
@@ -71,9 +73,11 @@ def check_stdp(op: str, argument: str, rule: Any, weights: Any) -> None:
     if not isinstance(rule, STDP):
         hint = "Make it with snnjax.plasticity.STDP"
         fail(f"{op}: `{argument}` must be an STDP, got {type_words(rule)}. {hint}.")
-    _check_shares(op, f"{argument}.decay", _pair_of(rule.decay), 1)
+    decays = _pair_of(rule.decay)
+    _check_finite(op, f"{argument}.decay", decays)
+    _check_shares(op, f"{argument}.decay", decays, 1, _DECAY)
     for name in ("rates", "bounds"):
-        _check_pair(op, f"{argument}.{name}", getattr(rule, name))
+        _check_finite(op, f"{argument}.{name}", getattr(rule, name))
     least, most = (concrete(each) for each in rule.bounds)
     if least is not None and most is not None and not least <= most:
         given = f"({float(least):g}, {float(most):g})"
@@ -84,7 +88,9 @@ def check_stdp(op: str, argument: str, rule: Any, weights: Any) -> None:
         given = short_repr(rule.plastic)
         fail(f"{op}: `{argument}.plastic` must be an array of bool, got {given}. Compare something.")
     axes = "synapses" if weights.ndim == 1 else "inputs, neurons"
-    check_shape(op, f"{argument}.plastic", rule.plastic, weights.shape, axes, "Give it the shape of the weights")
+    check_shape(
+        op, f"{argument}.plastic", rule.plastic, weights.shape, axes, "Give it the shape of the weights"
+    )
 
 
 def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
@@ -92,21 +98,26 @@ def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
     if not isinstance(rule, ShortTerm):
         hint = "Make it with snnjax.plasticity.ShortTerm"
         fail(f"{op}: `{argument}` must be a ShortTerm, got {type_words(rule)}. {hint}.")
-    _check_shares(op, f"{argument}.use", (rule.use,), neurons)
-    _check_shares(op, f"{argument}.decay", rule.decay, neurons)
+    _check_shares(op, f"{argument}.use", (rule.use,), neurons, "It is a share")
+    _check_pair(op, f"{argument}.decay", rule.decay)
+    _check_shares(op, f"{argument}.decay", rule.decay, neurons, _DECAY)
 
 
 def in_dtype(rule: Any, dtype: Any) -> Any:
     """A rule with its numbers as arrays of this dtype, and both decays of `STDP`."""
     if isinstance(rule, STDP):
-        numbers = in_dtype(rule._replace(decay=_pair_of(rule.decay), plastic=None)[:3], dtype)
-        return STDP(*numbers, rule.plastic)
+        decay, rates, bounds = in_dtype((_pair_of(rule.decay), rule.rates, rule.bounds), dtype)
+        return STDP(decay, rates, bounds, rule.plastic)
     return jax.tree.map(lambda number: jnp.asarray(number, dtype), rule)
 
 
 def _check_pair(op: str, argument: str, numbers: Any) -> None:
     if not isinstance(numbers, tuple) or len(numbers) != 2:
         fail(f"{op}: `{argument}` must be a pair of numbers, got {short_repr(numbers)}. Pass both.")
+
+
+def _check_finite(op: str, argument: str, numbers: Any) -> None:
+    _check_pair(op, argument, numbers)
     for number in numbers:
         check_number(op, argument, number)
         known = concrete(number)
@@ -114,15 +125,12 @@ def _check_pair(op: str, argument: str, numbers: Any) -> None:
             fail(f"{op}: `{argument}` must hold finite numbers, got {short_repr(number)}. Pass floats.")
 
 
-def _check_shares(op: str, argument: str, numbers: tuple[Any, ...], neurons: int) -> None:
-    """Check that numbers are from 0 to 1: time constants given for decays are a common mistake."""
-    if not isinstance(numbers, tuple) or len(numbers) > 2:
-        fail(f"{op}: `{argument}` must be a number or a pair of them, got {short_repr(numbers)}. Pass both.")
+def _check_shares(op: str, argument: str, numbers: Any, neurons: int, hint: str) -> None:
+    """Check that numbers are from 0 to 1: a time constant in place of a decay is a common mistake."""
     for number in numbers:
         check_per_neuron(op, argument, number, neurons)
         known = concrete(number)
         if known is not None and not np.all((known >= 0) & (known <= 1)):
-            hint = "A decay is exp(-dt / tau)" if argument.endswith("decay") else "It is a share"
             fail(f"{op}: `{argument}` must be between 0 and 1, got {short_repr(number)}. {hint}.")
 
 
@@ -148,7 +156,7 @@ def traces_after(traces: STDPTraces, sends: Array, fires: Array, rule: STDP) -> 
     return STDPTraces(before + sends.astype(before.dtype), after + fires.astype(after.dtype))
 
 
-def short_term_after(state: ShortTermState, sends: Array, rule: ShortTerm) -> ShortTermState:
+def short_term_after(state: ShortTermState, sends: Array, rule: Any) -> ShortTermState:
     """The state after a step."""
     raised = state.used + rule.use * (1 - state.used)
     available = jnp.where(sends, state.available - raised * state.available, state.available)
@@ -156,6 +164,6 @@ def short_term_after(state: ShortTermState, sends: Array, rule: ShortTerm) -> Sh
     return ShortTermState(used, 1 - rule.decay[0] * (1 - available))
 
 
-def released(state: ShortTermState, rule: ShortTerm) -> Array:
+def released(state: ShortTermState, rule: Any) -> Array:
     """What a spike of the next step releases."""
     return (state.used + rule.use * (1 - state.used)) * state.available

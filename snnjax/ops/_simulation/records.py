@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_integer, concrete, fail, short_repr
-from snnjax.ops._plasticity import ShortTermState, STDPTraces
+from snnjax._plasticity import ShortTermState, STDPTraces
 from snnjax.sparse_spikes import SparseSpikes
 
 # The largest mean number of events in a step: each has a row in the table of the counts.
