@@ -119,6 +119,10 @@ def _plastic(operands: Operands) -> tuple[StdpResults | None, ShortTermResults |
     )
 
 
+def _as_rule(stdp: Any) -> STDP:
+    return STDP(tuple(stdp.decay), tuple(stdp.rates), tuple(stdp.bounds), stdp.plastic)
+
+
 class _Plasticity(NamedTuple):
     """Both kinds of plasticity in the reference; its states are those of the results, or None."""
 
@@ -133,10 +137,9 @@ class _Plasticity(NamedTuple):
         _, receptors, neurons = operands.pending.shape
         ends = SynapseEnds.of(Synapses(operands.ends, operands.targets, receptors * neurons), neurons)
         stdp, short = operands.stdp, operands.short_term
-        pairs: Any = () if stdp is None else map(tuple, (stdp.decay, stdp.rates, stdp.bounds))
         return cls(
             _plastic(operands),
-            None if stdp is None else STDP(*pairs, stdp.plastic),
+            None if stdp is None else _as_rule(stdp),
             None if short is None else ShortTerm(short.use, (short.recovery, short.facilitation)),
             ends,
         )
