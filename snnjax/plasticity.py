@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check_integer, check_shape, fail, plural, type_words
+from snnjax._check import check_float_array, check_integer, check_shape, fail, plural, type_words
 from snnjax._plasticity import STDP as STDP
 from snnjax._plasticity import ShortTerm as ShortTerm
 from snnjax._plasticity import ShortTermState as ShortTermState
@@ -58,8 +58,8 @@ def stdp(
             `snnjax.simulate`.
 
     Raises:
-        ValueError: if the lists do not match the weights or synapses, the weights not the synapses, or a decay is not
-            between 0 and 1.
+        ValueError: if the lists or traces do not match the weights or synapses, or the weights not the synapses, the
+            weights are no floating-point numbers, a decay is not between 0 and 1, or the bounds are in the wrong order.
 
     Example:
         >>> import jax.numpy as jnp
@@ -117,7 +117,7 @@ def stdp_traces(
         receptors: how many each neuron has among the targets of the synapses.
 
     Raises:
-        ValueError: if `receptors` is not an integer of at least 1.
+        ValueError: if `receptors` is not an integer of at least 1, or does not divide the targets of the synapses.
 
     Example:
         >>> import jax.numpy as jnp
@@ -126,14 +126,23 @@ def stdp_traces(
         (2,)
     """
     check_integer("stdp_traces", "receptors", receptors, 1)
+    if synapses is not None and synapses.num_targets % receptors != 0:
+        fail(
+            f"stdp_traces: `receptors` must divide the number of targets, {synapses.num_targets}, got {receptors}. "
+            "Pass how many each neuron has."
+        )
     shape = weights.shape if synapses is None else (synapses.num_neurons, synapses.num_targets // receptors)
     return STDPTraces(jnp.zeros(shape[0], weights.dtype), jnp.zeros(shape[1], weights.dtype))
 
 
 def _sizes(weights: Array, traces: STDPTraces, synapses: Synapses | None) -> tuple[int, int]:
     """The number of inputs and of neurons."""
+    check_float_array("stdp", "weights", weights)
     if synapses is None:
         check_shape("stdp", "weights", weights, (None, None), "inputs, neurons", "Or pass their synapses")
+        hint = "Make them with stdp_traces of these weights"
+        for name, trace, size in zip(("before", "after"), traces, weights.shape, strict=True):
+            check_shape("stdp", f"traces.{name}", trace, (size,), "neurons", hint)
         return weights.shape[0], weights.shape[1]
     hint = "Pass one for each synapse"
     check_shape("stdp", "weights", weights, (synapses.num_synapses,), "synapses", hint)

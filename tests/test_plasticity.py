@@ -24,7 +24,7 @@ def test_steps_equal_the_equation() -> None:
     w = rng.uniform(0.2, 0.8, (INPUTS, NEURONS))
     weights, traces = jnp.asarray(w, jnp.float32), stdp_traces(jnp.asarray(w, jnp.float32))
     x, y = np.zeros(INPUTS), np.zeros(NEURONS)
-    step = jax.jit(lambda *given: stdp(*given, RULE))
+    step = jax.jit(lambda *given: stdp(*given, rule=RULE))
     for now, later in zip(s, z, strict=True):
         change = RATES[0] * np.outer(x, later) - RATES[1] * np.outer(now, y)
         w = np.where(now[:, None] | later[None, :], np.clip(w + change, 0, 1), w)
@@ -48,7 +48,7 @@ def test_sparse_steps_equal_dense_ones() -> None:
     assert (traces.before.shape, traces.after.shape) == ((INPUTS,), (NEURONS,))
     halves = [dense[:, :NEURONS], dense[:, NEURONS:]]
     others = [stdp_traces(half) for half in halves]
-    step = jax.jit(lambda *given, **options: stdp(*given, RULE, **options))
+    step = jax.jit(lambda *given, **options: stdp(*given, rule=RULE, **options))
     for _ in range(STEPS):
         before, after = (
             SparseSpikes.from_dense(jnp.asarray(rng.random(size) < 0.3, jnp.float32), size)
@@ -143,6 +143,39 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
         (
             lambda one, two: short_term(short_term_state(2), one, ShortTerm(0.5, (0.5, 0.0))),
             "short_term: `spikes` must hold 2 neurons, like the state, got 3. Pass those of the neurons that send.",
+        ),
+        (
+            lambda one, two: short_term(short_term_state(3), one, ShortTerm(0.5, (0.5, 1.5))),
+            "short_term: `rule.decay` must be between 0 and 1, got 1.5. A decay is exp(-dt / tau).",
+        ),
+        (
+            lambda one, two: short_term(short_term_state(3), one, ShortTerm(-1.0, (0.5, 0.5))),
+            "short_term: `rule.use` must be between 0 and 1, got -1.0. It is a share.",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones((3, 2), int), stdp_traces(jnp.ones((3, 2))), one, two, RULE),
+            "stdp: `weights` must have a floating-point dtype, got int32. Cast it with weights.astype(jnp.float32).",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones((3, 2)), stdp_traces(jnp.ones((1, 2))), one, two, RULE),
+            "stdp: `traces.before` must have shape [neurons] = [3], got [1]. Make them with stdp_traces of these "
+            "weights.",
+        ),
+        (
+            lambda one, two: stdp(
+                jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, STDP(bounds=(1.0, 0.0))
+            ),
+            "stdp: `rule.bounds` must ascend, got (1, 0). Pass the smallest weight first.",
+        ),
+        (
+            lambda one, two: stdp(
+                jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, STDP(decay=np.nan)
+            ),
+            "stdp: `rule.decay` must hold finite numbers, got nan. Pass floats.",
+        ),
+        (
+            lambda one, two: stdp_traces(jnp.ones(6), SYNAPSES, receptors=3),
+            "stdp_traces: `receptors` must divide the number of targets, 2, got 3. Pass how many each neuron has.",
         ),
     ],
 )

@@ -163,7 +163,8 @@ def simulation_state(
         dtype: float32, or float64 for weights in float64.
 
     Raises:
-        ValueError: if the constants or potentials are of another number of neurons, or a number is none.
+        ValueError: if the constants or potentials are of another number of neurons, a number is none, or the dtype is
+            another one.
 
     Example:
         >>> import jax
@@ -189,6 +190,7 @@ def simulation_state(
     check_integer(op, "num_neurons", num_neurons, 0)
     check_integer(op, "max_delay", max_delay, 1)
     check_switches(op, stdp=stdp, short_term=short_term)
+    check_choice(op, "dtype", jnp.dtype(dtype).name, ("float32", "float64"))
     if v is None:
         v = jnp.broadcast_to(constant(op, "neurons.rest", neurons.rest, num_neurons), (num_neurons,))
     check_float_array(op, "v", v)

@@ -434,6 +434,22 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         f"simulate: `state.pending` must have at least 1 row, got 0. {HINT}",
     ),
     (
+        lambda: call(state=STATE._replace(v=jnp.zeros(3, jnp.int32))),
+        "simulate: `state.v` must have a floating-point dtype, got int32. Cast it with state.v.astype(jnp.float32).",
+    ),
+    (
+        lambda: call(state=STATE._replace(remaining=jnp.full(3, 1.5))),
+        "simulate: `state.remaining` must hold integers, got float32. Cast it with state.remaining.astype(int).",
+    ),
+    (
+        lambda: call(state=STATE._replace(step=jnp.zeros(3, jnp.int32))),
+        f"simulate: `state.step` must have shape [] = [], got [3]. {HINT}",
+    ),
+    (
+        lambda: simulation_state(CELLS, 3, dtype=jnp.int32),
+        "simulation_state: `dtype` must be 'float32' or 'float64', got 'int32'. Choose one of these.",
+    ),
+    (
         lambda: call(delays=0),
         "simulate: `delays` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),

@@ -5,7 +5,16 @@ from typing import Any
 
 from jaxtyping import Array
 
-from snnjax._check import check_float_array, check_key, check_shape, fail, plural, short_repr, type_words
+from snnjax._check import (
+    check_float_array,
+    check_integers,
+    check_key,
+    check_shape,
+    fail,
+    plural,
+    short_repr,
+    type_words,
+)
 from snnjax._plasticity import ShortTermState, STDPTraces, check_short_term, check_stdp
 from snnjax._quantised import Quantised, check_weights
 from snnjax._types import accumulation_dtype
@@ -46,6 +55,11 @@ def check_state(neurons: SynapticLIF, num_neurons: int, state: Any) -> None:
     check_shape(_OP, "state.received", state.received, each, "receptors, neurons", hint)
     check_shape(_OP, "state.remaining", state.remaining, (num_neurons,), "neurons", hint)
     check_shape(_OP, "state.pending", state.pending, (None, *each), "max_delay, receptors, neurons", hint)
+    check_shape(_OP, "state.step", state.step, (), "", hint)
+    for name in ("v", "received", "pending"):
+        check_float_array(_OP, f"state.{name}", getattr(state, name))
+    for name in ("remaining", "step"):
+        check_integers(_OP, f"state.{name}", getattr(state, name))
     if state.pending.shape[0] == 0:
         fail(f"{_OP}: `state.pending` must have at least 1 row, got 0. {hint}.")
 
@@ -82,6 +96,7 @@ def check_plasticity(neurons: int, weights: Any, state: SimulationState, stdp: A
         for part in () if held is None else held._fields:
             hint = "Call simulation_state with these neurons"
             check_shape(_OP, f"state.{field}.{part}", getattr(held, part), (neurons,), "neurons", hint)
+            check_float_array(_OP, f"state.{field}.{part}", getattr(held, part))
     if short_term is not None:
         check_short_term(_OP, "short_term", short_term, neurons)
     if stdp is None:
