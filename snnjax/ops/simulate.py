@@ -99,7 +99,7 @@ def simulate(
             ``[steps, 1]``.
         poisson: random input of every neuron.
         stdp: how weights change, which are float32 or float64 then; `SimulationOutput.weights` are those after the last
-            step. The kernel sorts the synapses by receiver in each call: let it have thousands of steps.
+            step. The kernel sorts the synapses by receiver in each call, 8 bytes each: let it have thousands of steps.
         short_term: how much of a weight each spike sends.
         capacity: how many spikes of a step are listed, those of the lowest ids; their number is counted in any case.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
