@@ -62,6 +62,7 @@ AXES = (
     "receptors",  # of each neuron
     "levels",  # of a table of random counts
     "words",  # of a key
+    "pair",  # of numbers
     "pending",  # the steps of the longest delay and 1
     "pending_or_0",
     # Of `lif_network`:

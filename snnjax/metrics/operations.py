@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Shaped
 
 from snnjax._check import check_shape, fail
+from snnjax._quantised import unscaled
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
@@ -24,7 +25,7 @@ from snnjax.graph import Network
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
-from snnjax.sparse_spikes import SparseSpikes, values_of
+from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 
 class SynapticOperations(NamedTuple):
@@ -224,7 +225,9 @@ def _operations(
                 "synaptic_operations: `stats` must hold the synapses of connections that are sparse, got none. "
                 "Pass stats= those of the network."
             )
-        fan_out = jnp.diff(stats.ends, prepend=0).astype(jnp.float32)
+        exist = (unscaled(params.weights) != 0) & in_range(stats.targets, stats.num_targets)
+        none = jnp.zeros(stats.num_neurons, jnp.float32)
+        fan_out = none.at[stats.sources()].add(exist.astype(jnp.float32), mode="drop")
         effective = jnp.mean(jnp.sum(received[0].counts * fan_out[None, :], axis=1))
         return [_Operations(effective, received[0].most * stats.num_synapses, received[0].is_binary)]
     if not isinstance(block, Linear):
