@@ -179,7 +179,7 @@ def _until(results: Received, ends: Array, bias: Array | None) -> Received:
     )(jnp.concatenate(results), ends)
     valid = steps_within(currents.shape[0], ends)
     if bias is not None:
-        currents = currents + bias
+        currents = currents + bias[None, None]
     return Received(jnp.where(valid[:, :, None], currents, 0), behind)
 
 
@@ -209,7 +209,7 @@ def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
     if operands.pending is not None:
         start = start.at[:max_delay].set(operands.pending)
     if operands.bias is not None:
-        start = start.at[:steps].add(operands.bias)
+        start = start.at[:steps].add(operands.bias[None, None])
     start = vary_alike((start, operands))[0]
     taps = jnp.arange(max_delay + 1, dtype=operands.delays.dtype)
     return jax.lax.scan(add, start, taps)[0]
@@ -329,25 +329,25 @@ def _bwd(
     static: tuple[int, int], implementation: str | None, kept: tuple[Operands, Record], g: Received
 ) -> tuple[Operands]:
     operands, record = kept
-    *own, pending, bias = operands
-    ids, _, _, weights, delays, ends, targets = own
+    ids, values, spikes, weights, delays, ends, targets, pending, bias = operands
     back = SpikesBackwardOperands(ids, weights, delays, ends, targets, g)
     form = SpikesBackwardResults(*((None, 1) if ids is None else (1, None)))
     sent = evaluate(_SPIKES_BACKWARD, back, _axes(back), form, static, implementation=implementation)
-    given = WeightsBackwardOperands(*own, g, record)
-    of_synapses = evaluate(
+    given = WeightsBackwardOperands(ids, values, spikes, weights, delays, ends, targets, g, record)
+    own = evaluate(
         _WEIGHTS_BACKWARD,
         given,
         _axes(given),
         WeightsBackwardResults(SHARED, SHARED),
         static,
-        results=WeightsBackwardResults(*jax.eval_shape(lambda: (operands.weights, operands.delays))),
+        results=WeightsBackwardResults(*jax.eval_shape(lambda: (weights, delays))),
         droppable=WeightsBackwardResults(False, True),
         implementation=implementation,
     )
     g_pending = None if pending is None else jnp.concatenate(g)[: pending.shape[0]]
     g_bias = None if bias is None else jnp.sum(g.currents, (0, 1))
-    return (Operands(None, *sent, *of_synapses, None, None, g_pending, g_bias),)
+    of_weights = own.g_weights, own.g_delays
+    return (Operands(None, sent.g_values, sent.g_spikes, *of_weights, None, None, g_pending, g_bias),)
 
 
 _multiply.defvjp(_fwd, _bwd)
