@@ -12,9 +12,12 @@ from snnjax._compare import check_like, dtype_of, same_array, same_shape
 from snnjax._quantised import Quantised
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.sparse import SparseParams
+from snnjax.blocks.synaptic import SynapticParams
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
 
+# What connections hold: weights, and a bias or none.
+CONNECTIONS = LinearParams | SparseParams | SynapticParams
 # States of the last networks and batches, which `apply` compares in every call outside of `jit`.
 _KEPT = 128
 
@@ -42,9 +45,9 @@ def _of_synapses(params: Any) -> Any:
 
 def check_dtypes(op: str, params: Mapping[str, Any]) -> None:
     """Check that the weights and biases of all connections have one dtype, which is that of the network."""
-    held = jax.tree.leaves_with_path(params, is_leaf=lambda own: isinstance(own, LinearParams))
-    linear = [(jax.tree_util.keystr(path), own) for path, own in held if isinstance(own, LinearParams)]
-    named = [(f"{path}.{part}", getattr(own, part)) for path, own in linear for part in own._fields]
+    held = jax.tree.leaves_with_path(params, is_leaf=lambda own: isinstance(own, CONNECTIONS))
+    found = [(jax.tree_util.keystr(path), own) for path, own in held if isinstance(own, CONNECTIONS)]
+    named = [(f"{path}.{part}", getattr(own, part)) for path, own in found for part in ("weights", "bias")]
     dtypes = [(name, dtype_of(array)) for name, array in named if array is not None]
     for name, dtype in dtypes:
         if dtype != dtypes[0][1]:
