@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import fail, type_words
@@ -34,6 +35,19 @@ def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[An
     hint = "Make them with init of this network"
     held = jax.tree.map(_of_synapses, params, is_leaf=lambda own: isinstance(own, SparseParams))
     check_like(op, "params", held, params_like(nodes, shapes), same_shape, hint)
+
+
+def are_weights(params: Any) -> Any:
+    """Whether each array is one of weights: those of connections, and elsewhere what has several axes."""
+    quantised: Any = Quantised(True, False)  # type: ignore[arg-type]
+
+    def of(part: Any) -> Any:
+        if not isinstance(part, CONNECTIONS):
+            return quantised if isinstance(part, Quantised) else jnp.ndim(part) > 1
+        rest = jax.tree.map(lambda _: False, part._replace(weights=None))
+        return rest._replace(weights=quantised if isinstance(part.weights, Quantised) else True)
+
+    return jax.tree.map(of, params, is_leaf=lambda part: isinstance(part, CONNECTIONS | Quantised))
 
 
 def _of_synapses(params: Any) -> Any:
