@@ -339,6 +339,8 @@ def test_static_metrics_count_arrays() -> None:
     params = {"weights": jnp.array([[0.0, 1.0], [0.0, 0.0]]), "bias": jnp.zeros(2), "decay": jnp.zeros(2)}
     assert metrics.connection_sparsity(params) == 0.75
     assert metrics.connection_sparsity(params | {"kernel": jnp.ones((2, 2, 1, 1))}) == 3 / 8
+    sparse_params = {"own": SparseParams(jnp.array([0.0, 1.0]), jnp.zeros(1)), "delays": jnp.zeros(3)}
+    assert metrics.connection_sparsity(sparse_params) == 0.5
     assert metrics.parameter_count(params) == 8
     assert metrics.footprint(params) == 32
     assert metrics.footprint(params, jnp.zeros(3, jnp.uint8)) == 35

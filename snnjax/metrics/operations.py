@@ -22,7 +22,7 @@ from snnjax.blocks.sparse import Sparse
 from snnjax.blocks.spiking import Spiking
 from snnjax.blocks.synaptic import Synaptic
 from snnjax.graph import Network
-from snnjax.graph.check import check_params
+from snnjax.graph.check import are_weights, check_params
 from snnjax.graph.network import Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
 from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
@@ -310,9 +310,9 @@ def _joined(how: str, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _
 
 
 def connection_sparsity(params: Any) -> Float[Array, ""]:
-    """Compute the fraction of weights that are zero, over all arrays in `params` with two or more axes, float32.
+    """Compute the fraction of weights that are zero, float32: those of connections, and others with two or more axes.
 
-    A convolution weight counts once. Vectors (biases, decays, delays) are not connections. Masked weights count because
+    A convolution weight counts once. Biases, decays and delays are not weights. Masked weights count because
     their value is 0: `init` sets it, and training keeps it.
 
     Errors: there is no matrix in `params`.
@@ -326,7 +326,8 @@ def connection_sparsity(params: Any) -> Float[Array, ""]:
     Reference:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
-    matrices = [leaf for leaf in jax.tree.leaves(params) if jnp.ndim(leaf) >= 2]
+    each = zip(jax.tree.leaves(params), jax.tree.leaves(are_weights(params)), strict=True)
+    matrices = [leaf for leaf, is_weight in each if is_weight]
     if len(matrices) == 0:
         fail(
             "connection_sparsity: `params` must hold a weight matrix, got none. Pass the parameters that a "

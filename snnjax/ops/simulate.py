@@ -29,6 +29,7 @@ from snnjax.ops._simulation.checks import (
     check_network,
     check_neurons,
     check_plasticity,
+    check_record,
     check_state,
     constant,
 )
@@ -57,6 +58,7 @@ def simulate(
     poisson: PoissonInput | None = None,
     stdp: STDP | None = None,
     short_term: ShortTerm | None = None,
+    record: Integer[Array, " recorded"] | None = None,
     capacity: int = 0,
     implementation: str | None = None,
 ) -> tuple[SimulationOutput, SimulationState]:
@@ -101,6 +103,7 @@ def simulate(
         stdp: how weights change, which are float32 or float64 then; `SimulationOutput.weights` are those after the last
             step. The kernel sorts the synapses by receiver in each call, 8 bytes each: let it have thousands of steps.
         short_term: how much of a weight each spike sends.
+        record: ids of neurons whose potentials after each step are `SimulationOutput.v`.
         capacity: how many spikes of a step are listed, those of the lowest ids; their number is counted in any case.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
             kernel or raises.
@@ -132,8 +135,9 @@ def simulate(
     check_state(neurons, synapses.num_neurons, state)
     check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
     check_plasticity(synapses.num_neurons, weights, state, stdp, short_term)
+    check_record(synapses.num_neurons, record)
     late = _delays(delays, synapses, state.pending.shape[0])
-    given = gathered((neurons, synapses, weights, state, late, currents, poisson, stdp, short_term))
+    given = gathered((neurons, synapses, weights, state, late, currents, poisson, record, stdp, short_term))
     operands = _operands(*given, key=key)
     static = Static(
         int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0
@@ -239,6 +243,7 @@ def _operands(
     delays: Array,
     currents: Array | None,
     poisson: PoissonInput | None,
+    record: Array | None,
     stdp: STDP | None,
     short_term: ShortTerm | None,
     *,
@@ -264,6 +269,7 @@ def _operands(
         key=jax.lax.bitcast_convert_type(words, jnp.int32),
         poisson_limits=constant(_OP, "poisson.limits", limits, count),
         poisson_weights=events.astype(dtype),
+        recorded=None if record is None else as_kernel_ids(record, count).astype(jnp.int32),
         stdp=_stdp_operands(stdp, state.traces, dtype),
         short_term=_short_term_operands(short_term, state.short_term, dtype),
     )
@@ -323,7 +329,7 @@ def _yielded(
         STDPTraces(*traces) if traces else None,
         None if results.short_term is None else ShortTermState(*results.short_term),
     )
-    return SimulationOutput(spikes, results.counts, changed), after
+    return SimulationOutput(spikes, results.counts, changed, results.recorded), after
 
 
 def _call(operands: Operands, static: Static, results: Any) -> list[Array]:

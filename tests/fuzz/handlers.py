@@ -140,6 +140,7 @@ def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
         if max_delay > 1:
             chosen = jnp.arange(3 * width) % 2 == 0
             options |= {"stdp": STDP(plastic=chosen), "short_term": ShortTerm(0.5, (0.9, 0.9))}
+            options["record"] = jnp.arange(2)
             options["poisson"] = PoissonInput.of(rate=np.full(width, 1e4), weight=0.1, dt=0.1, receptor=1)
             options |= {"delays": delays, "currents": jnp.ones((5, width))}
         run = functools.partial(simulate, **options)

@@ -78,6 +78,22 @@ def test_refractory_neuron_receives_and_neither_moves_nor_spikes(implementation:
 
 
 @each_implementation
+def test_potentials_of_recorded_neurons_are_those_after_each_step(implementation: str) -> None:
+    """Of ids in any order, also twice; a traced one that is no neuron has a potential that is no number."""
+    given, options = random_network(2, 33, 2, shared=True)
+    record = jnp.array([32, 0, 7, 0, 33, -1, -33])
+    options |= {"currents": None, "implementation": implementation}
+    out, _ = run(*given, **options, steps=3, record=record)
+    assert out.v is not None
+    states, state = [], given[3]
+    for _ in range(3):
+        _, state = run(*given[:3], state, given[4], **options, steps=1)
+        states.append(state.v[record[:4]])
+    chex.assert_trees_all_equal(out.v[:, :4], jnp.stack(states))
+    assert jnp.all(jnp.isnan(out.v[:, 4:]))
+
+
+@each_implementation
 def test_lists_hold_the_lowest_ids_and_the_counts_all(implementation: str) -> None:
     cells, none = PULSES, Synapses.from_mask(np.zeros((5, 5), bool))
     state = simulation_state(cells, 5, v=jnp.array([0.0, 1.0, 1.0, 0.0, 1.0]))
@@ -495,6 +511,14 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: call(implementation="composed"),
         "simulate: `implementation` must be None, 'reference' or 'cpu', got 'composed'. Choose one of these.",
+    ),
+    (
+        lambda: call(record=jnp.array([0, 3])),
+        "simulate: `record` must be between 0 and 2, got 3. Pass ids of neurons.",
+    ),
+    (
+        lambda: call(record=jnp.zeros((1, 1), int)),
+        "simulate: `record` must have shape [recorded], got [1, 1]. Pass ids of neurons.",
     ),
     (
         lambda: call(steps=-1),

@@ -4,6 +4,7 @@
 // AVX-512, measured 2026). What arrives in the following steps lies in a ring of rows, in the memory of the result
 // `pending`, which begins with the first row again at the end.
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "call.hpp"
@@ -208,13 +209,19 @@ class Simulation {
     return {shared_current_.data(), true};
   }
 
-  // Counts the spikes of a step, and lists as many as there are slots, ids ascending.
+  // Counts the spikes of a step, and lists as many as there are slots, ids ascending; and the potentials after it.
   void record(Index t, Index count) const {
     to_.num_spikes.at<std::int32_t>(group_)[t] = static_cast<std::int32_t>(count);
     const IdArray ids{to_.ids.at(group_), neurons_};
     for (Index k = 0; k < count; ++k) ++to_.counts.at<std::int32_t>(group_)[spikes_[static_cast<std::size_t>(k)]];
     for (Index k = 0; k < capacity_; ++k) {
       ids.set(t * capacity_ + k, k < count ? spikes_[static_cast<std::size_t>(k)] : neurons_);
+    }
+    const Index recorded = to_.recorded ? to_.recorded.length(1) : 0;
+    for (Index k = 0; k < recorded; ++k) {
+      const Index id = from_.recorded.at<std::int32_t>(group_)[k];
+      const bool is_neuron = id >= 0 && id < neurons_;
+      to_.recorded.at<float>(group_)[t * recorded + k] = is_neuron ? to_.v.at<float>(group_)[id] : std::nanf("");
     }
   }
 
@@ -254,6 +261,9 @@ void run(SimulationCall& call) {
   if (is_plastic != static_cast<bool>(call.to.stdp.weights)) refuse("stdp", "be given with its results", "one alone");
   if (is_plastic && (!call.from.weights.array || call.from.weights.array.type() != ffi::F32)) {
     refuse("weights", "be float32 with stdp", "others");
+  }
+  if (static_cast<bool>(call.from.recorded) != static_cast<bool>(call.to.recorded)) {
+    refuse("recorded", "be given with its result", "one alone");
   }
   if (static_cast<bool>(call.from.short_term.used) != static_cast<bool>(call.to.short_term.used)) {
     refuse("short_term", "be given with its results", "one alone");

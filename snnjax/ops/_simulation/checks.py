@@ -10,6 +10,7 @@ from snnjax._check import (
     check_integers,
     check_key,
     check_shape,
+    check_within,
     fail,
     plural,
     short_repr,
@@ -82,6 +83,15 @@ def check_input(
             f"got {poisson.receptor}. Choose one of them."
         )
     check_key(_OP, key)
+
+
+def check_record(neurons: int, record: Any) -> None:
+    """Check ids of neurons; the potential of a traced one that is none is not a number."""
+    if record is None:
+        return
+    check_integers(_OP, "record", record)
+    check_shape(_OP, "record", record, (None,), "recorded", "Pass ids of neurons")
+    check_within(_OP, "record", record, neurons - 1, "Pass ids of neurons")
 
 
 def check_plasticity(neurons: int, weights: Any, state: SimulationState, stdp: Any, short_term: Any) -> None:

@@ -121,6 +121,7 @@ class SimulationOutput(NamedTuple):
     spikes: SparseSpikes
     counts: Int[Array, " neurons"]  # int32, the spikes of each neuron
     weights: Float[Array, " synapses"] | None = None  # after the last step, where they are plastic
+    v: Float[Array, "steps recorded"] | None = None  # mV, of the neurons that are recorded, after each step
 
 
 def known(op: str, name: str, value: Any) -> np.ndarray:

@@ -75,7 +75,7 @@ def reference(operands: Operands, static: Static) -> Results:
         weights = dequantise(weights, synapses)
     plasticity = _Plasticity.of(operands)
 
-    def step(carry: Any, current: Array | None) -> tuple[Any, tuple[Array, Array]]:
+    def step(carry: Any, current: Array | None) -> tuple[Any, tuple[Array, Array, Any]]:
         (v, received, remaining, pending, counts, number), plastic = carry
         arrived = pending[0]
         if operands.poisson_limits.shape[0] > 0:
@@ -93,21 +93,28 @@ def reference(operands: Operands, static: Static) -> Results:
         pending = later.at[rows, targets].add(sent, mode="drop").reshape(pending.shape)
         counts = counts + spikes.astype(jnp.int32)
         listed = list_ids(spikes[None, :], static.capacity)[0].astype(id_dtype(neurons))
+        seen = None if operands.recorded is None else _seen(v, operands.recorded)
         after = v, operands.synaptic_decay * g, remaining, pending, counts, number + 1
-        return (after, plasticity.after(plastic, spikes)), (listed, jnp.sum(spikes, dtype=jnp.int32))
+        return (after, plasticity.after(plastic, spikes)), (listed, jnp.sum(spikes, dtype=jnp.int32), seen)
 
     start = (*operands[:4], jnp.zeros(neurons, jnp.int32), operands.step), plasticity.start
     start = vary_alike((start, operands))[0]
     given = operands.currents if operands.currents.shape[0] > 0 else None
-    ((*state, counts, _), plastic), (ids, num_spikes) = jax.lax.scan(step, start, given, length=static.steps)
-    v, received, remaining, pending = state
-    return Results(ids, num_spikes, counts, v, received, remaining, pending, *plastic)
+    (last, plastic), (ids, num_spikes, seen) = jax.lax.scan(step, start, given, length=static.steps)
+    v, received, remaining, pending, counts, _ = last
+    return Results(ids, num_spikes, counts, v, received, remaining, pending, seen, *plastic)
+
+
+def _seen(v: Array, ids: Array) -> Array:
+    """The potentials of recorded neurons; of one that is none, not a number."""
+    return jnp.take(v, jnp.where(ids < 0, v.shape[0], ids), mode="fill", fill_value=jnp.nan)
 
 
 def tree_of_results(operands: Operands) -> Any:
     """The structure of the results of these operands."""
     stdp, short_term = _plastic(operands)
-    return jax.tree.structure(Results(0, 0, 0, 0, 0, 0, 0, stdp, short_term))
+    recorded = None if operands.recorded is None else 0
+    return jax.tree.structure(Results(0, 0, 0, 0, 0, 0, 0, recorded, stdp, short_term))
 
 
 def _plastic(operands: Operands) -> tuple[StdpResults | None, ShortTermResults | None]:

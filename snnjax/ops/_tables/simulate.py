@@ -57,6 +57,7 @@ class Operands(NamedTuple):
     key: Annotated[Any, arrays("counts", "words")]
     poisson_limits: Annotated[Any, arrays("counts", "levels", "neurons_or_1")]  # no levels: no input
     poisson_weights: Annotated[Any, _CONSTANT]
+    recorded: Annotated[Any, arrays("counts", "recorded", given="optional")]  # ids of neurons
     stdp: Stdp | None
     short_term: ShortTerm | None
 
@@ -86,6 +87,9 @@ class Results(NamedTuple):
     received: Annotated[Any, _RECEIVED]
     remaining: Annotated[Any, _REMAINING]
     pending: Annotated[Any, _PENDING]
+    recorded: Annotated[
+        Any, arrays("sums", "steps", "recorded", given="optional")
+    ]  # of each recorded neuron, `v`
     stdp: StdpResults | None  # with that of the operands, and so on
     short_term: ShortTermResults | None
 
