@@ -99,11 +99,9 @@ _QUICK = ("plain JAX, lax.scan", "snnjax, events")
 def quick(peers: tuple[str, ...] = ()) -> Plan:
     """Everything once, as small as can be and in few shapes, which are what compiles: shows that it runs, no more."""
     single, deep = w1(32, 0.1, steps=8, batch=4), Workload("W3, small", (40, 24, 10), 8, 4, 0.1, (0.1, 0.1))
-    return Plan(
-        rounds=1,
-        sweep_rounds=1,
-        fresh_rounds=1,
-        min_seconds=0.0,
+    once = Plan(rounds=1, sweep_rounds=1, fresh_rounds=1, min_seconds=0.0, peers=peers)
+    return replace(
+        once,
         single=((single,),),
         models=(neurons.Shape(12, (8,), 3, steps=4, batch=2),),
         mixed=neurons.Shape(12, (8, 8, 8), 8, steps=4, batch=2, recurrent=False),
@@ -136,5 +134,4 @@ def quick(peers: tuple[str, ...] = ()) -> Plan:
         exact=_QUICK,
         swept=_QUICK,
         capped=("snnjax, events, capacity 10 %",),
-        peers=peers,
     )
