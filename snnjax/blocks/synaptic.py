@@ -90,9 +90,29 @@ class Synaptic(HasDelays, Block):
         raw = given(self.kind, what, None if held is None else held.raw_delay)
         return delays_of(raw, self.min_delay, self.max_delay, self.learn)
 
+    @property
+    def bias(self) -> bool:
+        """Whether the connection adds one."""
+        return self.connection.bias
+
+    def operands(self, params: Any, stats: Any, shape: Shape) -> tuple[Array, None, Synapses | None, Array]:
+        """Those of a recurrent connection of the fused op: the weights, no delays of neurons, and the synapses."""
+        del shape
+        params = given(self.kind, "params", params)
+        return (
+            self._weights(params),
+            None,
+            None if stats is None else stats.synapses,
+            self.delays(params, stats),
+        )
+
+    def _weights(self, params: SynapticParams) -> Array:
+        own = self.connection
+        return own.used(params.weights) if isinstance(own, Dense) else params.weights
+
     def ahead(self) -> tuple[int, "Synaptic"] | None:
         """As many steps as all delays have."""
-        return None if self.connection.bias else (self.min_delay, self.earlier())
+        return None if self.bias else (self.min_delay, self.earlier())
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SynapticState:
         """Nothing under way."""
@@ -112,11 +132,10 @@ class Synaptic(HasDelays, Block):
         context: Context,
     ) -> BlockResult:
         """The currents that arrive in each step."""
-        (x,), own, params = signals, self.connection, given(self.kind, "params", params)
-        weights = own.used(params.weights) if isinstance(own, Dense) else params.weights
+        (x,), params = signals, given(self.kind, "params", params)
         currents, pending = delayed_spike_matmul(
             flat(x),
-            upcast(weights),
+            upcast(self._weights(params)),
             self.delays(params, stats),
             None if stats is None else stats.synapses,
             state.pending,
