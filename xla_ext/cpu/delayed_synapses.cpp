@@ -1,8 +1,7 @@
 #include "delayed_synapses.hpp"
 
 #include <algorithm>
-
-#include "delayed_shares.hpp"
+#include <tuple>
 
 namespace snnjax {
 namespace {
@@ -190,6 +189,94 @@ class ArrivingColumns {
   const DelayedSynapses& synapses_;
   Index groups_, samples_, rows_;  // of which all but the last group have as many
   Borrowed<float> numbers_;
+};
+
+// Between which synapses each neuron's are: no synapse belongs to two of them, whatever the ends are.
+std::vector<Index> startsOf(const Synapses& synapses) {
+  std::vector<Index> starts(size(synapses.neurons + 1));
+  for (Index i = 0; i < synapses.neurons; ++i) starts[size(i + 1)] = std::max(starts[size(i)], synapses.end(i));
+  return starts;
+}
+
+// The shares of the synapses of some neurons, each by target. Targets come in blocks.
+class SharesOfNeurons {
+ public:
+  // Of up to so many synapses; step 0 of the target k is row k * rows.
+  SharesOfNeurons(const DelayedSynapses& synapses, Index count, Index rows, Index targets_of_block)
+      : synapses_(synapses),
+        targets_(static_cast<std::uint32_t>(synapses.all.outputs)),
+        steps_(static_cast<std::uint32_t>(rows)),
+        blocks_(std::max<Index>(tasksFor(synapses.all.outputs, targets_of_block), 1)),
+        rows_of_block_(targets_of_block * rows),
+        rows_(count),
+        whole_(count),
+        now_(count),
+        next_(count),
+        ends_{0} {}
+
+  Index blocks() const { return blocks_; }
+
+  // Those of the next neuron.
+  void add(Index first, Index end) {
+    const Index start = ends_.back(), count = end - first;
+    kernels().splitShares(synapses_.weights + first, synapses_.delays + first, count, synapses_.longest + 1,
+                          whole_.data() + start, now_.data() + start, next_.data() + start);
+    const bool in_order = synapses_.all.targets_are_uint16 ? place<std::uint16_t>(first, count, start)
+                                                           : place<std::uint32_t>(first, count, start);
+    const std::uint32_t* const own = rows_.data() + start;
+    const std::uint32_t* const behind = own + (in_order ? count : sort(first, count, start));
+    for (Index block = 1; block < blocks_; ++block) {
+      const auto limit = static_cast<std::uint32_t>(block * rows_of_block_);
+      ends_.push_back(std::lower_bound(own, behind, limit) - rows_.data());
+    }
+    ends_.push_back(behind - rows_.data());
+  }
+
+  DelayedShares block(Index neuron, Index number) const {
+    const std::size_t at = size(neuron * blocks_ + number);
+    const Index start = ends_[at];
+    return {rows_.data() + start, now_.data() + start, next_.data() + start, ends_[at + 1] - start};
+  }
+
+ private:
+  // Whether targets are in ascending order, and none is out of range.
+  template <typename Target>
+  bool place(Index first, Index count, Index start) {
+    const Target* const targets = static_cast<const Target*>(synapses_.all.targets) + first;
+    const float* const whole = whole_.data() + start;
+    std::uint32_t* const rows = rows_.data() + start;
+    for (Index k = 0; k < count; ++k) {
+      rows[k] = targets[k] * steps_ + static_cast<std::uint32_t>(static_cast<std::int32_t>(whole[k]));
+    }
+    bool in_order = count == 0 || targets[count - 1] < targets_;
+    for (Index k = 1; k < count; ++k) in_order &= targets[k - 1] <= targets[k];
+    return in_order;
+  }
+
+  // Sorts by target, and returns how many are in the range.
+  Index sort(Index first, Index count, Index start) {
+    std::vector<std::tuple<Index, float, float>> own;
+    for (Index k = 0; k < count; ++k) {
+      const Index target = synapses_.all.target(first + k);
+      if (target >= synapses_.all.outputs) continue;
+      own.emplace_back(target * steps_ + static_cast<Index>(whole_[start + k]), now_[start + k], next_[start + k]);
+    }
+    std::stable_sort(own.begin(), own.end(),
+                     [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
+    for (const auto& [row, now, next] : own) {
+      rows_[start] = static_cast<std::uint32_t>(row);
+      now_[start] = now;
+      next_[start++] = next;
+    }
+    return static_cast<Index>(own.size());
+  }
+
+  const DelayedSynapses& synapses_;
+  std::uint32_t targets_, steps_;
+  Index blocks_, rows_of_block_;
+  Borrowed<std::uint32_t> rows_;
+  Borrowed<float> whole_, now_, next_;
+  std::vector<Index> ends_;  // of the blocks of each neuron
 };
 
 }  // namespace

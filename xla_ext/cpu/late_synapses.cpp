@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "delayed_pairs.hpp"
+#include "products.hpp"
 
 namespace snnjax {
 namespace {
 
-// What neurons collect of a block of targets at once stays in a first-level cache.
-constexpr Index kWindowFloats = 6 << 10;
-constexpr Index kLeastTargets = 4;
+std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 
 // The rows of a source until the end of each sample.
 class UntilEnd : public RowSource {
@@ -46,96 +45,101 @@ LateSynapses::LateSynapses(const std::optional<Synapses>& given, Index neurons, 
     }
     all_ = {ends_.data(), targets_.data(), false, neurons, neurons * neurons, neurons};
   }
-  require32Bits(neurons * slots());
-  weights_.resize(static_cast<std::size_t>(all_.count));
+  require32Bits(2 * neurons * (taps() + 1));  // places in lines of all neurons
+  weights_.resize(size(all_.count));
   weights.read(0, all_.count, weights_.data());
 }
 
-LateShares::LateShares(const LateSynapses& of) : of_(of), places_(of.count()), shares_(of.count()) {
-  const DelayedSynapses synapses = of.over(0, 0);
-  const std::vector<Index> starts = startsOf(synapses.all);
-  const auto slots = static_cast<std::uint32_t>(of.slots());
-  Borrowed<float> whole(of.count()), now(of.count()), next(of.count());
-  kernels().splitShares(synapses.weights, synapses.delays, of.count(), of.longest() + 1, whole.data(), now.data(),
-                        next.data());
-  Index kept = 0;
-  starts_.push_back(0);
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    for (Index s = starts[i]; s < starts[i + 1]; ++s) {
-      const Index target = synapses.all.target(s);
-      if (target >= synapses.all.outputs) continue;
-      places_[kept] = static_cast<std::uint32_t>(target) * slots + static_cast<std::uint32_t>(whole[s]);
-      shares_[kept++] = Pair{now[s], next[s]};
+template <typename Visit>
+void LateSynapses::each(Visit visit) const {
+  constexpr Index kAtOnce = 256;
+  float whole[kAtOnce], now[kAtOnce], next[kAtOnce];
+  Index first = 0;
+  for (Index neuron = 0; neuron < all_.neurons; ++neuron) {
+    for (const Index end = all_.end(neuron); first < end;) {  // none belongs to two neurons, whatever the ends are
+      const Index count = std::min(end - first, kAtOnce);
+      kernels().splitShares(weights_.data() + first, delays_ + first, count, longest_ + 1, whole, now, next);
+      for (Index k = 0; k < count; ++k) {
+        const Index target = all_.target(first + k);
+        if (target < all_.outputs) visit(neuron, target, static_cast<Index>(whole[k]), now[k], next[k]);
+      }
+      first += count;
     }
-    starts_.push_back(kept);
   }
 }
 
-void LateShares::add(Index neuron, float value, float* lines) const {
-  // Anywhere in a line, and part of an array of floats.
-  using Place = float __attribute__((vector_size(2 * sizeof(float)), aligned(alignof(float)), may_alias));
-  const Index end = starts_[static_cast<std::size_t>(neuron + 1)];
-  Index s = starts_[static_cast<std::size_t>(neuron)];
+LateShares::LateShares(const LateSynapses& of)
+    : of_(of), ends_(size(of.neurons())), places_(of.count()), shares_(of.count()) {
+  Index kept = 0, last = 0;
+  of.each([&](Index neuron, Index target, Index whole, float now, float next) {
+    for (; last < neuron; ++last) ends_[size(last)] = kept;
+    places_[kept] = static_cast<std::uint32_t>(whole * of.neurons() + target);
+    shares_[kept++] = StepPair{now, next};
+  });
+  for (; last < of.neurons(); ++last) ends_[size(last)] = kept;
+}
+
+void LateShares::add(Index neuron, float value, StepPair* rows) const {
+  const std::uint32_t* const places = places_.data();
+  const StepPair* const shares = shares_.data();
+  const Index first = neuron == 0 ? 0 : ends_[size(neuron - 1)], end = ends_[size(neuron)];
   if (value == 1.0F) {
-    for (; s < end; ++s) *reinterpret_cast<Place*>(lines + places_[s]) += shares_[s];
+    for (Index s = first; s < end; ++s) rows[places[s]] += shares[s];
   } else {
-    for (; s < end; ++s) *reinterpret_cast<Place*>(lines + places_[s]) += value * shares_[s];
+    for (Index s = first; s < end; ++s) rows[places[s]] += value * shares[s];
   }
 }
 
-ArrivingLines::ArrivingLines(const LateShares& shares, Index samples)
+ArrivingPairs::ArrivingPairs(const LateShares& shares, Index samples)
     : shares_(shares),
-      window_(shares.of().window()),
-      slots_(shares.of().slots()),
-      size_(shares.of().neurons() * slots_),
+      neurons_(shares.of().neurons()),
+      reach_(shares.of().taps()),
+      size_(2 * (reach_ + 1) * neurons_),
       samples_(samples),
-      lines_(samples * size_) {}
+      pairs_(samples * size_) {}
 
-void ArrivingLines::begin(const UnderWay& arriving, Index batch, Index first, Index samples) {
-  samples_ = samples, first_ = first, step_ = 0, now_ = 0;
-  std::fill_n(lines_.data(), samples * size_, 0.0F);
-  const Index neurons = shares_.of().neurons();
-  std::vector<float> row(static_cast<std::size_t>(neurons));
+void ArrivingPairs::begin(const UnderWay& arriving, Index batch, Index first, Index samples) {
+  samples_ = samples, first_ = first, now_ = 1;  // behind a row of the step before
+  std::fill_n(pairs_.data(), samples * size_, StepPair{});
+  std::vector<float> numbers(size(neurons_));
   for (Index step = 0; step < arriving.count(); ++step) {
     for (Index r = 0; r < samples; ++r) {
-      arriving.read(step, batch * neurons, (first + r) * neurons, neurons, row.data());
-      for (Index i = 0; i < neurons; ++i) lines(r)[i * slots_ + step] = row[static_cast<std::size_t>(i)];
+      arriving.read(step, batch * neurons_, (first + r) * neurons_, neurons_, numbers.data());
+      for (Index i = 0; i < neurons_; ++i) row(r, step)[i] = StepPair{numbers[size(i)], 0.0F};
     }
   }
 }
 
-void ArrivingLines::reach(Index step) {
-  now_ += step - step_;
-  step_ = step;
-  if (now_ + window_ <= slots_) return;
-  const Index live = slots_ - now_;
-  for (Index line = 0; line < samples_ * shares_.of().neurons(); ++line) {
-    float* const own = lines_.data() + line * slots_;
-    std::copy(own + now_, own + slots_, own);
-    std::fill(own + live, own + slots_, 0.0F);
+void ArrivingPairs::advance() {
+  ++now_;
+  if (now_ + reach_ < 2 * (reach_ + 1)) return;
+  for (Index r = 0; r < samples_; ++r) {  // the row of the step before, and those with what is under way
+    StepPair* const first = row(r, -now_);
+    std::copy_n(row(r, -1), reach_ * neurons_, first);
+    std::fill_n(first + reach_ * neurons_, (reach_ + 2) * neurons_, StepPair{});
   }
-  now_ = 0;
+  now_ = 1;
 }
 
-void ArrivingLines::send(Index sample, const SpikeRow& spikes) {
-  float* const own = lines(sample) + now_;
+void ArrivingPairs::send(Index sample, const SpikeRow& spikes) {
   for (std::uint32_t k = 0; k < spikes.count; ++k) {
-    shares_.add(spikes.ids[k], spikes.values == nullptr ? 1.0F : spikes.values[k], own);
+    shares_.add(spikes.ids[k], spikes.values == nullptr ? 1.0F : spikes.values[k], row(sample, 0));
   }
 }
 
-void ArrivingLines::addTo(Index sample, float* current) const {
-  const float* const own = lines(sample) + now_;
-  for (Index i = 0; i < shares_.of().neurons(); ++i) current[i] += own[i * slots_];
+void ArrivingPairs::addTo(Index sample, float* current) const { addArriving(sample, 0, current); }
+
+void ArrivingPairs::addArriving(Index sample, Index later, float* to) const {
+  const StepPair *const before = row(sample, later - 1), *const now = row(sample, later);
+  for (Index i = 0; i < neurons_; ++i) to[i] += before[i][1] + now[i][0];
 }
 
-void ArrivingLines::write(Index sample, Index batch, const WritableNumbers& to) const {
-  const Index neurons = shares_.of().neurons();
-  std::vector<float> row(static_cast<std::size_t>(neurons));
+void ArrivingPairs::write(Index sample, Index batch, const WritableNumbers& to) const {
+  std::vector<float> numbers(size(neurons_));
   for (Index step = 0; step < shares_.of().longest(); ++step) {
-    const float* const own = lines(sample) + now_ + step;
-    for (Index i = 0; i < neurons; ++i) row[static_cast<std::size_t>(i)] = own[i * slots_];
-    to.write((step * batch + first_ + sample) * neurons, neurons, row.data());
+    std::fill(numbers.begin(), numbers.end(), 0.0F);
+    addArriving(sample, step, numbers.data());
+    to.write((step * batch + first_ + sample) * neurons_, neurons_, numbers.data());
   }
 }
 
@@ -144,13 +148,29 @@ LateCotangents::LateCotangents(const LateSynapses& of, const Extent& extent, con
       extent_(extent),
       left_(left),
       gain_(gain),
+      senders_(of.count()),
+      now_(of.count()),
+      next_(of.count()),
       rows_((extent.steps + of.longest()) * extent.batch * of.neurons()) {
-  const Index lanes = roundUp(std::max<Index>(extent.batch, 1), kernels().lanes);
-  const Index targets = std::max(kWindowFloats / (of.window() * std::min<Index>(lanes, 16)), kLeastTargets);
-  const DelayedSynapses synapses = of.over(0, 0);
-  const std::vector<Index> starts = startsOf(synapses.all);
-  shares_ = std::make_unique<SharesOfNeurons>(synapses, of.count(), of.slots(), targets);
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) shares_->add(starts[i], starts[i + 1]);
+  group();
+}
+
+// Sorts synapses by target and whole steps.
+void LateCotangents::group() {
+  const Index taps = of_.taps(), keys = of_.neurons() * taps;
+  std::vector<std::uint32_t> places(size(keys + 1));
+  of_.each([&](Index, Index target, Index whole, float, float) { ++places[size(target * taps + whole + 1)]; });
+  for (Index key = 0; key < keys; ++key) {
+    const std::uint32_t count = places[size(key + 1)];
+    places[size(key + 1)] += places[size(key)];
+    if (count == 0) continue;
+    groups_.push_back({static_cast<std::uint32_t>(key / taps * slots() + key % taps), places[size(key + 1)]});
+  }
+  of_.each([&](Index neuron, Index target, Index whole, float now, float next) {
+    const std::uint32_t place = places[size(target * taps + whole)]++;
+    senders_[place] = static_cast<std::uint32_t>(neuron);
+    now_[place] = now, next_[place] = next;
+  });
 }
 
 const float* LateCotangents::take(Index step, Index sample, const float* g_v) {
@@ -172,7 +192,6 @@ void LateCotangents::writeFirst(Index rows, const WritableNumbers& to) const {
 
 void LateCotangents::correlate(const RowSource& sent, const WritableNumbers& g_weights, const WritableNumbers& g_delays,
                                const Threads& threads) const {
-  if (!g_weights && !g_delays) return;
   const DelayedSynapses synapses = of_.over(extent_.steps, extent_.batch);
   const Arriving<const float> g{rows_.data(), rows_.data() + extent_.rows() * of_.neurons()};
   const ListedRows listed(UntilEnd(sent, extent_), extent_.rows(), of_.neurons(), threads);
@@ -187,32 +206,31 @@ void LateCotangents::correlate(const RowSource& sent, const WritableNumbers& g_w
 LateCollector::LateCollector(LateCotangents& of, Index samples, Index width)
     : of_(of),
       width_(width),
-      lanes_(roundUp(samples, kernels().lanes)),
-      window_(of.of().window()),
-      slots_(of.of().slots()),
-      lines_(width * slots_ * lanes_),
+      slots_(of.slots()),
+      lines_(width * slots_ * roundUp(samples, kernels().lanes)),
       row_(samples * width),
-      sums_(width * lanes_) {}
+      sums_(width * roundUp(samples, kernels().lanes)) {}
 
 void LateCollector::begin(Index first, Index samples) {
-  first_ = first, samples_ = samples;
-  now_ = slots_ - window_ + 1 + of_.of().longest();
+  first_ = first, samples_ = samples, lanes_ = roundUp(samples, kernels().lanes);
+  const Index longest = of_.of_.longest();
+  now_ = slots_ - of_.of_.taps() + longest;
   std::fill_n(lines_.data(), width_ * slots_ * lanes_, 0.0F);
-  for (Index step = of_.extent().steps + of_.of().longest(); step-- > of_.extent().steps;) put(step, {nullptr, 0});
+  for (Index step = of_.extent_.steps + longest; step-- > of_.extent_.steps;) put(step, {nullptr, 0});
 }
 
 void LateCollector::put(Index step, Rows<const float> g_v) {
-  if (now_ == 0) {  // what is under way, but for the oldest
-    now_ = slots_ - window_ + 1;
+  if (now_ == 0) {  // what is under way, but for the last step of it
+    now_ = slots_ - of_.of_.taps();
     for (Index i = 0; i < width_; ++i) {
       float* const line = lines_.data() + i * slots_ * lanes_;
-      std::copy_backward(line, line + (window_ - 1) * lanes_, line + slots_ * lanes_);
+      std::copy_n(line, of_.of_.taps() * lanes_, line + now_ * lanes_);
     }
   }
   --now_;
   for (Index r = 0; r < samples_; ++r) {
     const float* const own = of_.take(step, first_ + r, g_v.data == nullptr ? nullptr : g_v.row(r));
-    std::copy_n(own, of_.of().neurons(), row_.data() + r * width_);
+    std::copy_n(own, of_.of_.neurons(), row_.data() + r * width_);
   }
   kernels().transpose({row_.data(), width_}, samples_, width_, {lines_.data() + now_ * lanes_, slots_ * lanes_});
 }
@@ -220,13 +238,9 @@ void LateCollector::put(Index step, Rows<const float> g_v) {
 void LateCollector::collect(Index step, Rows<const float> g_v, Rows<float> out) {
   put(step, g_v);
   std::fill_n(sums_.data(), width_ * lanes_, 0.0F);
-  const Rows<const float> arriving{lines_.data() + now_ * lanes_, lanes_};
-  const Index vectors = lanes_ / kernels().lanes;
-  for (Index block = 0; block < of_.shares().blocks(); ++block) {
-    for (Index i = 0; i < of_.of().neurons(); ++i) {
-      kernels().collectShares(of_.shares().block(i, block), arriving, vectors, sums_.data() + i * lanes_);
-    }
-  }
+  const GroupedShares shares{of_.groups_.data(), static_cast<Index>(of_.groups_.size()), of_.senders_.data(),
+                             of_.now_.data(), of_.next_.data()};
+  kernels().collectGroups(shares, lines_.data() + now_ * lanes_, lanes_ / kernels().lanes, sums_.data());
   kernels().transpose({sums_.data(), lanes_}, width_, samples_, out);
 }
 

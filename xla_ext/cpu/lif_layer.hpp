@@ -28,7 +28,6 @@ namespace snnjax {
 // more: a chunk of rows is summed at once. Threads have whole blocks, and sums over samples are kept block by block, so
 // that no result depends on the number of threads.
 inline constexpr Index kForwardBlock = 8, kBackwardBlock = 16;
-inline Index backwardBlock(const Extent& extent) { return std::clamp<Index>(extent.batch, 1, kBackwardBlock); }
 inline Index forwardBlocks(Index batch) { return (batch + kForwardBlock - 1) / kForwardBlock; }
 
 // Chunks of rows of a weight gradient: of so many rows that a tile of 64 columns of their cotangents takes half a
@@ -287,6 +286,10 @@ struct LayerBackward {
   std::unique_ptr<LateCotangents> late = {};                      // of a layer with `late` synapses
   KeptRows arrived = {};  // the cotangents of what arrives through them [rows, neurons], where delays need these
 };
+
+inline Index backwardBlock(const LayerBackward& pass) {
+  return std::clamp<Index>(pass.extent.batch, 1, pass.layer.late == nullptr ? kBackwardBlock : kLateBlock);
+}
 
 // Whether membranes are computed again.
 inline bool computesAgain(const LayerBackward& pass) {

@@ -94,7 +94,7 @@ class PatchBackward {
         sums_of_weights_(sums_of_weights),
         sum_patches_(sum_patches),
         width_(record_.width()),
-        block_(backwardBlock(pass.extent)),
+        block_(backwardBlock(pass)),
         chunk_steps_(inputs.chunking().steps),
         g_u_(block_ * width_),
         carried_(layer_.isRecurrent() ? block_ * width_ : 0),
@@ -117,8 +117,8 @@ class PatchBackward {
   }
 
   void run() {
-    for (Index first = 0; first < patch_.samples; first += kBackwardBlock) {
-      record_.begin(patch_.first_sample + first, std::min(kBackwardBlock, patch_.samples - first));
+    for (Index first = 0; first < patch_.samples; first += block_) {
+      record_.begin(patch_.first_sample + first, std::min(block_, patch_.samples - first));
       runBlock();
     }
     if (!sumsDense()) return;
@@ -406,7 +406,7 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   std::vector<Patch> patches;
   if (pass.layer.isRecurrent()) {
     const Index share = std::max<Index>((batch + threads.count() - 1) / threads.count(), 1);
-    const Index samples = roundUp(share, kBackwardBlock);
+    const Index samples = roundUp(share, backwardBlock(pass));
     for (Index sample = 0; neurons > 0 && sample < batch; sample += samples) {
       patches.push_back({0, neurons, sample, std::min(samples, batch - sample)});
     }
@@ -418,7 +418,7 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   Index tile = columnsOfTile(pass.layer, kConvolved, above);
   if (computesAgain(pass)) {  // few enough that the states of all steps stay in the second-level cache
     constexpr Index kNumbers = Index{1} << 16;
-    const Index of_column = (pass.extent.steps + 1) * backwardBlock(pass.extent);
+    const Index of_column = (pass.extent.steps + 1) * backwardBlock(pass);
     tile = std::min(tile, std::max<Index>(kNumbers / of_column / 64 * 64, 64));
   }
   for (Index column = 0; column < neurons; column += tile) {

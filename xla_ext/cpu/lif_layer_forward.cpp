@@ -42,7 +42,7 @@ class PatchForward {
     if (layer_.recurrent_delays != nullptr) {
       line_ = std::make_unique<DelayLine>(*layer_.recurrent_delays, pass.extent.steps, block_);
     }
-    if (pass.shares != nullptr) lines_ = std::make_unique<ArrivingLines>(*pass.shares, block_);
+    if (pass.shares != nullptr) late_ = std::make_unique<ArrivingPairs>(*pass.shares, block_);
     if (layer_.convolution == nullptr) return;
     convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
   }
@@ -87,7 +87,7 @@ class PatchForward {
       state_spikes_.set(r, dense.data());
     }
     if (line_ != nullptr) line_->begin(pass_.first_under_way, pass_.extent.batch, first_sample_, samples_);
-    if (lines_ != nullptr) lines_->begin(pass_.first_arriving, pass_.extent.batch, first_sample_, samples_);
+    if (late_ != nullptr) late_->begin(pass_.first_arriving, pass_.extent.batch, first_sample_, samples_);
   }
 
   // The currents of a step.
@@ -114,7 +114,7 @@ class PatchForward {
   void feedBack(Index step) {
     const auto add = [&](const SpikeRows& spikes, Index first) {
       if (layer_.synapses != nullptr) return addSynapses(spikes, first);
-      if (lines_ != nullptr) return sendLate(spikes, first, step);
+      if (late_ != nullptr) return sendLate(spikes, first, step);
       scratch_.recurrent.multiply(spikes, first, samples_, asConst(current()), current(), scratch_.dense);
     };
     if (line_ != nullptr) {
@@ -139,16 +139,16 @@ class PatchForward {
   void sendLate(const SpikeRows& spikes, Index first, Index step) {
     reachLate(step);
     for (Index r = 0; r < samples_; ++r) {
-      lines_->send(r, ListedRow(spikes, first + r).row());
-      lines_->addTo(r, current().row(r));
+      late_->send(r, ListedRow(spikes, first + r).row());
+      late_->addTo(r, current().row(r));
     }
   }
 
   // Goes on to a step, at which the state of some samples is the last one.
   void reachLate(Index step) {
-    lines_->reach(step);
+    if (step > 0) late_->advance();
     for (Index r = 0; pass_.last_arriving && r < samples_; ++r) {
-      if (pass_.extent.ends[first_sample_ + r] == step) lines_->write(r, pass_.extent.batch, pass_.last_arriving);
+      if (pass_.extent.ends[first_sample_ + r] == step) late_->write(r, pass_.extent.batch, pass_.last_arriving);
     }
   }
 
@@ -221,7 +221,7 @@ class PatchForward {
   }
 
   void end() {
-    if (lines_ != nullptr) reachLate(pass_.extent.steps);
+    if (late_ != nullptr) reachLate(pass_.extent.steps);
     for (Index r = 0; r < samples_; ++r) {
       pass_.last_v.write(place(r), patch_.columns, v().row(r));
       if (pass_.last_w) pass_.last_w.write(place(r), patch_.columns, w().row(r));
@@ -254,7 +254,7 @@ class PatchForward {
   StepSpikes state_spikes_;                 // of the state before the first step
   std::unique_ptr<RowLister> lister_;       // of a recurrent layer
   std::unique_ptr<DelayLine> line_;         // of delayed recurrent spikes
-  std::unique_ptr<ArrivingLines> lines_;    // of synapses with delays
+  std::unique_ptr<ArrivingPairs> late_;     // through synapses with delays
   std::unique_ptr<ConvolutionColumns> convolution_;
 };
 

@@ -114,6 +114,32 @@ inline void collectShares(const DelayedShares& shares, Rows<const float> arrivin
   }
 }
 
+// Both rows stay in registers for the synapses of a group.
+template <int kVectors>
+inline void collectGroupsOf(const GroupedShares& shares, const float* rows, float* sums) {
+  constexpr Index kRow = kVectors * kLanes;
+  std::uint32_t k = 0;
+  for (Index group = 0; group < shares.count; ++group) {
+    const float* const row = rows + shares.groups[group].row * kRow;
+    Floats first[kVectors], second[kVectors];
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) first[i] = load(row + i * kLanes), second[i] = load(row + kRow + i * kLanes);
+    for (const std::uint32_t end = shares.groups[group].end; k < end; ++k) {
+      float* const to = sums + shares.senders[k] * kRow;
+      const Floats now = splat(shares.now[k]), next = splat(shares.next[k]);
+      SNNJAX_UNROLL
+      for (int i = 0; i < kVectors; ++i) {
+        store(to + i * kLanes, load(to + i * kLanes) + now * first[i] + next * second[i]);
+      }
+    }
+  }
+}
+
+inline void collectGroups(const GroupedShares& shares, const float* rows, Index vectors, float* sums) {
+  if (vectors == 1) return collectGroupsOf<1>(shares, rows, sums);
+  withCount<4>(vectors, [&]<int kVectors>() { collectGroupsOf<kVectors>(shares, rows, sums); });
+}
+
 inline void addTaps(const SpikeRow& spikes, const float* taps, Index count, float* rows) {
   withCount<kLanes>(count, [&]<int kTaps>() {
     Floats own[kTaps];
