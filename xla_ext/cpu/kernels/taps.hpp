@@ -118,18 +118,21 @@ inline void collectShares(const DelayedShares& shares, Rows<const float> arrivin
 template <int kVectors>
 inline void collectGroupsOf(const GroupedShares& shares, const float* rows, float* sums) {
   constexpr Index kRow = kVectors * kLanes;
+  const SynapseGroup* const groups = shares.groups;
+  const std::uint32_t* const senders = shares.senders;
+  const float *const now = shares.now, *const next = shares.next;
   std::uint32_t k = 0;
   for (Index group = 0; group < shares.count; ++group) {
-    const float* const row = rows + shares.groups[group].row * kRow;
+    const float* const row = rows + groups[group].row * kRow;
     Floats first[kVectors], second[kVectors];
     SNNJAX_UNROLL
     for (int i = 0; i < kVectors; ++i) first[i] = load(row + i * kLanes), second[i] = load(row + kRow + i * kLanes);
-    for (const std::uint32_t end = shares.groups[group].end; k < end; ++k) {
-      float* const to = sums + shares.senders[k] * kRow;
-      const Floats now = splat(shares.now[k]), next = splat(shares.next[k]);
+    for (const std::uint32_t end = groups[group].end; k < end; ++k) {
+      float* const to = sums + senders[k] * kRow;
+      const Floats of_first = splat(now[k]), of_second = splat(next[k]);
       SNNJAX_UNROLL
       for (int i = 0; i < kVectors; ++i) {
-        store(to + i * kLanes, load(to + i * kLanes) + now * first[i] + next * second[i]);
+        store(to + i * kLanes, load(to + i * kLanes) + of_first * first[i] + of_second * second[i]);
       }
     }
   }
