@@ -25,6 +25,7 @@ NETWORKS = (
     Form(3, 2, 5, (6,), 3, recurrent=True, capacity=2, recurrent_delay=2),
     Form(2, 3, 7, (5,), None, given="uint16 lists", slots=4),
     Form(2, 3, 7, (5, 16), None, recurrent=True, connected=0.5),
+    Form(2, 3, 7, (5,), None, recurrent=True, connected=0.5, recurrent_delay=2, synaptic=True),
 )
 # Lists do not say how many neurons there are, the weights do; nor do synapses say to how many they may lead:
 # (target, number of the call, operand or result, axis).
