@@ -192,8 +192,19 @@ void LateCotangents::writeFirst(Index rows, const WritableNumbers& to) const {
 
 void LateCotangents::correlate(const RowSource& sent, const WritableNumbers& g_weights, const WritableNumbers& g_delays,
                                const Threads& threads) const {
-  const DelayedSynapses synapses = of_.over(extent_.steps, extent_.batch);
-  const Arriving<const float> g{rows_.data(), rows_.data() + extent_.rows() * of_.neurons()};
+  // Steps that all delays have are those between a spike and where its cotangents begin: the fewer are left, the faster.
+  DelayedSynapses synapses = of_.over(extent_.steps, extent_.batch);
+  Index least = of_.longest();
+  of_.each([&](Index, Index, Index whole, float, float) { least = std::min(least, whole); });
+  std::vector<float> delays(size(of_.count()));
+  for (Index s = 0; s < of_.count(); ++s) {
+    const Share share = synapses.share(s);
+    delays[size(s)] = static_cast<float>(share.whole - least) + share.next;
+  }
+  synapses.delays = delays.data();
+  synapses.longest -= least;
+  const float* const first = rows_.data() + least * extent_.batch * of_.neurons();
+  const Arriving<const float> g{first, first + extent_.rows() * of_.neurons()};
   const ListedRows listed(UntilEnd(sent, extent_), extent_.rows(), of_.neurons(), threads);
   const bool is_in_place = g_weights && !g_weights.is_bfloat16;
   Borrowed<float> weights(is_in_place ? 0 : of_.count());
