@@ -166,9 +166,9 @@ def synaptic(
 
     ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)`` for each weight. A delay that is not an integer
     splits a spike between two steps (`snnjax.delayed_spike_matmul`), and its gradient is that of the split. A recurrent
-    connection delays in addition to the one step that recurrent spikes always take. Such a layer is scanned, and where
-    no block of the connection has a bias, its spikes are multiplied for ``min_delay + 1`` steps at once: choose a
-    `min_delay` wherever the model allows it, or `axonal` delays before dense weights, which are fused.
+    connection delays in addition to the one step that recurrent spikes always take; without a bias, and without `axonal`
+    delays before it, such a layer is part of the fused op. One of neurons that are scanned multiplies its spikes for
+    ``min_delay + 1`` steps at once, if no block of the connection has a bias.
 
     Args:
         connection: ``dense(...)`` or ``sparse(...)``, which draws the weights, and the synapses that exist.

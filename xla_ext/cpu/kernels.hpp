@@ -364,8 +364,8 @@ struct Kernels {
                       float* next);
   // out += sum_k now[k] * arriving[rows[k]] + next[k] * arriving[rows[k] + 1], for so many vectors; rows may overlap.
   void (*collectShares)(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out);
-  // sums[senders[k]] += now[k] * rows[row] + next[k] * rows[row + 1] for all synapses k of each group; rows, and sums of
-  // a sender, are so many vectors, four at most.
+  // sums[senders[k]] += now[k] * rows[row] + next[k] * rows[row + 1] for all synapses k of each group; rows, and sums
+  // of a sender, are so many vectors, four at most.
   void (*collectGroups)(const GroupedShares& shares, const float* rows, Index vectors, float* sums);
   // to[c][r] = from[r][c]; whole vectors are read of each row, and written with zeros behind the last one.
   void (*transpose)(Rows<const float> from, Index rows, Index columns, Rows<float> to);

@@ -192,7 +192,8 @@ void LateCotangents::writeFirst(Index rows, const WritableNumbers& to) const {
 
 void LateCotangents::correlate(const RowSource& sent, const WritableNumbers& g_weights, const WritableNumbers& g_delays,
                                const Threads& threads) const {
-  // Steps that all delays have are those between a spike and where its cotangents begin: the fewer are left, the faster.
+  // Steps that all delays have are those between a spike and where its cotangents begin: the fewer are left, the
+  // faster.
   DelayedSynapses synapses = of_.over(extent_.steps, extent_.batch);
   Index least = of_.longest();
   of_.each([&](Index, Index, Index whole, float, float) { least = std::min(least, whole); });

@@ -138,8 +138,8 @@ class LateCollector {
   LateCotangents& of_;
   const Index width_, slots_;
   Index first_ = 0, samples_ = 0, lanes_ = 0, now_ = 0;  // lanes: samples of whole vectors
-  Buffer<float> lines_;       // of each neuron, a slot for each step [width, slots, lanes]
-  Buffer<float> row_, sums_;  // [samples, width] and [width, lanes]
+  Buffer<float> lines_;                                  // of each neuron, a slot for each step [width, slots, lanes]
+  Buffer<float> row_, sums_;                             // [samples, width] and [width, lanes]
 };
 
 }  // namespace snnjax

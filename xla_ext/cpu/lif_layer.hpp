@@ -283,7 +283,7 @@ struct LayerBackward {
   KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
   std::unique_ptr<const CollectingSynapses> collecting = {};  // of a layer with `synapses`
-  std::unique_ptr<LateCotangents> late = {};                      // of a layer with `late` synapses
+  std::unique_ptr<LateCotangents> late = {};                  // of a layer with `late` synapses
   KeptRows arrived = {};  // the cotangents of what arrives through them [rows, neurons], where delays need these
 };
 
@@ -302,8 +302,7 @@ inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed cons
 
 // Whether the gain's cotangent is a sum over the weights' products.
 inline bool sumsGain(const LayerBackward& pass) {
-  const bool has_products =
-      pass.layer.convolution == nullptr && !pass.layer.has_currents && pass.layer.late == nullptr;
+  const bool has_products = pass.layer.convolution == nullptr && !pass.layer.has_currents && pass.layer.late == nullptr;
   return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain) && has_products;
 }
 

@@ -71,8 +71,7 @@ std::optional<Synapses> structureOf(const lif_network::LayerConstants<Operand>& 
   const Operand &ends = constants.recurrent_ends, &targets = constants.recurrent_targets;
   if (!ends) return {};
   const bool are_uint16 = targets.type() == ffi::U16;
-  return Synapses{
-      ends.at<std::int32_t>(group), targets.at(group), are_uint16, neurons, targets.length(0), neurons};
+  return Synapses{ends.at<std::int32_t>(group), targets.at(group), are_uint16, neurons, targets.length(0), neurons};
 }
 
 std::shared_ptr<const RecurrentSynapses> synapsesOf(const lif_network::LayerConstants<Operand>& constants,

@@ -196,8 +196,8 @@ inline void stepRow(const StepForward& step, Index r) {
 
 template <Reset kReset, bool kNear, bool kSecond>
 inline void stepForwardWith(const StepForward& step) {
-  const bool keeps = step.record.data != nullptr || step.record_bfloat16.data != nullptr ||
-                     step.record_current.data != nullptr;
+  const bool keeps =
+      step.record.data != nullptr || step.record_bfloat16.data != nullptr || step.record_current.data != nullptr;
   for (Index r = 0; r < step.rows; ++r) {
     if (step.step >= step.ends[r]) {
       keepRow(step, r);
