@@ -196,10 +196,11 @@ def as_lengths(op: str, lengths: Any, steps: int, batch: int) -> jax.Array:
 
     Traced values cannot be checked: those beyond the steps count as all steps, and negative ones as none.
     """
-    lengths = jnp.asarray(lengths)
+    given, lengths = lengths, jnp.asarray(lengths)
     hint = "Pass the number of steps of each sequence"
     check_shape(op, "lengths", lengths, (batch,), "batch", batch_hint(lengths.shape, steps, batch, hint))
     check_integers(op, "lengths", lengths)
-    check_within(op, "lengths", lengths, steps, hint)
+    # JAX may wrap NumPy's integers of 64 bits.
+    check_within(op, "lengths", given if isinstance(given, np.ndarray) else lengths, steps, hint)
     lengths = lengths.astype(jnp.int32)
     return jnp.clip(lengths, 0, steps) if isinstance(lengths, Tracer) else lengths

@@ -63,6 +63,8 @@ AXES = (
     "receptors",  # of each neuron
     "levels",  # of a table of random counts
     "words",  # of a key
+    "pair",  # of numbers
+    "recorded",  # neurons
     "pending",  # the steps of the longest delay and 1
     "pending_or_0",
     # Of `lif_network`:

@@ -9,9 +9,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from snnjax._check import check_choice, check_float_array, check_integer, check_key, check_shape, fail
+from snnjax._check import (
+    check_choice,
+    check_float_array,
+    check_integer,
+    check_key,
+    check_shape,
+    concrete,
+    fail,
+)
 from snnjax._types import id_dtype, upcast
 from snnjax.sparse_spikes import SparseSpikes, beyond
 
@@ -171,6 +180,9 @@ def delta_encode(
         actual = f"shape {list(jnp.shape(threshold))}"
         fail(f"delta_encode: `threshold` must {expected}, got {actual}. Pass one, or one for each channel.")
     precise = upcast(series)
+    known = concrete(threshold)
+    if known is not None and not np.all(known > 0):
+        fail(f"delta_encode: `threshold` must be positive, got {float(np.min(known)):g}. Pass a larger one.")
     step_size = jnp.broadcast_to(jnp.asarray(threshold).astype(precise.dtype), (num_channels,))[None]
 
     start = precise[0] if num_steps > 0 else jnp.zeros(series.shape[1:], precise.dtype)

@@ -52,7 +52,8 @@ def regrow(
         arrays: a tree of arrays with one number for each synapse: the weights, and moments of the optimiser. New
             synapses have 0 in each.
         kept: which remain.
-        scores: of all pairs; there may be several synapses between the same neurons, but none grows beside one.
+        scores: of all pairs; there may be several synapses between the same neurons, but none grows beside one, nor
+            where the score is -inf. A synapse that then finds no place has a target out of range.
 
     Returns:
         The new synapses, sorted by the neurons that send and then by targets, and the arrays in their order.
@@ -80,7 +81,8 @@ def regrow(
     place = jnp.where(targets < width, synapses.sources() * width + targets, pairs)
     occupied = jnp.zeros(pairs, bool).at[jnp.where(kept, place, pairs)].set(True, mode="drop")
     free = jnp.where(occupied, -jnp.inf, scores.reshape(-1))
-    best = jax.lax.top_k(free, min(synapses.num_synapses, pairs))[1].astype(jnp.int32)
+    score, best = jax.lax.top_k(free, min(synapses.num_synapses, pairs))
+    best = jnp.where(score == -jnp.inf, pairs, best.astype(jnp.int32))
     grown = jnp.cumsum(~kept, dtype=jnp.int32) - 1
     place = jnp.where(kept, place, jnp.take(best, grown, mode="fill", fill_value=pairs))
     order = jnp.argsort(place, stable=True)

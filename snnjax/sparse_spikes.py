@@ -150,12 +150,13 @@ class SparseSpikes:
         """
         check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
         check_array("SparseSpikes.from_ids", "ids", ids)
-        ids = jnp.asarray(ids)
+        # The values are checked before JAX, which may wrap NumPy's integers of 64 bits.
+        given, ids = ids, jnp.asarray(ids)
         if not jnp.issubdtype(ids.dtype, jnp.integer) or ids.ndim == 0:
             expected = "be an integer array [..., capacity]"
             actual, hint = short_repr(ids), "Pass neuron ids, padded with num_neurons"
             fail(f"SparseSpikes.from_ids: `ids` must {expected}, got {actual}. {hint}.")
-        check_within("SparseSpikes.from_ids", "ids", ids, num_neurons, "Fill unused slots with num_neurons")
+        check_within("SparseSpikes.from_ids", "ids", given, num_neurons, "Fill unused slots with num_neurons")
         used = in_range(ids, num_neurons)
         count = jnp.sum(used, axis=-1, dtype=jnp.int32)
         ids = jnp.where(used, ids.astype(jnp.int32), num_neurons)

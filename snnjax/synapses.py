@@ -13,6 +13,7 @@ from snnjax._check import (
     check_array,
     check_integer,
     check_key,
+    check_real_array,
     check_shape,
     check_size,
     concrete,
@@ -102,6 +103,7 @@ class Synapses:
                 f"Synapses.from_scipy: `matrix` must be a CSR array of SciPy, got {short_repr(matrix)}. "
                 "Convert it with .tocsr()."
             )
+        check_real_array("Synapses.from_scipy", "matrix.data", matrix.data)
         starts = np.asarray(matrix.indptr)
         return _of_rows(np.diff(starts), matrix.indices, matrix.shape[1]), jnp.asarray(
             matrix.data, jnp.float32
@@ -212,6 +214,8 @@ class Synapses:
         op = "Synapses.by_distance"
         check_key(op, key)
         _check_known_key(op, key)
+        if period is not None and not 0 < period < np.inf:
+            fail(f"{op}: `period` must be a length above 0, got {period}. Leave it out for space with edges.")
         known = [_places(op, "positions", positions), _places(op, "target_positions", target_positions)]
         if known[0].shape[1] != known[1].shape[1]:
             fail(
@@ -341,6 +345,9 @@ def _near_pairs(
         hint = "Return one for each distance"
         check_shape("Synapses.by_distance", "probability", likely, distances.shape, "neurons, targets", hint)
         uniform = jax.random.uniform(jax.random.fold_in(key, first), distances.shape, jnp.float32)
+        if jnp.any(jnp.isnan(likely)):
+            hint = "Return a number for each distance, also for 0"
+            fail(f"Synapses.by_distance: `probability` must return probabilities, got NaN. {hint}.")
         drawn = uniform < likely.astype(jnp.float32)
         source, target = np.nonzero(np.asarray(drawn))
         found.append((source.astype(np.int64) + first) * len(targets) + target)
@@ -357,6 +364,8 @@ def _places(op: str, name: str, positions: Any) -> np.ndarray:
             f"{op}: `{name}` must be float [neurons, dimensions] of known values, "
             f"got {short_repr(positions)}. {hint}."
         )
+    if not np.isfinite(known).all():
+        fail(f"{op}: `{name}` must be finite, got NaN or infinity. Remove such neurons.")
     return known.astype(np.float64)
 
 

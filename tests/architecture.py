@@ -20,7 +20,7 @@ LAYERS = {
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),
-        ("ops", "event_times", "plasticity", "rewiring"),
+        ("ops", "event_times", "plasticity", "_plasticity", "rewiring"),
         ("_compare", "_quantised"),
         ("synapses",),
         ("sparse_spikes", "surrogates"),

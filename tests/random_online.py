@@ -99,6 +99,11 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     )
 
 
+def _stats(form: Form) -> Any:
+    """The constants that are drawn and not learned, by the names of the layers."""
+    return form.net.init_stats(jax.random.key(0))
+
+
 def _online(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
     """The sum of the gradients of all steps, and the outputs."""
     make: Any = {
@@ -111,7 +116,8 @@ def _online(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
         carry, gradients, output = learner.step(params, carry, *xs)
         return carry, (gradients, output)
 
-    _, (gradients, outputs) = jax.lax.scan(step, learner.init(params, form.batch), (inputs, targets))
+    start = learner.init(params, form.batch, _stats(form))
+    _, (gradients, outputs) = jax.lax.scan(step, start, (inputs, targets))
     return jax.tree.map(lambda each: jnp.sum(each, axis=0), gradients), outputs
 
 
@@ -119,7 +125,7 @@ def _backwards(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
     """The same by back-propagation through time."""
 
     def loss(params: Any) -> Any:
-        outputs = form.net.apply(params, None, inputs)[0].output
+        outputs = form.net.apply(params, None, inputs, stats=_stats(form))[0].output
         return sum(squared(*each) for each in zip(outputs, targets, strict=True)), outputs
 
     return jax.grad(loss, has_aux=True)(params)
@@ -131,7 +137,8 @@ def _without_feedback(form: Form, params: Any, inputs: Any, targets: Any) -> Any
     connection, neuron = hidden.connection.name, hidden.neuron.name
     (weights, bias), (constants, recurrent) = params[connection], params[neuron]
     block, (feedback,) = hidden.neuron.block, recurrent
-    sent = form.net.apply(params, None, inputs, record=neuron)[0].recorded[neuron]
+    options = {"stats": _stats(form), "record": neuron}
+    sent = form.net.apply(params, None, inputs, **options)[0].recorded[neuron]
     sent = sent.to_dense() if block.capacity is not None else sent
     sent = jnp.concatenate([jnp.zeros_like(sent[:1]), sent[:-1]])
     count, (width,) = form.net.num_inputs, hidden.out_shape
@@ -140,11 +147,13 @@ def _without_feedback(form: Form, params: Any, inputs: Any, targets: Any) -> Any
     merged = LinearParams(jnp.concatenate([weights, feedback.weights]), bias)
     all_inputs = jnp.concatenate([inputs.astype(sent.dtype), sent], axis=-1)
     given = {**params, connection: merged, neuron: SpikingParams(constants)}
+    if not jax.tree.leaves(constants):
+        del given[neuron]
     found, outputs = _backwards(forward, given, all_inputs, targets)
     both = found[connection].weights
     fed_back = (LinearParams(both[count:]),)
     found[connection] = found[connection]._replace(weights=both[:count])
-    found[neuron] = found[neuron]._replace(recurrent=fed_back)
+    found[neuron] = found.get(neuron, SpikingParams(constants))._replace(recurrent=fed_back)
     return found, outputs
 
 
@@ -156,10 +165,10 @@ def _padded(form: Form, given: tuple[Any, ...]) -> Any:
     rows = jnp.where(inside[..., None], inputs, jnp.ones_like(inputs))
     rows = jnp.concatenate([rows, jnp.ones((PADDING, *rows.shape[1:]), rows.dtype)])
     learn = online_gradients(form.net, losses.cross_entropy_sum, rule)
-    ours = learn(params, Batch(rows, labels, lengths), lengths, pulls)
+    ours = learn(params, Batch(rows, labels, lengths), lengths, pulls, _stats(form))
 
     def loss(params: Any) -> Any:
-        out = form.net.apply(params, None, inputs, lengths=lengths)[0]
+        out = form.net.apply(params, None, inputs, stats=_stats(form), lengths=lengths)[0]
         each = -jax.nn.log_softmax(out.output)[:, jnp.arange(form.batch), labels]
         means = jnp.sum(jnp.where(inside, each, 0), axis=0) / jnp.maximum(lengths, 1)
         pulled = [jnp.sum(pull * out.activity[name]) for name, pull in pulls.items()]

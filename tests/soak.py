@@ -1,8 +1,8 @@
 """Random checks of gradients and values, for any length of time: `python -m tests.soak --checks 100000`.
 
 A check compares all results or all gradients of one op or network for one set of random arrays. A form is compiled once
-for many checks. Every miss is reported with the command that repeats it. Entries of gradients that float32 cannot hold
-are not compared, but counted.
+for many checks. Every miss is written at once, with the command that repeats it. Entries of gradients that float32
+cannot hold are not compared, but counted.
 """
 
 import argparse
@@ -61,15 +61,6 @@ class Checked(NamedTuple):
     draw: int
     why: str
     beyond: int = 0
-
-
-class Miss(NamedTuple):
-    """A check that failed: how to repeat it, and the first line of the reason."""
-
-    kind: str
-    form: int
-    draw: int
-    why: str
 
 
 def check_values(form: int, draws: range) -> Iterator[Checked]:
@@ -279,17 +270,23 @@ def derivatives(form: Form, given: tuple[Any, ...], seed: jax.Array) -> tuple[ja
     return sum(terms, jnp.zeros(())), *differences, sum(sizes, 1 + abs(value))
 
 
-def check_form(kind: str, form: int, draws: range) -> tuple[int, int, list[Miss]]:
-    """The number of checks of a form, the number of entries that they could not compare, and the checks that failed."""
-    results = list(KINDS[kind](form, draws))
+def check_form(kind: str, form: int, draws: range) -> tuple[int, int, int]:
+    """The numbers of checks of a form, of those that failed, which are written, and of entries not compared."""
+    checks, misses, beyond = 0, 0, 0
+    for each in KINDS[kind](form, draws):
+        checks, beyond = checks + 1, beyond + each.beyond
+        if each.why:
+            misses += 1
+            command = f"python -m tests.soak --kinds {kind} --only {form} {each.draw}"
+            sys.stdout.write(f"{command}: {each.why}\n")
+            sys.stdout.flush()
     jax.clear_caches()
-    misses = [Miss(kind, form, each.draw, each.why) for each in results if each.why]
-    return len(results), sum(each.beyond for each in results), misses
+    return checks, misses, beyond
 
 
-def run(kind: str, forms: range, draws: range, workers: int) -> tuple[int, int, list[Miss]]:
-    """All checks of a kind, divided over processes by form."""
-    checks, beyond, misses = 0, 0, []
+def run(kind: str, forms: range, draws: range, workers: int) -> tuple[int, int, int]:
+    """All checks of a kind, divided over processes by form: the sums of what `check_form` counts."""
+    counts = 0, 0, 0
     # Compiled programs stay in a process until it ends, so each process only runs a few forms.
     shares = [forms[start : start + 20 * workers] for start in range(0, len(forms), 20 * workers)]
     with tqdm(desc=kind, total=len(forms)) as progress:
@@ -299,10 +296,10 @@ def run(kind: str, forms: range, draws: range, workers: int) -> tuple[int, int, 
             ) as pool:
                 jobs = [pool.submit(check_form, kind, form, draws) for form in share]
                 for job in concurrent.futures.as_completed(jobs):
-                    done, apart, failed = job.result()
-                    checks, beyond, misses = checks + done, beyond + apart, misses + failed
+                    checks, misses, beyond = map(sum, zip(counts, job.result(), strict=True))
+                    counts = checks, misses, beyond
                     progress.update()
-    return checks, beyond, misses
+    return counts
 
 
 def main() -> None:
@@ -323,17 +320,14 @@ def main() -> None:
         forms, draws = (range(start, start + 1) for start in given.only)
     sys.stdout.write("| property | forms | checks | misses | entries beyond float32 | seconds |\n")
     sys.stdout.write("| --- | --- | --- | --- | --- | --- |\n")
-    missed: list[Miss] = []
+    missed = 0
     for kind in given.kinds:
         started = time.monotonic()
-        checks, beyond, misses = run(kind, forms, draws, given.workers)
+        checks, misses, beyond = run(kind, forms, draws, given.workers)
         missed += misses
         seconds = time.monotonic() - started
-        counts = f"{len(forms)} | {checks:,} | {len(misses)} | {beyond:,}"
+        counts = f"{len(forms)} | {checks:,} | {misses:,} | {beyond:,}"
         sys.stdout.write(f"| {kind} | {counts} | {seconds:.0f} |\n")
-    for miss in missed:
-        command = f"python -m tests.soak --kinds {miss.kind} --only {miss.form} {miss.draw}"
-        sys.stdout.write(f"{command}: {miss.why}\n")
     sys.exit(bool(missed))
 
 

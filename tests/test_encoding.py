@@ -219,6 +219,10 @@ SERIES = jnp.zeros((1, 1, 2))
             "delta_encode: `threshold` must be a positive number, got 0.0. Leave it out for its default.",
         ),
         (
+            lambda: delta_encode(SERIES, jnp.array([1.0, 0.0])),
+            "delta_encode: `threshold` must be positive, got 0. Pass a larger one.",
+        ),
+        (
             lambda: delta_encode(SERIES, jnp.ones(3)),
             "delta_encode: `threshold` must be a number or have shape [channels] = [2], got shape [3]. "
             "Pass one, or one for each channel.",

@@ -12,6 +12,7 @@ import pytest
 
 from snnjax import (
     SparseSpikes,
+    Synapses,
     blocks,
     conv1d,
     conv2d,
@@ -22,11 +23,13 @@ from snnjax import (
     mean_pool,
     metrics,
     network,
+    sparse,
     spiking_readout,
     sum_pool,
 )
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
+from snnjax.blocks.sparse import SparseParams
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 1]]], jnp.float32
@@ -225,6 +228,15 @@ def test_dense_synaptic_operations_are_those_of_spikes_everywhere(options: dict[
     assert cost.effective_acs == cost.dense == jnp.sum(currents)
 
 
+def test_synaptic_operations_of_sparse_connections_are_those_of_weights_other_than_0() -> None:
+    """As prune and regrow leave them: a new synapse has the weight 0, and one that found no place a target too many."""
+    net = network(2, [sparse(3, fan_out=2, bias=False)])
+    synapses = Synapses(jnp.array([2, 4]), jnp.array([0, 1, 2, 3], jnp.uint16), 3)
+    params, stats = {"sparse_0": SparseParams(jnp.array([1.0, 0.0, 1.0, 1.0]))}, {"sparse_0": synapses}
+    cost = counted(net, params, jnp.array([[5.0, 7.0]]), {}, stats=stats)
+    assert (cost.effective_acs, cost.dense) == (5 + 7, 4)
+
+
 @dataclasses.dataclass(frozen=True)
 class Scale(blocks.Linear):
     """One weight for each neuron, of which `lif_network` knows nothing."""
@@ -327,6 +339,8 @@ def test_static_metrics_count_arrays() -> None:
     params = {"weights": jnp.array([[0.0, 1.0], [0.0, 0.0]]), "bias": jnp.zeros(2), "decay": jnp.zeros(2)}
     assert metrics.connection_sparsity(params) == 0.75
     assert metrics.connection_sparsity(params | {"kernel": jnp.ones((2, 2, 1, 1))}) == 3 / 8
+    sparse_params = {"own": SparseParams(jnp.array([0.0, 1.0]), jnp.zeros(1)), "delays": jnp.zeros(3)}
+    assert metrics.connection_sparsity(sparse_params) == 0.5
     assert metrics.parameter_count(params) == 8
     assert metrics.footprint(params) == 32
     assert metrics.footprint(params, jnp.zeros(3, jnp.uint8)) == 35
@@ -360,6 +374,10 @@ FAILURES = {
     "dropped": (
         lambda: metrics.dropped_share([], [ONES], jnp.array([1, 1])),
         "dropped_share: `dropped` must hold 1 layer, got 0. Pass both as the network returned them.",
+    ),
+    "dropped of another batch": (
+        lambda: metrics.dropped_share([jnp.array([0, 0, 3])], [ONES], jnp.array([1, 1])),
+        "dropped_share: `dropped[0]` must have shape [batch] = [2], got [3]. Pass both as the network returned them.",
     ),
     "lengths": (
         lambda: metrics.dropped_share([jnp.array([0, 0])], [ONES], jnp.array([1])),

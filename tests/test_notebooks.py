@@ -18,6 +18,7 @@ FEWER = {
     "05_your_own_neuron": ("for epoch in range(61)", "for epoch in range(11)"),
     "06_learn_delays": ("STEPS, BATCH_SIZE = 400, 64", "STEPS, BATCH_SIZE = 20, 64"),
     "07_convolutions": ("EPOCHS, BATCH_SIZE = 3, 20", "EPOCHS, BATCH_SIZE = 1, 20"),
+    "09_simulate": ("CALLS, LARGEST = 4", "CALLS, LARGEST = 1"),
     "08_learn_from_a_stream": ("CHANNELS, ROUNDS = 200, 50, 40", "CHANNELS, ROUNDS = 200, 50, 4"),
 }
 MOST_BYTES = 500_000  # of a notebook with its pictures

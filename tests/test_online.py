@@ -1,5 +1,6 @@
 """Online rules against back-propagation through time where they are exact; their memory, lists and messages."""
 
+import functools
 from typing import Any
 
 import chex
@@ -226,6 +227,19 @@ def test_a_window_that_is_full_moves_on() -> None:
     chex.assert_trees_all_equal(carry.inputs, inputs[-3:], strict=True)
 
 
+# Of as many sequences as inputs: one number a sequence would be broadcast to all inputs.
+WRONG_INPUTS = (
+    "online: `inputs` must have shape [batch, inputs] = [any, 6], got [6, 1]. Pass those of one step, over"
+)
+LAST_STEPS = functools.partial(online.truncated, window=2)
+
+
+def one_step(rule: Any) -> None:
+    net = network(6, [layer(5)], spiking_readout(2))
+    params, learner = net.init(jax.random.key(0)), rule(net, squared)
+    learner.step(params, learner.init(params, 6), jnp.ones((6, 1)), jnp.zeros((6, 2)))
+
+
 @pytest.mark.parametrize(
     "make, message",
     [
@@ -253,6 +267,7 @@ def test_a_window_that_is_full_moves_on() -> None:
             lambda: online.ostl(network(6, [layer(5)], spiking_readout(2)), squared, rate_window=0),
             "online.ostl: `rate_window` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
+        *((functools.partial(one_step, rule), WRONG_INPUTS) for rule in (online.ostl, LAST_STEPS)),
     ],
 )
 def test_networks_that_do_not_fit_are_refused(make: Any, message: str) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, Synapses
-from snnjax.plasticity import STDPTraces, short_term, short_term_state, stdp, stdp_traces
+from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, short_term_state, stdp, stdp_traces
 
 INPUTS, NEURONS, STEPS = 7, 5, 30
 RATES, DECAYS = (0.1, 0.08), (0.8, 0.9)
+RULE = STDP(DECAYS, RATES)
 
 
 def test_steps_equal_the_equation() -> None:
@@ -23,7 +24,7 @@ def test_steps_equal_the_equation() -> None:
     w = rng.uniform(0.2, 0.8, (INPUTS, NEURONS))
     weights, traces = jnp.asarray(w, jnp.float32), stdp_traces(jnp.asarray(w, jnp.float32))
     x, y = np.zeros(INPUTS), np.zeros(NEURONS)
-    step = jax.jit(lambda *given: stdp(*given, decay=DECAYS, rates=RATES))
+    step = jax.jit(lambda *given: stdp(*given, rule=RULE))
     for now, later in zip(s, z, strict=True):
         change = RATES[0] * np.outer(x, later) - RATES[1] * np.outer(now, y)
         w = np.where(now[:, None] | later[None, :], np.clip(w + change, 0, 1), w)
@@ -47,7 +48,7 @@ def test_sparse_steps_equal_dense_ones() -> None:
     assert (traces.before.shape, traces.after.shape) == ((INPUTS,), (NEURONS,))
     halves = [dense[:, :NEURONS], dense[:, NEURONS:]]
     others = [stdp_traces(half) for half in halves]
-    step = jax.jit(lambda *given, **options: stdp(*given, decay=DECAYS, rates=RATES, **options))
+    step = jax.jit(lambda *given, **options: stdp(*given, rule=RULE, **options))
     for _ in range(STEPS):
         before, after = (
             SparseSpikes.from_dense(jnp.asarray(rng.random(size) < 0.3, jnp.float32), size)
@@ -67,7 +68,7 @@ def test_short_term_plasticity_is_that_of_its_equation() -> None:
     u, x = np.zeros(3), np.ones(3)
     decay = float(np.exp(-1 / taus[0])), float(np.exp(-1 / taus[1]))
     state, release = short_term_state(3), jnp.zeros(3)
-    step = jax.jit(lambda state, own: short_term(state, own, use=use, decay=decay))
+    step = jax.jit(lambda state, own: short_term(state, own, ShortTerm(use, decay)))
     for now in spikes:
         raised = u + use * (1 - u)
         x, u = np.where(now, x - raised * x, x), np.where(now, raised, u)
@@ -85,7 +86,7 @@ def test_only_rows_and_columns_of_spikes_are_touched() -> None:
     row = SparseSpikes.from_ids(jnp.array([1, 1, 3]), 3)
     column = SparseSpikes.from_ids(jnp.array([2, 0]), 3)
     column = dataclasses.replace(column, values=jnp.array([1.0, 0.0]))
-    after, _ = stdp(weights, traces, row, column, rates=(0.25, 0.125))
+    after, _ = stdp(weights, traces, row, column, STDP(rates=(0.25, 0.125)))
     expected = np.full((3, 3), np.nan)
     expected[:, 2], expected[1] = 0.75, 0.375
     expected[1, 2] = 0.625
@@ -100,10 +101,10 @@ def test_lists_that_do_not_fit_are_refused() -> None:
         "Pass one row of weights per input, and one column per neuron."
     )
     with pytest.raises(ValueError) as caught:
-        stdp(weights, stdp_traces(weights), list_of_two, list_of_two)
+        stdp(weights, stdp_traces(weights), list_of_two, list_of_two, RULE)
     assert str(caught.value) == message
     with pytest.raises(ValueError) as caught:
-        stdp(weights, stdp_traces(weights), jnp.ones(3), list_of_two)  # type: ignore[arg-type]
+        stdp(weights, stdp_traces(weights), jnp.ones(3), list_of_two, RULE)  # type: ignore[arg-type]
     assert str(caught.value) == (
         "stdp: `before` must be SparseSpikes, got an array. Build it with SparseSpikes.from_ids or from_dense."
     )
@@ -116,26 +117,65 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
     "call, message",
     [
         (
-            lambda one, two: stdp(jnp.ones(5), stdp_traces(jnp.ones((3, 2))), one, two, synapses=SYNAPSES),
+            lambda one, two: stdp(
+                jnp.ones(5), stdp_traces(jnp.ones((3, 2))), one, two, RULE, synapses=SYNAPSES
+            ),
             "stdp: `weights` must have shape [synapses] = [6], got [5]. Pass one for each synapse.",
         ),
         (
-            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((3, 2))), one, two),
+            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((3, 2))), one, two, RULE),
             "stdp: `weights` must have shape [inputs, neurons], got [6]. Or pass their synapses.",
         ),
         (
-            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((2, 2))), one, two, synapses=SYNAPSES),
+            lambda one, two: stdp(
+                jnp.ones(6), stdp_traces(jnp.ones((2, 2))), one, two, RULE, synapses=SYNAPSES
+            ),
             "stdp: `traces.before` must have shape [neurons] = [3], got [2]. Make them with stdp_traces of these "
             "synapses.",
         ),
         (
-            lambda one, two: stdp(jnp.ones(6), stdp_traces(jnp.ones((3, 4))), one, two, synapses=SYNAPSES),
+            lambda one, two: stdp(
+                jnp.ones(6), stdp_traces(jnp.ones((3, 4))), one, two, RULE, synapses=SYNAPSES
+            ),
             "stdp: `traces.after` must be of neurons with all 2 targets as their receptors, got 4. Make them with "
             "stdp_traces of these synapses.",
         ),
         (
-            lambda one, two: short_term(short_term_state(2), one, use=0.5, decay=(0.5, 0.0)),
+            lambda one, two: short_term(short_term_state(2), one, ShortTerm(0.5, (0.5, 0.0))),
             "short_term: `spikes` must hold 2 neurons, like the state, got 3. Pass those of the neurons that send.",
+        ),
+        (
+            lambda one, two: short_term(short_term_state(3), one, ShortTerm(0.5, (0.5, 1.5))),
+            "short_term: `rule.decay` must be between 0 and 1, got 1.5. A decay is exp(-dt / tau).",
+        ),
+        (
+            lambda one, two: short_term(short_term_state(3), one, ShortTerm(-1.0, (0.5, 0.5))),
+            "short_term: `rule.use` must be between 0 and 1, got -1.0. It is a share.",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones((3, 2), int), stdp_traces(jnp.ones((3, 2))), one, two, RULE),
+            "stdp: `weights` must have a floating-point dtype, got int32. Cast it with weights.astype(jnp.float32).",
+        ),
+        (
+            lambda one, two: stdp(jnp.ones((3, 2)), stdp_traces(jnp.ones((1, 2))), one, two, RULE),
+            "stdp: `traces.before` must have shape [neurons] = [3], got [1]. Make them with stdp_traces of these "
+            "weights.",
+        ),
+        (
+            lambda one, two: stdp(
+                jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, STDP(bounds=(1.0, 0.0))
+            ),
+            "stdp: `rule.bounds` must ascend, got (1, 0). Pass the smallest weight first.",
+        ),
+        (
+            lambda one, two: stdp(
+                jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, STDP(decay=np.nan)
+            ),
+            "stdp: `rule.decay` must hold finite numbers, got nan. Pass floats.",
+        ),
+        (
+            lambda one, two: stdp_traces(jnp.ones(6), SYNAPSES, receptors=3),
+            "stdp_traces: `receptors` must divide the number of targets, 2, got 3. Pass how many each neuron has.",
         ),
     ],
 )

@@ -57,6 +57,15 @@ def test_synapses_of_all_pairs_grow_again_where_they_were() -> None:
     assert new.to_dense(weights).tolist() == [[1, 0, 3], [0, 5, 0]]
 
 
+def test_nothing_grows_where_it_must_not() -> None:
+    """Of four pairs two have a score of -inf, and one a synapse that is kept: one of three others finds a place."""
+    synapses = Synapses(jnp.array([3, 4]), jnp.array([0, 0, 1, 0], jnp.uint16), 2)
+    scores = jnp.array([[9.0, -jnp.inf], [-jnp.inf, 0.0]])
+    new, weights = regrow(synapses, jnp.arange(1.0, 5.0), jnp.arange(4) == 1, scores)
+    assert new.to_dense(weights + 1).tolist() == [[3, 0], [0, 1]]
+    assert new.targets.tolist() == [0, 1, 2, 2]
+
+
 SYNAPSES = Synapses.from_mask(np.ones((2, 3), bool))
 NOTHING: Any = None
 WEIGHTS, KEPT, SCORES = jnp.zeros(6), jnp.ones(6, bool), jnp.zeros((2, 3))

@@ -38,13 +38,18 @@ def test_gradients_are_the_differences_and_wrong_ones_are_not(monkeypatch: pytes
     assert fine > soak.FINER_TOLERANCE
 
 
-def test_misses_are_counted_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert soak.check_form("values", 0, range(3)) == (3, 0, [])
+def test_misses_are_counted_and_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert soak.check_form("values", 0, range(3)) == (3, 0, 0)
     wrong = functools.partial(soak.assert_close, np.ones(1), of_largest=0.0)
     monkeypatch.setattr(soak, "assert_close", lambda *given, **options: wrong(np.zeros(1)))
-    done, _, misses = soak.check_form("values", 0, range(3))
-    assert (done, [(miss.form, miss.draw) for miss in misses]) == (3, [(0, 0), (0, 1), (0, 2)])
-    assert "Not equal" in misses[0].why
+    assert soak.check_form("values", 0, range(3)) == (3, 3, 0)
+    written = capsys.readouterr().out.splitlines()
+    for draw, line in enumerate(written):
+        assert line.startswith(f"python -m tests.soak --kinds values --only 0 {draw}: ")
+        assert "Not equal" in line
+    assert len(written) == 3
 
 
 # A neuron whose bias has no effect: its gradient is a sum of 40 terms of up to 900, whose cancelling leaves rounding of

@@ -1,6 +1,7 @@
 """`SparseSpikes`: round trips, overflow, indexing, JAX transforms, ids out of range."""
 
 import functools
+import re
 from typing import Any
 
 import hypothesis
@@ -88,6 +89,11 @@ def test_from_ids_takes_ids_of_any_dtype(dtype: Any, num_neurons: int, largest: 
         np.array([0, largest], dtype), jnp.ones(2), jnp.int32(2), jnp.int32(2), jnp.int32(0), num_neurons
     )
     assert jnp.flatnonzero(lists.to_dense()).tolist() == [0, largest]
+
+
+def test_ids_beyond_32_bits_are_refused_not_wrapped() -> None:
+    with pytest.raises(ValueError, match=re.escape("`ids` must be between 0 and 3, got 4294967296. ")):
+        SparseSpikes.from_ids(np.array([1 << 32, 1], np.int64), 3)
 
 
 @pytest.mark.parametrize("num_neurons, dtype", [(0, "uint16"), (65_535, "uint16"), (65_536, "int32")])

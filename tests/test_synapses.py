@@ -215,6 +215,19 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "an array outside of jit.",
     ),
     (
+        lambda: Synapses.by_distance(KEY, PLACES, PLACES, jnp.exp, period=0.0),
+        "Synapses.by_distance: `period` must be a length above 0, got 0.0. Leave it out for space with edges.",
+    ),
+    (
+        lambda: Synapses.by_distance(KEY, PLACES, PLACES * jnp.nan, jnp.exp),
+        "Synapses.by_distance: `target_positions` must be finite, got NaN or infinity. Remove such neurons.",
+    ),
+    (
+        lambda: Synapses.by_distance(KEY, PLACES, PLACES, lambda distance: 0 / distance),
+        "Synapses.by_distance: `probability` must return probabilities, got NaN. Return a number for each distance, "
+        "also for 0.",
+    ),
+    (
         lambda: Synapses.by_distance(KEY, PLACES, PLACES, lambda distance: distance[0]),
         "Synapses.by_distance: `probability` must have shape [neurons, targets] = [2, 2], got [2]. Return one for each "
         "distance.",

@@ -42,7 +42,7 @@ def augment_images(
         ((2000, 28, 28), dtype('uint8'))
     """
     check_images("augment_images", images)
-    if not (min(augmentation) >= 0 and augmentation.scale < 1):
+    if not (all(limit >= 0 for limit in augmentation) and augmentation.scale < 1):
         expected = "have limits of at least 0 and a scale below 1"
         fail(f"augment_images: `augmentation` must {expected}, got {augmentation}. Try Augmentation().")
     draws = generator(key).uniform(-1, 1, (len(images), 4))

@@ -64,8 +64,9 @@ def augment_camera_events(
             f"{op}: `events` must have {2 * height * width} inputs, two polarities of {height} x {width} pixels, got "
             f"{events.num_neurons}. Pass the height and the width of the camera."
         )
-    shares = max(augmentation.scale, augmentation.lost, augmentation.added)
-    if not (min(augmentation) >= 0 and shares <= 1 and augmentation.scale < 1):
+    shares = augmentation.lost, augmentation.added
+    is_good = all(limit >= 0 for limit in augmentation) and all(share <= 1 for share in shares)
+    if not (is_good and augmentation.scale < 1):
         expected = "have limits of at least 0, shares of at most 1 and a scale below 1"
         fail(f"{op}: `augmentation` must {expected}, got {augmentation}. Try CameraAugmentation().")
     random, ids, counts = generator(key), events.ids.copy(), events.counts.copy()

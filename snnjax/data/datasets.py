@@ -77,11 +77,15 @@ class EventDataset:
             object.__setattr__(self, "outside", np.full(len(self.ids), self.outside))
         _check_shape("EventDataset", "outside", self.outside, 1, self.ids.shape[:1])
         _check_labels("EventDataset", self.labels, len(self.ids), self.num_classes)
+        if self.counts.min(initial=0) < 0:
+            least = self.counts.min()
+            fail(f"EventDataset: `counts` must be at least 0, got {least}. Count the events of each list.")
         expected = id_dtype(self.num_neurons)
         if self.ids.dtype != expected:
             wanted, dtype = expected.name, self.ids.dtype.name
             hint = f"Cast them with ids.astype(np.{wanted})"
             fail(f"EventDataset: `ids` must have dtype {wanted}, got {dtype}. {hint}.")
+        check_within("EventDataset", "ids", self.ids, self.num_neurons, "Fill unused slots with num_neurons")
 
     @classmethod
     def from_events(

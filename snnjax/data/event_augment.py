@@ -57,7 +57,8 @@ def augment_events(
     Reference: Jaitly and Hinton 2013 (vocal tract length perturbation); Cramer et al. 2022,
         doi:10.1109/TNNLS.2020.3044364 (shifts along the channels).
     """
-    if not (min(augmentation) >= 0 and max(augmentation.lost, augmentation.added) <= 1):
+    shares = augmentation.lost, augmentation.added
+    if not (all(limit >= 0 for limit in augmentation) and all(share <= 1 for share in shares)):
         expected = "have limits of at least 0 and shares of at most 1"
         fail(f"augment_events: `augmentation` must {expected}, got {augmentation}. Try EventAugmentation().")
     random, ids, counts = generator(key), events.ids.copy(), events.counts.copy()

@@ -32,7 +32,7 @@ def split_indices(
     labels = np.asarray(labels)
     check_shape("split_indices", "labels", labels, (None,), "samples", "Pass one class id per sample")
     check_integers("split_indices", "labels", labels)
-    if min(shares, default=0) <= 0 or abs(sum(shares) - 1) >= _SUM_TOLERANCE:
+    if not (all(share > 0 for share in shares) and abs(sum(shares) - 1) < _SUM_TOLERANCE):
         fail(f"split_indices: `shares` must be positive and add up to 1, got {list(shares)}. Try (0.9, 0.1).")
     cuts = np.cumsum(shares)[:-1]
     random = generator(key)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import fail, type_words
@@ -12,9 +13,12 @@ from snnjax._compare import check_like, dtype_of, same_array, same_shape
 from snnjax._quantised import Quantised
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.sparse import SparseParams
+from snnjax.blocks.synaptic import SynapticParams
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
 
+# What connections hold: weights, and a bias or none.
+CONNECTIONS = LinearParams | SparseParams | SynapticParams
 # States of the last networks and batches, which `apply` compares in every call outside of `jit`.
 _KEPT = 128
 
@@ -33,6 +37,19 @@ def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[An
     check_like(op, "params", held, params_like(nodes, shapes), same_shape, hint)
 
 
+def are_weights(params: Any) -> Any:
+    """Whether each array is one of weights: those of connections, and elsewhere what has several axes."""
+    quantised: Any = Quantised(True, False)  # type: ignore[arg-type]
+
+    def of(part: Any) -> Any:
+        if not isinstance(part, CONNECTIONS):
+            return quantised if isinstance(part, Quantised) else jnp.ndim(part) > 1
+        rest = jax.tree.map(lambda _: False, part._replace(weights=None))
+        return rest._replace(weights=quantised if isinstance(part.weights, Quantised) else True)
+
+    return jax.tree.map(of, params, is_leaf=lambda part: isinstance(part, CONNECTIONS | Quantised))
+
+
 def _of_synapses(params: Any) -> Any:
     """Params with the shape of quantised weights of synapses; their scale is checked where the targets are known."""
     if not isinstance(params, SparseParams) or not isinstance(params.weights, Quantised):
@@ -42,9 +59,9 @@ def _of_synapses(params: Any) -> Any:
 
 def check_dtypes(op: str, params: Mapping[str, Any]) -> None:
     """Check that the weights and biases of all connections have one dtype, which is that of the network."""
-    held = jax.tree.leaves_with_path(params, is_leaf=lambda own: isinstance(own, LinearParams))
-    linear = [(jax.tree_util.keystr(path), own) for path, own in held if isinstance(own, LinearParams)]
-    named = [(f"{path}.{part}", getattr(own, part)) for path, own in linear for part in own._fields]
+    held = jax.tree.leaves_with_path(params, is_leaf=lambda own: isinstance(own, CONNECTIONS))
+    found = [(jax.tree_util.keystr(path), own) for path, own in held if isinstance(own, CONNECTIONS)]
+    named = [(f"{path}.{part}", getattr(own, part)) for path, own in found for part in ("weights", "bias")]
     dtypes = [(name, dtype_of(array)) for name, array in named if array is not None]
     for name, dtype in dtypes:
         if dtype != dtypes[0][1]:

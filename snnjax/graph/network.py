@@ -26,7 +26,7 @@ from snnjax._sharding import gathered
 from snnjax.blocks.block import Context, Shape, Signal, rounded
 from snnjax.blocks.delay import without_rows
 from snnjax.graph.card import card, in_words
-from snnjax.graph.check import check_dtypes, check_params, check_state, checked_stats
+from snnjax.graph.check import CONNECTIONS, check_dtypes, check_params, check_state, checked_stats
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
@@ -380,10 +380,12 @@ class Network:
 
 def params_dtype(params: Mapping[str, Any]) -> Any:
     """The dtype of the results of a network: that of its weights."""
-    leaves = jax.tree.leaves(params, is_leaf=lambda leaf: isinstance(leaf, Quantised))
-    leaves = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    weights = [leaf for leaf in leaves if leaf.ndim > 1]
-    return (weights or leaves)[0].dtype if leaves else jnp.dtype(jnp.float32)
+    parts = jax.tree.leaves(params, is_leaf=lambda part: isinstance(part, Quantised | CONNECTIONS))
+    weights = [part.weights for part in parts if isinstance(part, CONNECTIONS)]
+    others = [part for part in parts if not isinstance(part, CONNECTIONS)]
+    others = [leaf for leaf in others if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    found = [*weights, *(leaf for leaf in others if leaf.ndim > 1), *others]
+    return found[0].dtype if found else jnp.dtype(jnp.float32)
 
 
 def _listed(shapes: Sequence[Shape]) -> str:

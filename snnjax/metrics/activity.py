@@ -106,7 +106,9 @@ def dropped_share(
         fail(f"dropped_share: `dropped` must hold {layers}, got {len(dropped)}. {hint}.")
     check_lengths("dropped_share", lengths, None, activity[0].shape[0])
     shares = []
-    for lost, rates in zip(dropped, activity, strict=True):
+    for layer, (lost, rates) in enumerate(zip(dropped, activity, strict=True)):
+        hint = "Pass both as the network returned them"
+        check_shape("dropped_share", f"dropped[{layer}]", lost, rates.shape[:1], "batch", hint)
         spikes = jnp.sum(upcast(rates), axis=1)
         spikes = jnp.sum(spikes * lengths.astype(spikes.dtype))
         # Rates times steps are spike counts up to rounding: less than half a spike means none.

@@ -154,7 +154,8 @@ def first_spike_times(
 ) -> Float[Array, "batch classes"]:
     """Find the step of each class's first spike, or the sequence's length for a class that never spikes.
 
-    ``time = sum_t prod_{t' <= t} (1 - outputs[t'])``, the number of steps survived without a spike. Its derivative at
+    ``time = sum_t prod_{t' <= t} (1 - outputs[t'])``, the number of steps survived without a spike, with outputs above
+    1, such as graded spikes, taken for 1 and those below 0 for 0. Its derivative at
     spikes of 0 and 1: an additional spike at t before the first one, at f, advances it by ``f - t``; removing the first
     spike delays it to the second (or the end); later spikes change nothing.
 
@@ -170,7 +171,10 @@ def first_spike_times(
     valid = _is_valid(outputs, lengths)
     if isinstance(outputs, SparseSpikes):
         return _list_first_times(outputs, valid, num_valid_steps(outputs, lengths))
-    survival = jnp.cumprod(1 - upcast(outputs), axis=0)
+    outputs = jnp.where(valid[:, :, None], upcast(outputs), 0)
+    # As in lists, a larger spike is one, a negative one none, and the derivative is that for spikes of 0 and 1.
+    fixed = jax.lax.stop_gradient(outputs)
+    survival = jnp.cumprod(1 - (jnp.clip(fixed, 0, 1) + (outputs - fixed)), axis=0)
     return jnp.sum(jnp.where(valid[:, :, None], survival, 0), axis=0)
 
 

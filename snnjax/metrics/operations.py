@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Shaped
 
 from snnjax._check import check_shape, fail
+from snnjax._quantised import unscaled
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
@@ -21,10 +22,10 @@ from snnjax.blocks.sparse import Sparse
 from snnjax.blocks.spiking import Spiking
 from snnjax.blocks.synaptic import Synaptic
 from snnjax.graph import Network
-from snnjax.graph.check import check_params
+from snnjax.graph.check import are_weights, check_params
 from snnjax.graph.network import Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
-from snnjax.sparse_spikes import SparseSpikes, values_of
+from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 
 class SynapticOperations(NamedTuple):
@@ -224,7 +225,9 @@ def _operations(
                 "synaptic_operations: `stats` must hold the synapses of connections that are sparse, got none. "
                 "Pass stats= those of the network."
             )
-        fan_out = jnp.diff(stats.ends, prepend=0).astype(jnp.float32)
+        exist = (unscaled(params.weights) != 0) & in_range(stats.targets, stats.num_targets)
+        none = jnp.zeros(stats.num_neurons, jnp.float32)
+        fan_out = none.at[stats.sources()].add(exist.astype(jnp.float32), mode="drop")
         effective = jnp.mean(jnp.sum(received[0].counts * fan_out[None, :], axis=1))
         return [_Operations(effective, received[0].most * stats.num_synapses, received[0].is_binary)]
     if not isinstance(block, Linear):
@@ -307,9 +310,9 @@ def _joined(how: str, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _
 
 
 def connection_sparsity(params: Any) -> Float[Array, ""]:
-    """Compute the fraction of weights that are zero, over all arrays in `params` with two or more axes, float32.
+    """Compute the fraction of weights that are zero, float32: those of connections, and others with two or more axes.
 
-    A convolution weight counts once. Vectors (biases, decays, delays) are not connections. Masked weights count because
+    A convolution weight counts once. Biases, decays and delays are not weights. Masked weights count because
     their value is 0: `init` sets it, and training keeps it.
 
     Errors: there is no matrix in `params`.
@@ -323,7 +326,8 @@ def connection_sparsity(params: Any) -> Float[Array, ""]:
     Reference:
         Yik et al. 2025, doi:10.1038/s41467-025-56739-4.
     """
-    matrices = [leaf for leaf in jax.tree.leaves(params) if jnp.ndim(leaf) >= 2]
+    each = zip(jax.tree.leaves(params), jax.tree.leaves(are_weights(params)), strict=True)
+    matrices = [leaf for leaf, is_weight in each if is_weight]
     if len(matrices) == 0:
         fail(
             "connection_sparsity: `params` must hold a weight matrix, got none. Pass the parameters that a "

@@ -51,4 +51,4 @@ from snnjax.neurons.se_adlif import SEAdLIFState as SEAdLIFState
 from snnjax.neurons.se_adlif import se_adlif as se_adlif
 from snnjax.ops._glif_step import GLIFConstants as GLIFConstants
 from snnjax.ops._lif_network.records import SecondState as SecondState
-from snnjax.ops._simulation import SynapticLIF as SynapticLIF
+from snnjax.ops._simulation.records import SynapticLIF as SynapticLIF

@@ -1,13 +1,14 @@
 """The constants of neurons: initial values, and decays in an unconstrained parametrisation for learning."""
 
 import numbers
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax._check import fail, short_repr
+from snnjax._check import concrete, fail, short_repr
 from snnjax._types import accumulation_dtype
 
 # One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
@@ -69,7 +70,7 @@ def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Flo
     """Compute the decay per step of length `dt`: ``decay = exp(-dt / time_constant)``, both in the same unit of time.
 
     Raises:
-        ValueError: if `dt`, or a `time_constant` given as a number, is not positive.
+        ValueError: if `dt` or a `time_constant` is not positive, of which traced ones cannot be checked.
 
     Example:
         >>> round(float(time_constant_to_decay(20.0, dt=1.0)), 4)
@@ -77,8 +78,9 @@ def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Flo
     """
     if not dt > 0:
         fail(f"time_constant_to_decay: `dt` must be positive, got {dt}. Pass the length of a step.")
-    if isinstance(time_constant, numbers.Real) and not cast(float, time_constant) > 0:
-        actual = str(time_constant)
+    known = concrete(time_constant)
+    if known is not None and not np.all(known > 0):
+        actual = known.ravel()[np.argmin(known > 0)]
         fail(f"time_constant_to_decay: `time_constant` must be positive, got {actual}. Use the unit of dt.")
     return jnp.exp(-dt / jnp.asarray(time_constant))
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
-from snnjax.ops._simulation import known, positive
+from snnjax.ops._simulation.records import known, positive
 
 _MOST_STEPS = 2**24  # that the kernels count
 # A time constant is taken for another one if they differ by less: their exact solution divides by the difference.

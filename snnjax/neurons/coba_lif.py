@@ -7,7 +7,7 @@ import numpy as np
 
 from snnjax._check import fail
 from snnjax.neurons._synaptic import decays, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation import SynapticLIF, known, positive
+from snnjax.ops._simulation.records import SynapticLIF, known, positive
 
 
 def coba_lif(

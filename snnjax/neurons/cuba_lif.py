@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation import SynapticLIF, positive
+from snnjax.ops._simulation.records import SynapticLIF, positive
 
 
 def cuba_lif(

@@ -3,9 +3,10 @@
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check_integer
+from snnjax._check import check_integer, fail
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._glif import GLIF
@@ -140,6 +141,8 @@ def _graded(model: Model, arguments: dict[str, Any], levels: tuple[int, int], sh
     """The neuron of a model whose first level is at this share of its threshold."""
     given = {name: value for name, value in arguments.items() if name != "largest"}
     plain = glif_neuron(model, given)
+    if not np.min(given["threshold"]) > 0:
+        fail(f"{model.name}: `threshold` must be positive, got {given['threshold']}. A spike stands for it.")
     assert plain.glif is not None
     attached = plain.glif.reset != "none" and not plain.glif.detach_reset
     bound = {"form": plain.glif, "levels": levels, "share": share, "surrogate": plain.surrogate}

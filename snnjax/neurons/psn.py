@@ -1,5 +1,6 @@
 """Parallel spiking neurons: no reset, so that all time steps are computed at once."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -172,7 +173,7 @@ def _of_all_steps(
     op: str, num_steps: int, threshold: float, surrogate: Any, order: int | None, mask_share: float
 ) -> Neuron:
     check_integer(op, "num_steps", num_steps, 1)
-    if not isinstance(threshold, int | float):
+    if not isinstance(threshold, int | float) or math.isnan(threshold):
         fail(f"{op}: `threshold` must be a number, got {threshold!r}. It is learned for each step.")
     given: dict[str, Any] = {"num_steps": int(num_steps), "threshold": threshold}
     if order is not None:

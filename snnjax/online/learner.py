@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
+from snnjax._check import check_real_array, check_shape
+from snnjax.graph import Network
 from snnjax.graph.network import Params
 
 # (output[batch, outputs], targets) -> scalar
@@ -18,3 +20,10 @@ class Learner(NamedTuple):
 
     init: Callable[..., Any]  # (params, batch, stats=None) -> carry
     step: Callable[..., tuple[Any, Params, Array]]  # (params, carry, inputs, targets)
+
+
+def check_inputs(network: Network, inputs: Any) -> None:
+    """Check that the inputs of a step are ``[batch, inputs]``."""
+    check_real_array("online", "inputs", inputs)
+    hint = "Pass those of one step, over flat neurons"
+    check_shape("online", "inputs", inputs, (None, network.num_inputs), "batch, inputs", hint)

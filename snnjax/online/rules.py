@@ -25,7 +25,7 @@ from snnjax.online._traces import (
     readout_decay,
     sources_of,
 )
-from snnjax.online.learner import Learner, RatePenalty, StepLoss
+from snnjax.online.learner import Learner, RatePenalty, StepLoss, check_inputs
 
 # Steps after which an estimate of a rate forgets the oldest: at a rate of 0.04, four spikes of a neuron.
 _RATE_WINDOW = 100
@@ -239,6 +239,7 @@ def _learner(
     def step(
         params: Params, carry: OnlineCarry, inputs: Array, targets: Any
     ) -> tuple[OnlineCarry, Params, Array]:
+        check_inputs(network, inputs)
         check_state("online", "carry", carry, init, params, inputs.shape[0], carry.stats)
         # Masks act on parameters linearly, so gradients are update_rates back through them.
         owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)

@@ -10,7 +10,7 @@ from snnjax._check import check_integer
 from snnjax.graph import Network
 from snnjax.graph.check import check_state
 from snnjax.graph.network import Params, State, Stats, params_dtype
-from snnjax.online.learner import Learner, StepLoss
+from snnjax.online.learner import Learner, StepLoss, check_inputs
 
 
 class Window(NamedTuple):
@@ -49,6 +49,7 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
         return Window(network.initial_state(params, batch, stats), nothing, jnp.int32(0), stats)
 
     def step(params: Params, carry: Window, inputs: Array, targets: Any) -> tuple[Window, Params, Array]:
+        check_inputs(network, inputs)
         check_state("online", "carry", carry, init, params, inputs.shape[0], carry.stats)
         carry = _shifted(network, params, carry, inputs, window)
         lengths = jnp.full(inputs.shape[:1], carry.steps)

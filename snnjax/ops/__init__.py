@@ -2,9 +2,9 @@
 
 from snnjax.ops._connection import Connection as Connection
 from snnjax.ops._lif_network.records import LayerState as LayerState
-from snnjax.ops._simulation import PoissonInput as PoissonInput
-from snnjax.ops._simulation import SimulationOutput as SimulationOutput
-from snnjax.ops._simulation import SimulationState as SimulationState
+from snnjax.ops._simulation.records import PoissonInput as PoissonInput
+from snnjax.ops._simulation.records import SimulationOutput as SimulationOutput
+from snnjax.ops._simulation.records import SimulationState as SimulationState
 from snnjax.ops.delay_spikes import delay_spikes as delay_spikes
 from snnjax.ops.delayed_spike_matmul import delayed_spike_matmul as delayed_spike_matmul
 from snnjax.ops.lif_network import LeakyReadout as LeakyReadout

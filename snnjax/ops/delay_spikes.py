@@ -87,6 +87,8 @@ def delay_spikes(
         hint = "Pass that of the previous call, or None"
         check_shape(_OP, "pending", pending, before, "max_delay + 1, batch, neurons", hint)
     ends = None if lengths is None else _ends(lengths, num_steps, batch)
+    # Padding, even NaN, affects no gradient.
+    rows = _zero_after(ends, rows)
     operands = vary_alike(Operands(rows, pending.astype(rows.dtype), steps, ends))
     is_composed = implementation == "composed"
     results: Any = (

@@ -1,6 +1,6 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -12,30 +12,37 @@ from snnjax._check import (
     check_float_array,
     check_integer,
     check_integers,
-    check_key,
     check_shape,
+    check_switches,
     check_within,
     concrete,
     fail,
-    plural,
-    short_repr,
-    type_words,
 )
 from snnjax._dispatch import Kernel, Target, evaluate
-from snnjax._jax_compat import threefry_2x32
-from snnjax._quantised import Quantised, check_weights, dequantise
+from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
+from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype, id_dtype, upcast
+from snnjax._types import accumulation_dtype
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
-from snnjax.ops._simulation import PoissonInput, SimulationOutput, SimulationState, SynapticLIF
+from snnjax.ops._simulation.checks import (
+    check_input,
+    check_network,
+    check_neurons,
+    check_plasticity,
+    check_record,
+    check_state,
+    constant,
+)
+from snnjax.ops._simulation.records import PoissonInput, SimulationOutput, SimulationState, SynapticLIF
+from snnjax.ops._simulation.reference import Static, reference, tree_of_results
+from snnjax.ops._tables import simulate as tables
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
 from snnjax.ops.spike_matmul import shared
-from snnjax.sparse_spikes import SparseSpikes, beyond, list_ids
-from snnjax.synapses import Synapses, targets_or_beyond
+from snnjax.sparse_spikes import SparseSpikes, beyond
+from snnjax.synapses import Synapses
 
 _OP = "simulate"
 _MOST_RECEPTORS = 4  # of the kernel
-_SIGN = 1 << 31  # random words as signed numbers keep their order
 
 
 def simulate(
@@ -49,6 +56,9 @@ def simulate(
     delays: Integer[Array, "*synapses"] | int = 1,
     currents: Float[Array, "steps neurons_or_1"] | None = None,
     poisson: PoissonInput | None = None,
+    stdp: STDP | None = None,
+    short_term: ShortTerm | None = None,
+    record: Integer[Array, " recorded"] | None = None,
     capacity: int = 0,
     implementation: str | None = None,
 ) -> tuple[SimulationOutput, SimulationState]:
@@ -69,6 +79,10 @@ def simulate(
     keeps for `refractory` steps: in these it receives, but neither moves nor spikes. A spike at step t arrives at step
     ``t + delay``. With currents this is the exact solution between events, with conductances it is exponential Euler.
 
+    Weights are plastic with `stdp`: after the spikes of a step are sent, they change as in `snnjax.plasticity.stdp`, by
+    pairs of the spikes themselves, whatever their delays. With `short_term`, a spike sends its weights times what
+    `snnjax.plasticity.short_term` releases.
+
     Steps in pieces are the same as all at once: pass the state on, and the same key. Random input depends on the key,
     the number of the step and the neuron alone. Under `vmap`, networks run side by side.
 
@@ -86,6 +100,10 @@ def simulate(
         currents: :math:`I`, given input in mV (current times resistance) for each step, ``[steps, neurons]`` or
             ``[steps, 1]``.
         poisson: random input of every neuron.
+        stdp: how weights change, which are float32 or float64 then; `SimulationOutput.weights` are those after the last
+            step. The kernel sorts the synapses by receiver in each call, 8 bytes each: let it have thousands of steps.
+        short_term: how much of a weight each spike sends.
+        record: ids of neurons whose potentials after each step are `SimulationOutput.v`.
         capacity: how many spikes of a step are listed, those of the lowest ids; their number is counted in any case.
         implementation: None chooses automatically; "reference" forces the jnp reference; "cpu" forces the compiled
             kernel or raises.
@@ -113,29 +131,18 @@ def simulate(
     check_choice(_OP, "implementation", implementation, (None, "reference", "cpu"))
     check_integer(_OP, "steps", steps, 0)
     check_integer(_OP, "capacity", capacity, 0)
-    _check_network(neurons, synapses, weights)
-    _check_state(neurons, synapses.num_neurons, state)
-    _check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
-    given = gathered(
-        (
-            neurons,
-            synapses,
-            weights,
-            state,
-            _delays(delays, synapses, state.pending.shape[0]),
-            currents,
-            poisson,
-        )
-    )
+    check_network(neurons, synapses, weights)
+    check_state(neurons, synapses.num_neurons, state)
+    check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
+    check_plasticity(synapses.num_neurons, weights, state, stdp, short_term)
+    check_record(synapses.num_neurons, record)
+    late = _delays(delays, synapses, state.pending.shape[0])
+    given = gathered((neurons, synapses, weights, state, late, currents, poisson, record, stdp, short_term))
     operands = _operands(*given, key=key)
-    static = _Static(
+    static = Static(
         int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0
     )
-    results = _run(vary_alike(operands), static, implementation)
-    after = SimulationState(
-        results.v, results.received, results.remaining, results.pending, operands.step + jnp.int32(steps)
-    )
-    return SimulationOutput(_listed(results, synapses.num_neurons), results.counts), after
+    return _yielded(_run(vary_alike(operands), static, implementation), operands, static)
 
 
 def simulation_state(
@@ -144,6 +151,8 @@ def simulation_state(
     *,
     max_delay: int = 1,
     v: Float[Array, " neurons"] | None = None,
+    stdp: bool = False,
+    short_term: bool = False,
     dtype: Any = jnp.float32,
 ) -> SimulationState:
     """The state before the first step of `simulate`: at rest, and nothing on its way.
@@ -153,10 +162,13 @@ def simulation_state(
         num_neurons: how many there are.
         max_delay: the longest delay in steps; the state holds what arrives in as many.
         v: initial membrane potentials in mV; None for the resting potential.
+        stdp: whether it holds the traces of spike-timing-dependent plasticity, of no spikes so far.
+        short_term: whether it holds the state of short-term plasticity: all is available, and none in use.
         dtype: float32, or float64 for weights in float64.
 
     Raises:
-        ValueError: if the constants or potentials are of another number of neurons, or a number is none.
+        ValueError: if the constants or potentials are of another number of neurons, a number is none, or the dtype is
+            another one.
 
     Example:
         >>> import jax
@@ -178,82 +190,26 @@ def simulation_state(
         (2, 4000)
     """
     op = "simulation_state"
-    _check_neurons(op, neurons)
+    check_neurons(op, neurons)
     check_integer(op, "num_neurons", num_neurons, 0)
     check_integer(op, "max_delay", max_delay, 1)
+    check_switches(op, stdp=stdp, short_term=short_term)
+    check_choice(op, "dtype", jnp.dtype(dtype).name, ("float32", "float64"))
     if v is None:
-        v = jnp.broadcast_to(_constant(op, "neurons.rest", neurons.rest, num_neurons), (num_neurons,))
+        v = jnp.broadcast_to(constant(op, "neurons.rest", neurons.rest, num_neurons), (num_neurons,))
     check_float_array(op, "v", v)
     check_shape(op, "v", v, (num_neurons,), "neurons", "Pass one for each neuron")
     received = jnp.zeros((neurons.num_receptors, num_neurons), dtype)
-    pending = jnp.zeros((max_delay, *received.shape), dtype)
+    pending, none = jnp.zeros((max_delay, *received.shape), dtype), jnp.zeros(num_neurons, dtype)
     return SimulationState(
-        v.astype(dtype), received, jnp.zeros(num_neurons, jnp.int32), pending, jnp.zeros((), jnp.int32)
+        v.astype(dtype),
+        received,
+        jnp.zeros(num_neurons, jnp.int32),
+        pending,
+        jnp.zeros((), jnp.int32),
+        STDPTraces(none, none) if stdp else None,
+        ShortTermState(none, jnp.ones(num_neurons, dtype)) if short_term else None,
     )
-
-
-class _Static(NamedTuple):
-    """The static side of a call."""
-
-    steps: int
-    capacity: int
-    has_conductances: bool
-    poisson_receptor: int
-
-
-def _check_neurons(op: str, neurons: Any) -> None:
-    if not isinstance(neurons, SynapticLIF):
-        hint = "Make them with snnjax.neurons.cuba_lif or coba_lif"
-        fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
-
-
-def _check_network(neurons: Any, synapses: Any, weights: Any) -> None:
-    _check_neurons(_OP, neurons)
-    if not isinstance(synapses, Synapses):
-        hint = "Make them with Synapses.with_probability, for instance"
-        fail(f"{_OP}: `synapses` must be Synapses, got {short_repr(synapses)}. {hint}.")
-    check_weights(_OP, "weights", weights, synapses.num_targets)
-    check_shape(_OP, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
-    targets = neurons.num_receptors * synapses.num_neurons
-    if synapses.num_targets != targets:
-        fail(
-            f"{_OP}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of "
-            f"{synapses.num_neurons} neurons, {targets} targets, got {synapses.num_targets}. "
-            "Synapses.from_blocks joins those of each receptor."
-        )
-
-
-def _check_state(neurons: SynapticLIF, num_neurons: int, state: Any) -> None:
-    if not isinstance(state, SimulationState):
-        fail(f"{_OP}: `state` must be a SimulationState, got {short_repr(state)}. Call simulation_state.")
-    each = (neurons.num_receptors, num_neurons)
-    hint = "Call simulation_state with these neurons"
-    check_shape(_OP, "state.v", state.v, (num_neurons,), "neurons", hint)
-    check_shape(_OP, "state.received", state.received, each, "receptors, neurons", hint)
-    check_shape(_OP, "state.remaining", state.remaining, (num_neurons,), "neurons", hint)
-    check_shape(_OP, "state.pending", state.pending, (None, *each), "max_delay, receptors, neurons", hint)
-    if state.pending.shape[0] == 0:
-        fail(f"{_OP}: `state.pending` must have at least 1 row, got 0. {hint}.")
-
-
-def _check_input(
-    neurons: SynapticLIF, num_neurons: int, steps: int, currents: Any, poisson: Any, key: Any
-) -> None:
-    if currents is not None:
-        check_float_array(_OP, "currents", currents)
-        width = 1 if currents.ndim == 2 and currents.shape[1] == 1 else num_neurons
-        hint = "Pass a row for each step"
-        check_shape(_OP, "currents", currents, (steps, width), "steps, neurons", hint)
-    if poisson is None:
-        return
-    if not isinstance(poisson, PoissonInput):
-        fail(f"{_OP}: `poisson` must be a PoissonInput, got {short_repr(poisson)}. Call PoissonInput.of.")
-    if poisson.receptor >= neurons.num_receptors:
-        fail(
-            f"{_OP}: `poisson.receptor` must be below {neurons.num_receptors}, the number of receptors, "
-            f"got {poisson.receptor}. Choose one of them."
-        )
-    check_key(_OP, key)
 
 
 def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
@@ -279,16 +235,6 @@ def _or_nan(v: Array, delays: Array, longest: int) -> Array:
     return jnp.where(jnp.all((delays >= 1) & (delays <= longest)), v, jnp.nan)
 
 
-def _constant(op: str, name: str, value: Array, num_neurons: int) -> Array:
-    """A constant of neurons ``[..., neurons or 1]``, checked."""
-    if value.shape[-1] not in (1, num_neurons):
-        fail(
-            f"{op}: `{name}` must have one number, or one for each of {num_neurons} neurons, "
-            f"got {value.shape[-1]}. Make them for as many neurons."
-        )
-    return value
-
-
 def _operands(
     neurons: SynapticLIF,
     synapses: Synapses,
@@ -297,115 +243,96 @@ def _operands(
     delays: Array,
     currents: Array | None,
     poisson: PoissonInput | None,
+    record: Array | None,
+    stdp: STDP | None,
+    short_term: ShortTerm | None,
     *,
     key: Any,
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
-
-    def of(name: str, value: Array) -> Array:
-        return _constant(_OP, name, value, count).astype(dtype)
-
-    gain = of("neurons.gain", neurons.gain)
-    given = jnp.zeros((0, 1), dtype) if currents is None else gain[None, :] * currents.astype(dtype)
+    v, received, remaining, pending, step = state[:5]
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
+    events = jnp.zeros(1) if poisson is None else constant(_OP, "poisson.weights", poisson.weights, count)
     words = jnp.zeros(2, jnp.uint32) if poisson is None else jax.random.bits(key, (2,), jnp.uint32)
     return Operands(
-        v=_or_nan(state.v.astype(dtype), delays, state.pending.shape[0]),
-        received=state.received.astype(dtype),
-        remaining=state.remaining.astype(jnp.int32),
-        pending=state.pending.astype(dtype),
-        step=jnp.asarray(state.step, jnp.int32),
-        leak=of("neurons.leak", neurons.leak),
-        drive=gain * of("neurons.rest", neurons.rest),
-        threshold=of("neurons.threshold", neurons.threshold),
-        reset=of("neurons.reset", neurons.reset),
-        refractory=_constant(_OP, "neurons.refractory", neurons.refractory, count).astype(jnp.int32),
-        synaptic_decay=of("neurons.synaptic_decay", neurons.synaptic_decay),
-        effect=of("neurons.effect", neurons.effect),
+        v=_or_nan(v.astype(dtype), delays, pending.shape[0]),
+        received=received.astype(dtype),
+        remaining=remaining.astype(jnp.int32),
+        pending=pending.astype(dtype),
+        step=jnp.asarray(step, jnp.int32),
+        **_constants(neurons, count, dtype, currents),
         weights=weights,
         ends=synapses.ends,
         targets=synapses.targets,
         delays=delays,
-        currents=given,
         key=jax.lax.bitcast_convert_type(words, jnp.int32),
-        poisson_limits=_constant(_OP, "poisson.limits", limits, count),
-        poisson_weights=jnp.zeros(1, dtype) if poisson is None else of("poisson.weights", poisson.weights),
+        poisson_limits=constant(_OP, "poisson.limits", limits, count),
+        poisson_weights=events.astype(dtype),
+        recorded=None if record is None else as_kernel_ids(record, count).astype(jnp.int32),
+        stdp=_stdp_operands(stdp, state.traces, dtype),
+        short_term=_short_term_operands(short_term, state.short_term, dtype),
     )
 
 
-def _listed(results: Results, num_neurons: int) -> SparseSpikes:
-    """The recorded spikes as lists."""
-    capacity, count = results.ids.shape[-1], results.num_spikes
-    listed = jnp.minimum(count, capacity)
-    return SparseSpikes(results.ids, None, count, listed, beyond(count, capacity), num_neurons)
+def _constants(neurons: SynapticLIF, count: int, dtype: Any, currents: Array | None) -> dict[str, Array]:
+    """Those of the neurons, and what given currents add to the membrane."""
+
+    def of(name: str) -> Array:
+        return constant(_OP, f"neurons.{name}", getattr(neurons, name), count).astype(dtype)
+
+    gain = of("gain")
+    return {
+        "leak": of("leak"),
+        "drive": gain * of("rest"),
+        "threshold": of("threshold"),
+        "reset": of("reset"),
+        "refractory": constant(_OP, "neurons.refractory", neurons.refractory, count).astype(jnp.int32),
+        "synaptic_decay": of("synaptic_decay"),
+        "effect": of("effect"),
+        "currents": jnp.zeros((0, 1), dtype) if currents is None else gain[None, :] * currents.astype(dtype),
+    }
 
 
-def _poisson_counts(operands: Operands, step: Array) -> Array:
-    """How many events each neuron has in a step: two neurons share a block of random bits."""
-    neurons = operands.v.shape[0]
-    half = (neurons + 1) // 2
-    key = jax.lax.bitcast_convert_type(operands.key, jnp.uint32)
-    number = jnp.broadcast_to(step.astype(jnp.uint32), (half,))
-    words = threefry_2x32((key[0], key[1]), jnp.concatenate([jnp.arange(half, dtype=jnp.uint32), number]))
-    drawn = jax.lax.bitcast_convert_type(words[:neurons] ^ jnp.uint32(_SIGN), jnp.int32)
-    return jnp.sum(drawn[None, :] >= operands.poisson_limits, axis=0, dtype=jnp.int32)
+def _stdp_operands(rule: STDP | None, traces: Any, dtype: Any) -> Any:
+    if rule is None:
+        return None
+    *pairs, plastic = in_dtype(rule, dtype)
+    decay, rates, bounds = map(jnp.stack, pairs)
+    before, after = (trace.astype(dtype) for trace in traces)
+    return tables.Stdp(decay, rates, bounds, before, after, plastic)
 
 
-def _membranes(operands: Operands, static: _Static, v: Array, g: Array, current: Array | None) -> Array:
-    """The membranes after a step, of neurons that are free."""
-    pull = operands.drive if current is None else operands.drive + current
-    if not static.has_conductances:
-        pull = pull + operands.leak * v
-    for own, effect in zip(g, operands.effect, strict=True):
-        pull = pull + effect * own
-    if not static.has_conductances:
-        return pull
-    total = jnp.ones_like(v)
-    for own in g:
-        total = total + own
-    target = pull / total
-    return target + (v - target) * jnp.exp(jnp.minimum(operands.leak * total, 0))
+def _short_term_operands(rule: ShortTerm | None, state: Any, dtype: Any) -> Any:
+    if rule is None:
+        return None
+    use, recovery, facilitation = map(jnp.atleast_1d, jax.tree.leaves(in_dtype(rule, dtype)))
+    used, available = (part.astype(dtype) for part in state)
+    return tables.ShortTerm(use, recovery, facilitation, used, available)
 
 
-def _reference(operands: Operands, static: _Static) -> Results:
-    """The jnp reference: a scan, each step of which looks at all synapses."""
-    arrivals, receptors, neurons = operands.pending.shape
-    synapses = Synapses(operands.ends, operands.targets, receptors * neurons)
-    sources, targets = synapses.sources(), targets_or_beyond(synapses)
-    rows = jnp.broadcast_to(jnp.clip(operands.delays.astype(jnp.int32), 1, arrivals) - 1, targets.shape)
-    weights = upcast(operands.weights)
-    if isinstance(weights, Quantised):
-        weights = dequantise(weights, synapses)
-
-    def step(carry: Any, current: Array | None) -> tuple[Any, tuple[Array, Array]]:
-        v, received, remaining, pending, counts, number = carry
-        arrived = pending[0]
-        if operands.poisson_limits.shape[0] > 0:
-            added = operands.poisson_weights * _poisson_counts(operands, number).astype(v.dtype)
-            arrived = arrived.at[static.poisson_receptor].add(added)
-        g = received + arrived
-        busy = remaining > 0
-        v = jnp.where(busy, v, _membranes(operands, static, v, g, current))
-        spikes = ~busy & (v > operands.threshold)
-        v = jnp.where(spikes, operands.reset, v)
-        remaining = jnp.where(spikes, operands.refractory, remaining - busy.astype(jnp.int32))
-        sent = jnp.where(jnp.take(spikes, sources, mode="fill", fill_value=False), weights, 0)
-        later = jnp.concatenate([pending[1:], jnp.zeros_like(pending[:1])]).reshape(arrivals, -1)
-        pending = later.at[rows, targets].add(sent, mode="drop").reshape(pending.shape)
-        counts = counts + spikes.astype(jnp.int32)
-        listed = list_ids(spikes[None, :], static.capacity)[0].astype(id_dtype(neurons))
-        after = v, operands.synaptic_decay * g, remaining, pending, counts, number + 1
-        return after, (listed, jnp.sum(spikes, dtype=jnp.int32))
-
-    start = *operands[:4], jnp.zeros(neurons, jnp.int32), operands.step
-    start = vary_alike((start, operands))[0]
-    given = operands.currents if operands.currents.shape[0] > 0 else None
-    (*state, counts, _), (ids, num_spikes) = jax.lax.scan(step, start, given, length=static.steps)
-    return Results(ids, num_spikes, counts, *state)
+def _yielded(
+    results: Results, operands: Operands, static: Static
+) -> tuple[SimulationOutput, SimulationState]:
+    """The recorded spikes as lists, the plastic weights, and the state after the last step."""
+    count, (changed, *traces) = results.num_spikes, results.stdp or (None,)
+    listed = jnp.minimum(count, static.capacity)
+    spikes = SparseSpikes(
+        results.ids, None, count, listed, beyond(count, static.capacity), operands.v.shape[0]
+    )
+    after = SimulationState(
+        results.v,
+        results.received,
+        results.remaining,
+        results.pending,
+        operands.step + jnp.int32(static.steps),
+        STDPTraces(*traces) if traces else None,
+        None if results.short_term is None else ShortTermState(*results.short_term),
+    )
+    return SimulationOutput(spikes, results.counts, changed, results.recorded), after
 
 
-def _call(operands: Operands, static: _Static, results: Any) -> list[Array]:
+def _call(operands: Operands, static: Static, results: Any) -> list[Array]:
     read = operands._replace(
         targets=as_kernel_ids(operands.targets, operands.pending.shape[-2] * operands.pending.shape[-1]),
         delays=operands.delays
@@ -413,7 +340,8 @@ def _call(operands: Operands, static: _Static, results: Any) -> list[Array]:
         else jnp.clip(operands.delays, 1, operands.pending.shape[1]).astype(jnp.int32),
     )
     numbers = SimulationNumbers(static.has_conductances, static.poisson_receptor)
-    return call_by_records("snnjax_simulate", read, Results(*results), [numbers])
+    records = jax.tree.unflatten(tree_of_results(operands), results)
+    return call_by_records("snnjax_simulate", read, records, [numbers])
 
 
 def _obstacle(shapes: Operands, _: Any) -> str | None:
@@ -426,7 +354,7 @@ def _obstacle(shapes: Operands, _: Any) -> str | None:
 _TARGET = Target(
     "snnjax_simulate",
     _OP,
-    _reference,
+    reference,
     {"cpu": Kernel(_call, _obstacle)},
 )
 
@@ -446,8 +374,9 @@ def _refuse(primals: Any, tangents: Any) -> NoReturn:
     )
 
 
-def _run(operands: Operands, static: _Static, implementation: str | None) -> Results:
-    axes, result_axes = shared(operands), Results(*[SHARED] * len(Results._fields))
+def _run(operands: Operands, static: Static, implementation: str | None) -> Results:
+    axes, tree = shared(operands), tree_of_results(operands)
+    result_axes = jax.tree.unflatten(tree, [SHARED] * tree.num_leaves)
     return evaluate(
         _TARGET, _undifferentiated(operands), axes, result_axes, static, implementation=implementation
     )

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check_choice, check_integer, fail, short_repr
+from snnjax.graph.check import are_weights
 from snnjax.train.online import RULES
 
 _DEFAULT = "Leave it out for its default"
@@ -125,13 +124,9 @@ def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
     schedule = learning_rate_schedule(config, steps_per_epoch)
     return optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
-        optax.adamw(schedule, weight_decay=config.weight_decay, mask=_shrinks),
+        # 0 is no natural value of the constants of neurons.
+        optax.adamw(schedule, weight_decay=config.weight_decay, mask=are_weights),
     )
-
-
-def _shrinks(params: Any) -> Any:
-    """Which parameters decay: weights have several axes. 0 is no natural value of the constants of neurons."""
-    return jax.tree.map(lambda leaf: jnp.ndim(leaf) > 1, params)
 
 
 def second_threshold_at(config: TrainConfig, epoch: int) -> float | None:

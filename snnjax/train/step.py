@@ -211,7 +211,7 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable
         error = jax.vmap(one_loss, in_axes=(1, -1, 0))(output.output, batch.labels, lengths)
         found = right_answers("evaluate", _first(network, output), batch.labels, lengths, decoder)
         totals = count(network, output, batch, lengths, error, found)
-        return totals._replace(operations=count_operations(network, params, output, batch, lengths))
+        return totals._replace(operations=count_operations(network, params, stats, output, batch, lengths))
 
     return step
 

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from snnjax import metrics
 from snnjax.graph import Network, NetworkOutput
-from snnjax.graph.network import Params
+from snnjax.graph.network import Params, Stats
 from snnjax.metrics.operations import unknown_block
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -61,13 +61,13 @@ def count(
 
 
 def count_operations(
-    network: Network, params: Params, output: NetworkOutput, batch: Any, lengths: Array
+    network: Network, params: Params, stats: Stats | None, output: NetworkOutput, batch: Any, lengths: Array
 ) -> metrics.SynapticOperations:
     """The synaptic operations of a batch, NaN if those of a block are not known. They read every weight."""
     if unknown_block(network, params) is not None:
         return metrics.SynapticOperations(*(jnp.float32(jnp.nan),) * 3)
     given = (network, params, _input_counts(batch, lengths), output.activity, lengths)
-    means = metrics.synaptic_operations(*given, binary_inputs=_are_events(batch.inputs))
+    means = metrics.synaptic_operations(*given, stats=stats, binary_inputs=_are_events(batch.inputs))
     return metrics.SynapticOperations(*(each * lengths.shape[0] for each in means))
 
 

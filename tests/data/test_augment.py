@@ -92,6 +92,12 @@ def test_augment_images_keeps_digits_whole():
         ),
         (
             IMAGES,
+            Augmentation(rotation=np.nan),
+            "`augmentation` must have limits of at least 0 and a scale below 1, "
+            "got Augmentation(shift=2.0, rotation=nan, scale=0.1). Try Augmentation().",
+        ),
+        (
+            IMAGES,
             Augmentation(scale=1.0),
             "`augmentation` must have limits of at least 0 and a scale below 1, "
             "got Augmentation(shift=2.0, rotation=12.0, scale=1.0). Try Augmentation().",

@@ -193,6 +193,14 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
             "EventDataset: `ids` must have dtype uint16, got int32. Cast them with ids.astype(np.uint16).",
         ),
         (
+            lambda: EventDataset(IDS + np.uint16(9), COUNTS, LABELS, 3, 2),
+            "EventDataset: `ids` must be between 0 and 3, got 12. Fill unused slots with num_neurons.",
+        ),
+        (
+            lambda: EventDataset(IDS, -1 - COUNTS, LABELS, 3, 2),
+            f"EventDataset: `counts` must be at least 0, got {-1 - COUNTS.max()}. Count the events of each list.",
+        ),
+        (
             lambda: EventDataset(IDS, COUNTS.astype(np.uint8), LABELS, 3, 2),
             "EventDataset: `counts` must have dtype int32, got uint8. Cast it with counts.astype(np.int32).",
         ),

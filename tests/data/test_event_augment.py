@@ -102,7 +102,9 @@ def test_it_depends_on_the_key_alone() -> None:
     assert np.any(first.ids != other.ids)
 
 
-@pytest.mark.parametrize("limits", [EventAugmentation(shift=-1.0), EventAugmentation(lost=1.5)])
+@pytest.mark.parametrize(
+    "limits", [EventAugmentation(shift=-1.0), EventAugmentation(lost=1.5), EventAugmentation(added=np.nan)]
+)
 def test_it_refuses_limits_out_of_range(limits: EventAugmentation) -> None:
     with pytest.raises(ValueError, match="augment_events: `augmentation` must have limits of at least 0"):
         augment_events(jax.random.key(0), recordings(drawn(0)), limits)

@@ -56,6 +56,10 @@ def test_batches_repeat_an_epoch_and_differ_between_epochs():
             "split_indices: `shares` must be positive and add up to 1, got [0.5, 0.6]. Try (0.9, 0.1).",
         ),
         (
+            lambda: split_indices(jax.random.key(0), [0, 1], (0.5, np.nan)),
+            "split_indices: `shares` must be positive and add up to 1, got [0.5, nan]. Try (0.9, 0.1).",
+        ),
+        (
             lambda: split_indices(jax.random.key(0), [0, 1], (1.5, -0.5)),
             "split_indices: `shares` must be positive and add up to 1, got [1.5, -0.5]. Try (0.9, 0.1).",
         ),

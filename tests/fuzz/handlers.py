@@ -28,6 +28,7 @@ from snnjax import (
     spike_sparse_matmul,
 )
 from snnjax._targets import TARGETS
+from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import quantise
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
@@ -121,7 +122,7 @@ def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[An
 
 
 def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """Steps of networks with currents and conductances; one has random and given input, and constants of each."""
+    """Steps of networks with currents and conductances; one has random and given input, and plastic synapses."""
     found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
     shared: dict[str, Any] = {"synaptic_taus": (5.0, 10.0), "rest": 0.0, "threshold": 1.0, "reset": 0.0}
     shared |= {"refractory": 0.2, "dt": 0.1}
@@ -131,9 +132,13 @@ def simulations(width: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
         (neurons.coba_lif(tau=20.0, reversals=(0.0, -80.0), **shared), jnp.bfloat16, 1),
     ):
         weights, delays = jnp.ones(3 * width, dtype), jnp.ones(3 * width, jnp.uint16)
-        state, key = simulation_state(cells, width, max_delay=max_delay), jax.random.key(1)
+        plastic = {"stdp": max_delay > 1, "short_term": max_delay > 1}
+        state, key = simulation_state(cells, width, max_delay=max_delay, **plastic), jax.random.key(1)
         options: dict[str, Any] = {"steps": 5, "capacity": 4, "implementation": "cpu"}
         if max_delay > 1:
+            chosen = jnp.arange(3 * width) % 2 == 0
+            options |= {"stdp": STDP(plastic=chosen), "short_term": ShortTerm(0.5, (0.9, 0.9))}
+            options["record"] = jnp.arange(2)
             options["poisson"] = PoissonInput.of(rate=np.full(width, 1e4), weight=0.1, dt=0.1, receptor=1)
             options |= {"delays": delays, "currents": jnp.ones((5, width))}
         run = functools.partial(simulate, **options)

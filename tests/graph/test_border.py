@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from snnjax import SparseSpikes, layer, leaky_readout, network, neurons, spiking_readout
+from snnjax import SparseSpikes, layer, leaky_readout, network, neurons, sparse, spiking_readout, synaptic
 from snnjax._check import type_words
 
 NET = network(4, [layer(3, capacity=2, recurrent=True)], leaky_readout(2))
@@ -109,6 +109,21 @@ def test_weights_of_two_dtypes_are_refused(name: str) -> None:
         with pytest.raises(ValueError) as caught:
             apply(rounded(first if found[0] == "bfloat16" else name), None, **options)
         assert str(caught.value) == text
+
+
+def test_few_synapses_have_the_dtype_of_all_weights() -> None:
+    """Results have it, where there is no matrix, too, and weights in another one are refused."""
+    few = sparse(3, fan_in=2, bias=False)
+    net, key = network(4, [layer(synaptic(few, 2)), layer(few, recurrent=few)]), jax.random.key(0)
+    params, stats = net.init(key, dtype=jnp.bfloat16), net.init_stats(key)
+    run = lambda params: net.apply(params, None, X, stats=stats)[0].output  # noqa: E731
+    assert jax.eval_shape(run, params).dtype == jnp.bfloat16
+    paths, form = jax.tree.flatten_with_path(params)
+    for path, _ in paths:
+        if jax.tree_util.keystr(path).endswith("weights"):
+            wrong = form.unflatten(leaf.astype(jnp.float32) if at == path else leaf for at, leaf in paths)
+            with pytest.raises(ValueError, match="must have the dtype of the first weights"):
+                jax.eval_shape(run, wrong)
 
 
 @pytest.mark.parametrize("value", [None, "spikes", [[1.0, 0.0]], {}], ids=["None", "text", "list", "dict"])

@@ -50,11 +50,12 @@ def test_time_constant_to_decay_is_exponential() -> None:
 
 
 def test_time_constants_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError) as error:
-        time_constant_to_decay(0.0)
-    assert str(error.value) == (
-        "time_constant_to_decay: `time_constant` must be positive, got 0.0. Use the unit of dt."
-    )
+    for wrong in (0.0, jnp.array([5.0, 0.0])):
+        with pytest.raises(ValueError) as error:
+            time_constant_to_decay(wrong)
+        assert str(error.value) == (
+            "time_constant_to_decay: `time_constant` must be positive, got 0.0. Use the unit of dt."
+        )
     with pytest.raises(ValueError) as error:
         time_constant_to_decay(1.0, dt=-1.0)
     assert str(error.value) == (

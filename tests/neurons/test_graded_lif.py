@@ -148,3 +148,7 @@ def test_what_cannot_be_is_refused() -> None:
         ValueError, match=re.escape("integer_lif: `largest` must be an integer of at least 1, got 0.")
     ):
         neurons.integer_lif(0)
+    with pytest.raises(
+        ValueError, match=re.escape("ternary_lif: `threshold` must be positive, got (0.0, 1.0).")
+    ):
+        neurons.ternary_lif(threshold=(0.0, 1.0))

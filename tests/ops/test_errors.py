@@ -517,6 +517,10 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         "lif_network: `lengths` must have shape [batch] = [2], got [3]. Pass the number of steps of each sequence.",
     ),
     (
+        lambda: net(lengths=np.array([1, 1 << 32])),
+        "lif_network: `lengths` must be between 0 and 5, got 4294967296. Pass the number of steps of each sequence.",
+    ),
+    (
         lambda: net(lengths=jnp.ones(2)),
         "lif_network: `lengths` must hold integers, got float32. Cast it with lengths.astype(int).",
     ),

@@ -189,7 +189,8 @@ def test_arrays_are_found_by_name() -> None:
 
 # What a call may do without; gradients of all but the states as well.
 OPTIONAL = re.compile(
-    r".*(linears?\.bias|lengths|g\.(counts|spikes)|results (results\.spikes|record\.layers\.(v|current)))(\[\d\])?"
+    r".*(linears?\.bias|lengths|stdp\.plastic|g\.(counts|spikes)"
+    r"|results (results\.spikes|record\.layers\.(v|current)))(\[\d\])?"
 )
 
 

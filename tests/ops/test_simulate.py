@@ -15,6 +15,7 @@ from jax.sharding import AxisType, PartitionSpec
 
 from snnjax import PoissonInput, Synapses, _targets, neurons, simulate, simulation_state
 from snnjax.ops import SimulationState
+from snnjax.plasticity import STDP, ShortTerm, ShortTermState, STDPTraces
 from tests.numbers import dyadic, halves
 from tests.ops.common import jit
 
@@ -77,6 +78,22 @@ def test_refractory_neuron_receives_and_neither_moves_nor_spikes(implementation:
 
 
 @each_implementation
+def test_potentials_of_recorded_neurons_are_those_after_each_step(implementation: str) -> None:
+    """Of ids in any order, also twice; a traced one that is no neuron has a potential that is no number."""
+    given, options = random_network(2, 33, 2, shared=True)
+    record = jnp.array([32, 0, 7, 0, 33, -1, -33])
+    options |= {"currents": None, "implementation": implementation}
+    out, _ = run(*given, **options, steps=3, record=record)
+    assert out.v is not None
+    states, state = [], given[3]
+    for _ in range(3):
+        _, state = run(*given[:3], state, given[4], **options, steps=1)
+        states.append(state.v[record[:4]])
+    chex.assert_trees_all_equal(out.v[:, :4], jnp.stack(states))
+    assert jnp.all(jnp.isnan(out.v[:, 4:]))
+
+
+@each_implementation
 def test_lists_hold_the_lowest_ids_and_the_counts_all(implementation: str) -> None:
     cells, none = PULSES, Synapses.from_mask(np.zeros((5, 5), bool))
     state = simulation_state(cells, 5, v=jnp.array([0.0, 1.0, 1.0, 0.0, 1.0]))
@@ -127,6 +144,21 @@ def random_network(seed: int, size: int, receptors: int, *, shared: bool, conduc
             rate=rng.uniform(0, 3000, width), weight=np.round(rng.uniform(0, 4, width)) / 4, dt=1.0
         ),
     }
+
+
+def plastic_network(seed: int, size: int, receptors: int, *, shared: bool) -> Any:
+    """The same with both kinds of plasticity, of some synapses alone."""
+    (cells, synapses, weights, state, key), options = random_network(seed, size, receptors, shared=shared)
+    rng = np.random.default_rng(seed)
+    state = state._replace(
+        traces=STDPTraces(*(dyadic(rng, 0, 4, size) for _ in range(2))),
+        short_term=ShortTermState(*(dyadic(rng, 0, 4, size) / 4 for _ in range(2))),
+    )
+    chosen = jnp.asarray(rng.random(weights.shape) < 0.7)
+    options["stdp"] = STDP((0.5, 0.75), (0.5, 0.25), (-12.0, 12.0), chosen if seed % 2 else None)
+    width = 1 if shared else size
+    options["short_term"] = ShortTerm(jnp.asarray(rng.uniform(0.5, 1, width), jnp.float32), (0.5, 0.25))
+    return (cells, synapses, weights, state, key), options
 
 
 @needs_kernels
@@ -182,23 +214,24 @@ def test_kernel_equals_the_reference_with_conductances(shared: bool) -> None:
 
 @each_implementation
 def test_pieces_equal_the_whole(implementation: str) -> None:
-    given, options = random_network(3, 33, 2, shared=True)
+    given, options = plastic_network(3, 33, 2, shared=True)
     options = options | {"implementation": implementation, "capacity": 40, "currents": None}
     out, state = run(*given, **options, steps=STEPS)
     parts = []
-    piece = given[3]
+    weights, piece = given[2:4]
     for steps in (5, 0, 3):
-        part, piece = run(*given[:3], piece, given[4], **options, steps=steps)
+        part, piece = run(*given[:2], weights, piece, given[4], **options, steps=steps)
         parts.append(part)
-    chex.assert_trees_all_equal(piece, state, strict=True)
+        weights = part.weights
+    chex.assert_trees_all_equal((weights, piece), (out.weights, state), strict=True)
     chex.assert_trees_all_equal(jnp.concatenate([part.spikes.ids for part in parts]), out.spikes.ids)
     chex.assert_trees_all_equal(sum(part.counts for part in parts), out.counts)
 
 
 @each_implementation
 def test_networks_side_by_side_equal_each_alone(implementation: str) -> None:
-    """`vmap` over weights, states and keys, with shared synapses."""
-    (cells, synapses, weights, state, _), options = random_network(2, 33, 2, shared=True)
+    """`vmap` over weights, states and keys, with shared synapses and rules of plasticity."""
+    (cells, synapses, weights, state, _), options = plastic_network(2, 33, 2, shared=True)
     keys, all_weights = jax.random.split(KEY, 3), weights[None] * jnp.array([[0.5], [1.0], [2.0]])
     states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf, leaf]), state)
 
@@ -210,7 +243,9 @@ def test_networks_side_by_side_equal_each_alone(implementation: str) -> None:
     together = jit(jax.vmap(one))(all_weights, states, keys)
     for i in range(3):
         alone = jit(one)(all_weights[i], state, keys[i])
-        chex.assert_trees_all_equal(jax.tree.map(lambda leaf, i=i: leaf[i], together), alone)
+        own = jax.tree.map(lambda leaf, i=i: leaf[i], together)
+        chex.assert_trees_all_equal((own[0].spikes, own[0].counts), (alone[0].spikes, alone[0].counts))
+        chex.assert_trees_all_close(own, alone, rtol=1e-5, atol=1e-6)  # rounding of 8 steps in the reference
 
 
 @each_implementation
@@ -352,7 +387,7 @@ def test_hostile_structure_reaches_no_other_memory(monkeypatch: pytest.MonkeyPat
     """Ends in any order, targets and delays out of range: what is computed is finite."""
     module = importlib.import_module("snnjax.ops.simulate")
     monkeypatch.setattr(module, "_or_nan", lambda v, delays, longest: v)  # neurons spike nevertheless
-    (cells, _, weights, state, key), options = random_network(2, 33, 2, shared=True)
+    (cells, _, weights, state, key), options = plastic_network(2, 33, 2, shared=True)
     rng = np.random.default_rng(0)
     weights = jnp.ones(50)
     synapses = Synapses(
@@ -415,6 +450,22 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         f"simulate: `state.pending` must have at least 1 row, got 0. {HINT}",
     ),
     (
+        lambda: call(state=STATE._replace(v=jnp.zeros(3, jnp.int32))),
+        "simulate: `state.v` must have a floating-point dtype, got int32. Cast it with state.v.astype(jnp.float32).",
+    ),
+    (
+        lambda: call(state=STATE._replace(remaining=jnp.full(3, 1.5))),
+        "simulate: `state.remaining` must hold integers, got float32. Cast it with state.remaining.astype(int).",
+    ),
+    (
+        lambda: call(state=STATE._replace(step=jnp.zeros(3, jnp.int32))),
+        f"simulate: `state.step` must have shape [] = [], got [3]. {HINT}",
+    ),
+    (
+        lambda: simulation_state(CELLS, 3, dtype=jnp.int32),
+        "simulation_state: `dtype` must be 'float32' or 'float64', got 'int32'. Choose one of these.",
+    ),
+    (
         lambda: call(delays=0),
         "simulate: `delays` must be an integer of at least 1, got 0. Pass 1 or more.",
     ),
@@ -460,6 +511,14 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: call(implementation="composed"),
         "simulate: `implementation` must be None, 'reference' or 'cpu', got 'composed'. Choose one of these.",
+    ),
+    (
+        lambda: call(record=jnp.array([0, 3])),
+        "simulate: `record` must be between 0 and 2, got 3. Pass ids of neurons.",
+    ),
+    (
+        lambda: call(record=jnp.zeros((1, 1), int)),
+        "simulate: `record` must have shape [recorded], got [1, 1]. Pass ids of neurons.",
     ),
     (
         lambda: call(steps=-1),

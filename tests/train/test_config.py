@@ -5,7 +5,19 @@ import jax.numpy as jnp
 import optax
 import pytest
 
-from snnjax import axonal, blocks, dense, layer, leaky_readout, losses, network, neurons, train
+from snnjax import (
+    axonal,
+    blocks,
+    dense,
+    layer,
+    leaky_readout,
+    losses,
+    network,
+    neurons,
+    sparse,
+    synaptic,
+    train,
+)
 
 
 def test_layers_keep_their_second_thresholds_by_default() -> None:
@@ -36,7 +48,8 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning(final: bool) -> Non
 def test_weights_decay_and_nothing_else_does() -> None:
     connection, norm = [axonal(3), dense(4)], blocks.batch_norm()
     hidden = layer(connection, neurons.adlif(), norm=norm, recurrent=True, name="hidden")
-    net = network(3, [hidden], leaky_readout(2))
+    few = layer(synaptic(dense(4), 3), recurrent=sparse(4, fan_in=2), name="few")
+    net = network(3, [hidden, few], leaky_readout(2))
     params = jax.tree.map(jnp.ones_like, net.init(jax.random.key(0)))
     optimiser = train.make_optimiser(train.TrainConfig(weight_decay=0.5, warmup_epochs=0.0), 10)
     still = jax.tree.map(jnp.zeros_like, params)
@@ -50,5 +63,7 @@ def test_weights_decay_and_nothing_else_does() -> None:
     assert moved == {
         "['hidden/connection/dense_0'].weights",
         "['hidden/neuron'].recurrent[0].weights",
+        "['few/connection'].weights",
+        "['few/neuron'].recurrent[0].weights",
         "['readout/connection'].weights",
     }

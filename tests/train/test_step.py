@@ -178,6 +178,12 @@ def test_networks_with_blocks_of_ones_own_are_evaluated_without_a_count_of_opera
     assert found["events_per_second"] > 0 and np.all(np.array(found["activity"]) > 0)
 
 
+def test_networks_of_few_synapses_are_evaluated() -> None:
+    net, params, stats, batch = setting([snnjax.layer(snnjax.sparse(8, fan_out=2))])
+    found = train.evaluate(net, params, One(batch), loss=losses.cross_entropy_sum, stats=stats)
+    assert found["effective_acs"] * BATCH > 2 * found["input_events"]
+
+
 def test_several_inputs_and_readouts_are_trained() -> None:
     """The loss sees all readouts; answers are those of the first one."""
     net = snnjax.network(

@@ -3,8 +3,13 @@
 // A call a step would cost more than the step: 4,000 neurons with two receptors are updated in 0.6 us (a Zen 5 with
 // AVX-512, measured 2026). What arrives in the following steps lies in a ring of rows, in the memory of the result
 // `pending`, which begins with the first row again at the end.
+#include <array>
+#include <cmath>
+#include <optional>
+
 #include "call.hpp"
 #include "marks.hpp"
+#include "plasticity.hpp"
 #include "synapses.hpp"
 
 namespace snnjax::simulate {
@@ -13,12 +18,13 @@ namespace {
 using schema::Axis;
 
 constexpr Index kWords = 2;            // of a key
+constexpr Index kPair = 2;             // of numbers of a rule
 constexpr float kMostSteps = 1 << 24;  // that a float counts
 
 struct Static : NoLayers {
   explicit Static(const Attributes& attributes) : numbers(SimulationNumbers::read(attributes)) {}
 
-  void fix(schema::Lengths& lengths) const { lengths.fix(Axis::kWords, kWords); }
+  void fix(schema::Lengths& lengths) const { lengths.fix(Axis::kWords, kWords), lengths.fix(Axis::kPair, kPair); }
 
   SimulationNumbers numbers;
 };
@@ -95,8 +101,10 @@ class Simulation {
                             .count = from_.targets.length(0),
                             .outputs = receptors_ * neurons_};
     const SynapseDelays delays{from_.delays.at(group_), from_.delays.type() == ffi::U16, from_.delays.length(0) == 1};
+    makePlastic(synapses);
     const Operand& stored = from_.weights.values ? from_.weights.values : from_.weights.array;
-    const SynapseWeights weights(stored.numbers(group_), from_.weights.scale.numbers(group_), synapses.outputs);
+    const Numbers given = to_.stdp.weights ? Numbers{to_.stdp.weights.at<float>(group_)} : stored.numbers(group_);
+    const SynapseWeights weights(given, from_.weights.scale.numbers(group_), synapses.outputs);
     Ring ring{to_.pending.at<float>(group_), arrivals_, receptors_ * neurons_, 0};
     SynapticStep step = firstStep();
     PoissonStep poisson = firstInput();
@@ -109,7 +117,10 @@ class Simulation {
         ++poisson.step;
       }
       const Index count = kernels().stepSynaptic(step, spikes_.data());
-      sendLater(spikes_.data(), count, synapses, weights, delays, ring);
+      const float* const release = short_term_ ? short_term_->release(spikes_.data(), count) : nullptr;
+      sendLater(spikes_.data(), count, release, synapses, weights, delays, ring);
+      if (stdp_) stdp_->step(spikes_.data(), count);
+      if (short_term_) short_term_->step(spikes_.data(), count);
       record(t, count);
       ring.now = ring.now + 1 < arrivals_ ? ring.now + 1 : 0;
     }
@@ -128,6 +139,36 @@ class Simulation {
 
   void copy(const Operand& from, const Result& to, Index count) const {
     std::copy_n(from.at<float>(group_), count, to.at<float>(group_));
+  }
+
+  // Begins both kinds of plasticity, in the memory of their results.
+  void makePlastic(const Synapses& synapses) {
+    if (from_.stdp.before) {
+      const auto& from = from_.stdp;
+      const auto& to = to_.stdp;
+      copy(from_.weights.array, to.weights, synapses.count);
+      copy(from.before, to.before, neurons_);
+      copy(from.after, to.after, neurons_);
+      stdp_.emplace(synapses, from.plastic.at<bool>(group_),
+                    SpikeTimingPlasticity::Rule{pair(from.decay), pair(from.rates), pair(from.bounds)},
+                    to.weights.at<float>(group_), to.before.at<float>(group_), to.after.at<float>(group_));
+    }
+    if (from_.short_term.used) {
+      const auto& from = from_.short_term;
+      const auto& to = to_.short_term;
+      copy(from.used, to.used, neurons_);
+      copy(from.available, to.available, neurons_);
+      short_term_.emplace(ShortTermPlasticity::Rule{each(from.use), each(from.recovery), each(from.facilitation)},
+                          to.used.at<float>(group_), to.available.at<float>(group_));
+    }
+  }
+
+  std::array<float, 2> pair(const Operand& of) const { return {of.at<float>(group_)[0], of.at<float>(group_)[1]}; }
+  // A constant of each neuron.
+  std::vector<float> each(const Operand& of) const {
+    std::vector<float> all;
+    for (Index n = 0; n < neurons_; ++n) all.push_back(of.at<float>(group_)[std::min(n, of.length(0) - 1)]);
+    return all;
   }
 
   SynapticStep firstStep() {
@@ -168,13 +209,19 @@ class Simulation {
     return {shared_current_.data(), true};
   }
 
-  // Counts the spikes of a step, and lists as many as there are slots, ids ascending.
+  // Counts the spikes of a step, and lists as many as there are slots, ids ascending; and the potentials after it.
   void record(Index t, Index count) const {
     to_.num_spikes.at<std::int32_t>(group_)[t] = static_cast<std::int32_t>(count);
     const IdArray ids{to_.ids.at(group_), neurons_};
     for (Index k = 0; k < count; ++k) ++to_.counts.at<std::int32_t>(group_)[spikes_[static_cast<std::size_t>(k)]];
     for (Index k = 0; k < capacity_; ++k) {
       ids.set(t * capacity_ + k, k < count ? spikes_[static_cast<std::size_t>(k)] : neurons_);
+    }
+    const Index recorded = to_.recorded ? to_.recorded.length(1) : 0;
+    for (Index k = 0; k < recorded; ++k) {
+      const Index id = from_.recorded.at<std::int32_t>(group_)[k];
+      const bool is_neuron = id >= 0 && id < neurons_;
+      to_.recorded.at<float>(group_)[t * recorded + k] = is_neuron ? to_.v.at<float>(group_)[id] : std::nanf("");
     }
   }
 
@@ -189,6 +236,8 @@ class Simulation {
   SimulationNumbers numbers_;
   std::vector<float> remaining_;
   std::vector<std::uint32_t> spikes_;
+  std::optional<SpikeTimingPlasticity> stdp_;
+  std::optional<ShortTermPlasticity> short_term_;
 };
 
 void run(SimulationCall& call) {
@@ -207,6 +256,17 @@ void run(SimulationCall& call) {
   const Index receptor = call.numbers.numbers.poisson_receptor;
   if (call.from.poisson_limits.length(0) > 0 && (receptor < 0 || receptor >= receptors)) {
     refuse("poisson_receptor", "be below " + std::to_string(receptors), std::to_string(receptor));
+  }
+  const bool is_plastic = static_cast<bool>(call.from.stdp.before);
+  if (is_plastic != static_cast<bool>(call.to.stdp.weights)) refuse("stdp", "be given with its results", "one alone");
+  if (is_plastic && (!call.from.weights.array || call.from.weights.array.type() != ffi::F32)) {
+    refuse("weights", "be float32 with stdp", "others");
+  }
+  if (static_cast<bool>(call.from.recorded) != static_cast<bool>(call.to.recorded)) {
+    refuse("recorded", "be given with its result", "one alone");
+  }
+  if (static_cast<bool>(call.from.short_term.used) != static_cast<bool>(call.to.short_term.used)) {
+    refuse("short_term", "be given with its results", "one alone");
   }
   call.threads.run(call.groups(), [&](Index group, Index) { Simulation(call, lengths, group).run(); });
 }

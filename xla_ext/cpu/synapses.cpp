@@ -222,8 +222,8 @@ void correlate(const ListedRows& spikes, const Synapses& synapses, Rows<const fl
   if (out.is_bfloat16) out.write(0, synapses.count, sums);
 }
 
-void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const SynapseWeights& weights,
-               const SynapseDelays& delays, const Ring& ring) {
+void sendLater(const std::uint32_t* spikes, Index count, const float* release, const Synapses& synapses,
+               const SynapseWeights& weights, const SynapseDelays& delays, const Ring& ring) {
   withTypes(synapses, weights, [&](const auto* targets, const auto* numbers) {
     const auto scaled = [&](float number, Index target) {
       constexpr bool kIsInt8 = std::is_same_v<decltype(numbers), const std::int8_t*>;
@@ -233,10 +233,11 @@ void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapse
     withDelays(delays, ring, [&](auto row) {
       for (Index k = 0; k < count; ++k) {
         if (k + kSpikesAhead < count) fetch(spikes + k + kSpikesAhead, 1, synapses, targets, numbers);
+        const float share = release == nullptr ? 1.0F : release[k];
         const Index end = synapses.end(spikes[k]);
         for (Index s = synapses.first(spikes[k]); s < end; ++s) {
           const Index target = targetOf(targets, s);
-          if (target < synapses.outputs) row(s)[target] += scaled(asFloat(numbers[s]), target);
+          if (target < synapses.outputs) row(s)[target] += share * scaled(asFloat(numbers[s]), target);
         }
       }
     });

@@ -88,8 +88,9 @@ struct Ring {
   }
 };
 
-// Adds the weights of the synapses of neurons that spike to what their targets receive later.
-void sendLater(const std::uint32_t* spikes, Index count, const Synapses& synapses, const SynapseWeights& weights,
-               const SynapseDelays& delays, const Ring& ring);
+// Adds the weights of the synapses of neurons that spike to what their targets receive later; `release` is what each of
+// these neurons multiplies them with, nullptr: 1.
+void sendLater(const std::uint32_t* spikes, Index count, const float* release, const Synapses& synapses,
+               const SynapseWeights& weights, const SynapseDelays& delays, const Ring& ring);
 
 }  // namespace snnjax

@@ -10,6 +10,28 @@ _NEURONS = arrays("sums", "neurons")
 _RECEIVED = arrays("sums", "receptors", "neurons")
 _REMAINING = arrays("counts", "neurons")
 _PENDING = arrays("sums", "arrivals", "receptors", "neurons")
+_PAIR = arrays("sums", "pair")
+
+
+class Stdp(NamedTuple):
+    """Spike-timing-dependent plasticity: its rule and traces."""
+
+    decay: Annotated[Any, _PAIR]  # of the traces, like their order
+    rates: Annotated[Any, _PAIR]
+    bounds: Annotated[Any, _PAIR]
+    before: Annotated[Any, _NEURONS]
+    after: Annotated[Any, _NEURONS]
+    plastic: Annotated[Any, arrays("flags", "synapses", given="optional")]  # which change; None: all
+
+
+class ShortTerm(NamedTuple):
+    """Short-term plasticity: its rule and state."""
+
+    use: Annotated[Any, _CONSTANT]
+    recovery: Annotated[Any, _CONSTANT]  # decay of what is not available
+    facilitation: Annotated[Any, _CONSTANT]  # decay of what is in use
+    used: Annotated[Any, _NEURONS]
+    available: Annotated[Any, _NEURONS]
 
 
 class Operands(NamedTuple):
@@ -35,6 +57,24 @@ class Operands(NamedTuple):
     key: Annotated[Any, arrays("counts", "words")]
     poisson_limits: Annotated[Any, arrays("counts", "levels", "neurons_or_1")]  # no levels: no input
     poisson_weights: Annotated[Any, _CONSTANT]
+    recorded: Annotated[Any, arrays("counts", "recorded", given="optional")]  # ids of neurons
+    stdp: Stdp | None
+    short_term: ShortTerm | None
+
+
+class StdpResults(NamedTuple):
+    """What plasticity leaves."""
+
+    weights: Annotated[Any, arrays("sums", "synapses")]
+    before: Annotated[Any, _NEURONS]
+    after: Annotated[Any, _NEURONS]
+
+
+class ShortTermResults(NamedTuple):
+    """What short-term plasticity leaves."""
+
+    used: Annotated[Any, _NEURONS]
+    available: Annotated[Any, _NEURONS]
 
 
 class Results(NamedTuple):
@@ -47,6 +87,11 @@ class Results(NamedTuple):
     received: Annotated[Any, _RECEIVED]
     remaining: Annotated[Any, _REMAINING]
     pending: Annotated[Any, _PENDING]
+    recorded: Annotated[
+        Any, arrays("sums", "steps", "recorded", given="optional")
+    ]  # of each recorded neuron, `v`
+    stdp: StdpResults | None  # with that of the operands, and so on
+    short_term: ShortTermResults | None
 
 
 class SimulationNumbers(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_integer, concrete, fail, short_repr
+from snnjax._plasticity import ShortTermState, STDPTraces
 from snnjax.sparse_spikes import SparseSpikes
 
 # The largest mean number of events in a step: each has a row in the table of the counts.
@@ -109,6 +110,8 @@ class SimulationState(NamedTuple):
         Array, "max_delay receptors neurons"
     ]  # what arrives in the next steps, the first one first
     step: Int[Array, ""]  # int32, how many steps there were: the random numbers of a step depend on it
+    traces: STDPTraces | None = None  # of spike-timing-dependent plasticity
+    short_term: ShortTermState | None = None
 
 
 class SimulationOutput(NamedTuple):
@@ -117,6 +120,8 @@ class SimulationOutput(NamedTuple):
     # Of each step, ``[steps]``: `num_spikes` is always the true number, lists hold at most `capacity` ids.
     spikes: SparseSpikes
     counts: Int[Array, " neurons"]  # int32, the spikes of each neuron
+    weights: Float[Array, " synapses"] | None = None  # after the last step, where they are plastic
+    v: Float[Array, "steps recorded"] | None = None  # mV, of the neurons that are recorded, after each step
 
 
 def known(op: str, name: str, value: Any) -> np.ndarray:

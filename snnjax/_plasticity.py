@@ -1,0 +1,169 @@
+"""Plastic synapses: the rules of both kinds of plasticity, what they carry from step to step, and a step of each."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
+
+from snnjax._check import check_number, check_per_neuron, check_shape, concrete, fail, short_repr, type_words
+from snnjax.synapses import Synapses, targets_or_beyond
+
+_DECAY = "A decay is exp(-dt / tau)"
+
+
+class STDP(NamedTuple):
+    """The rule of pair-based spike-timing-dependent plasticity (`snnjax.plasticity.stdp` has its equation)."""
+
+    # Of the traces in a step, ``exp(-dt / tau)``: one number, or that of presynaptic and of postsynaptic spikes
+    decay: Float[ArrayLike, ""] | tuple[Float[ArrayLike, ""], Float[ArrayLike, ""]] = 0.95
+    rates: tuple[Float[ArrayLike, ""], Float[ArrayLike, ""]] = (0.01, 0.012)  # of strengthening, of weakening
+    bounds: tuple[Float[ArrayLike, ""], Float[ArrayLike, ""]] = (0.0, 1.0)  # of the changed weights
+    plastic: Bool[Array, "*weights"] | None = None  # which weights change; None for all
+
+
+class STDPTraces(NamedTuple):
+    """The low-pass filtered spikes of neurons: ``trace = decay * trace' + s``."""
+
+    before: Float[Array, " inputs"]
+    after: Float[Array, " neurons"]
+
+
+class ShortTerm(NamedTuple):
+    """The rule of short-term plasticity (`snnjax.plasticity.short_term` has its equation).
+
+    Each is one number, or one for each neuron that sends. One that uses 1 and recovers at once, with a decay of 0,
+    always releases 1.
+    """
+
+    use: Float[ArrayLike, "..."]  # what the first spike uses of what is available
+    # In a step, ``exp(-dt / tau)``: of what is not available, and of facilitation; 0 for no facilitation
+    decay: tuple[Float[ArrayLike, "..."], Float[ArrayLike, "..."]]
+
+
+class ShortTermState(NamedTuple):
+    """The state of short-term plasticity."""
+
+    used: Float[Array, " neurons"]  # `u`, the share of what is available that a spike would find in use
+    available: Float[Array, " neurons"]  # `x`, from 0 to 1
+
+
+class SynapseEnds(NamedTuple):
+    """The neurons at both ends of each synapse; the number of neurons stands for none."""
+
+    sources: Int[Array, " synapses"]
+    receivers: Int[Array, " synapses"]
+
+    @classmethod
+    def of(cls, synapses: Synapses, neurons: int) -> "SynapseEnds":
+        """Those of synapses to receptors of so many neurons: target ``r * neurons + j`` is of neuron j."""
+        targets = targets_or_beyond(synapses)
+        receivers = jnp.where(targets < synapses.num_targets, targets % max(neurons, 1), neurons)
+        return cls(synapses.sources(), receivers)
+
+
+def _pair_of(numbers: Any) -> Any:
+    """Both decays of a rule."""
+    return numbers if isinstance(numbers, tuple) else (numbers, numbers)
+
+
+def check_stdp(op: str, argument: str, rule: Any, weights: Any) -> None:
+    """Check a rule for these weights; traced numbers cannot be checked."""
+    if not isinstance(rule, STDP):
+        hint = "Make it with snnjax.plasticity.STDP"
+        fail(f"{op}: `{argument}` must be an STDP, got {type_words(rule)}. {hint}.")
+    decays = _pair_of(rule.decay)
+    _check_finite(op, f"{argument}.decay", decays)
+    _check_shares(op, f"{argument}.decay", decays, 1, _DECAY)
+    for name in ("rates", "bounds"):
+        _check_finite(op, f"{argument}.{name}", getattr(rule, name))
+    least, most = (concrete(each) for each in rule.bounds)
+    if least is not None and most is not None and not least <= most:
+        given = f"({float(least):g}, {float(most):g})"
+        fail(f"{op}: `{argument}.bounds` must ascend, got {given}. Pass the smallest weight first.")
+    if rule.plastic is None:
+        return
+    if getattr(rule.plastic, "dtype", None) != jnp.bool_:
+        given = short_repr(rule.plastic)
+        fail(f"{op}: `{argument}.plastic` must be an array of bool, got {given}. Compare something.")
+    axes = "synapses" if weights.ndim == 1 else "inputs, neurons"
+    check_shape(
+        op, f"{argument}.plastic", rule.plastic, weights.shape, axes, "Give it the shape of the weights"
+    )
+
+
+def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
+    """Check a rule for so many neurons that send."""
+    if not isinstance(rule, ShortTerm):
+        hint = "Make it with snnjax.plasticity.ShortTerm"
+        fail(f"{op}: `{argument}` must be a ShortTerm, got {type_words(rule)}. {hint}.")
+    _check_shares(op, f"{argument}.use", (rule.use,), neurons, "It is a share")
+    _check_pair(op, f"{argument}.decay", rule.decay)
+    _check_shares(op, f"{argument}.decay", rule.decay, neurons, _DECAY)
+
+
+def in_dtype(rule: Any, dtype: Any) -> Any:
+    """A rule with its numbers as arrays of this dtype, and both decays of `STDP`."""
+    if isinstance(rule, STDP):
+        decay, rates, bounds = in_dtype((_pair_of(rule.decay), rule.rates, rule.bounds), dtype)
+        return STDP(decay, rates, bounds, rule.plastic)
+    return jax.tree.map(lambda number: jnp.asarray(number, dtype), rule)
+
+
+def _check_pair(op: str, argument: str, numbers: Any) -> None:
+    if not isinstance(numbers, tuple) or len(numbers) != 2:
+        fail(f"{op}: `{argument}` must be a pair of numbers, got {short_repr(numbers)}. Pass both.")
+
+
+def _check_finite(op: str, argument: str, numbers: Any) -> None:
+    _check_pair(op, argument, numbers)
+    for number in numbers:
+        check_number(op, argument, number)
+        known = concrete(number)
+        if np.shape(number) != () or (known is not None and not np.isfinite(known)):
+            fail(f"{op}: `{argument}` must hold finite numbers, got {short_repr(number)}. Pass floats.")
+
+
+def _check_shares(op: str, argument: str, numbers: Any, neurons: int, hint: str) -> None:
+    """Check that numbers are from 0 to 1: a time constant in place of a decay is a common mistake."""
+    for number in numbers:
+        check_per_neuron(op, argument, number, neurons)
+        known = concrete(number)
+        if known is not None and not np.all((known >= 0) & (known <= 1)):
+            fail(f"{op}: `{argument}` must be between 0 and 1, got {short_repr(number)}. {hint}.")
+
+
+def changed_synapses(
+    weights: Array, traces: STDPTraces, sends: Array, fires: Array, rule: STDP, ends: SynapseEnds
+) -> Array:
+    """The weight of each synapse after a step, in which the neurons of two masks spike."""
+
+    def at(values: Array, ids: Array) -> Array:
+        return jnp.take(values, ids, mode="fill", fill_value=0)
+
+    sent, fired = at(sends, ends.sources), at(fires, ends.receivers)
+    stronger = jnp.where(fired, rule.rates[0] * at(traces.before, ends.sources), 0)
+    weaker = jnp.where(sent, rule.rates[1] * at(traces.after, ends.receivers), 0)
+    changed = jnp.clip(weights + (stronger - weaker).astype(weights.dtype), *rule.bounds)
+    moves = sent | fired if rule.plastic is None else (sent | fired) & rule.plastic
+    return jnp.where(moves, changed, weights)
+
+
+def traces_after(traces: STDPTraces, sends: Array, fires: Array, rule: STDP) -> STDPTraces:
+    """The traces after a step."""
+    before, after = (decay * trace for decay, trace in zip(_pair_of(rule.decay), traces, strict=True))
+    return STDPTraces(before + sends.astype(before.dtype), after + fires.astype(after.dtype))
+
+
+def short_term_after(state: ShortTermState, sends: Array, rule: Any) -> ShortTermState:
+    """The state after a step."""
+    raised = state.used + rule.use * (1 - state.used)
+    available = jnp.where(sends, state.available - raised * state.available, state.available)
+    used = rule.decay[1] * jnp.where(sends, raised, state.used)
+    return ShortTermState(used, 1 - rule.decay[0] * (1 - available))
+
+
+def released(state: ShortTermState, rule: Any) -> Array:
+    """What a spike of the next step releases."""
+    return (state.used + rule.use * (1 - state.used)) * state.available

@@ -1,0 +1,1 @@
+"""`simulate`: what it takes and yields, its checks, and its reference."""

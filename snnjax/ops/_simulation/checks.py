@@ -1,0 +1,130 @@
+"""Checks of the arguments of `simulate`."""
+
+from types import NoneType
+from typing import Any
+
+from jaxtyping import Array
+
+from snnjax._check import (
+    check_float_array,
+    check_integers,
+    check_key,
+    check_shape,
+    check_within,
+    fail,
+    plural,
+    short_repr,
+    type_words,
+)
+from snnjax._plasticity import ShortTermState, STDPTraces, check_short_term, check_stdp
+from snnjax._quantised import Quantised, check_weights
+from snnjax._types import accumulation_dtype
+from snnjax.ops._simulation.records import PoissonInput, SimulationState, SynapticLIF
+from snnjax.synapses import Synapses
+
+_OP = "simulate"
+
+
+def check_neurons(op: str, neurons: Any) -> None:
+    if not isinstance(neurons, SynapticLIF):
+        hint = "Make them with snnjax.neurons.cuba_lif or coba_lif"
+        fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
+
+
+def check_network(neurons: Any, synapses: Any, weights: Any) -> None:
+    check_neurons(_OP, neurons)
+    if not isinstance(synapses, Synapses):
+        hint = "Make them with Synapses.with_probability, for instance"
+        fail(f"{_OP}: `synapses` must be Synapses, got {short_repr(synapses)}. {hint}.")
+    check_weights(_OP, "weights", weights, synapses.num_targets)
+    check_shape(_OP, "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
+    targets = neurons.num_receptors * synapses.num_neurons
+    if synapses.num_targets != targets:
+        fail(
+            f"{_OP}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of "
+            f"{synapses.num_neurons} neurons, {targets} targets, got {synapses.num_targets}. "
+            "Synapses.from_blocks joins those of each receptor."
+        )
+
+
+def check_state(neurons: SynapticLIF, num_neurons: int, state: Any) -> None:
+    if not isinstance(state, SimulationState):
+        fail(f"{_OP}: `state` must be a SimulationState, got {short_repr(state)}. Call simulation_state.")
+    each = (neurons.num_receptors, num_neurons)
+    hint = "Call simulation_state with these neurons"
+    check_shape(_OP, "state.v", state.v, (num_neurons,), "neurons", hint)
+    check_shape(_OP, "state.received", state.received, each, "receptors, neurons", hint)
+    check_shape(_OP, "state.remaining", state.remaining, (num_neurons,), "neurons", hint)
+    check_shape(_OP, "state.pending", state.pending, (None, *each), "max_delay, receptors, neurons", hint)
+    check_shape(_OP, "state.step", state.step, (), "", hint)
+    for name in ("v", "received", "pending"):
+        check_float_array(_OP, f"state.{name}", getattr(state, name))
+    for name in ("remaining", "step"):
+        check_integers(_OP, f"state.{name}", getattr(state, name))
+    if state.pending.shape[0] == 0:
+        fail(f"{_OP}: `state.pending` must have at least 1 row, got 0. {hint}.")
+
+
+def check_input(
+    neurons: SynapticLIF, num_neurons: int, steps: int, currents: Any, poisson: Any, key: Any
+) -> None:
+    if currents is not None:
+        check_float_array(_OP, "currents", currents)
+        width = 1 if currents.ndim == 2 and currents.shape[1] == 1 else num_neurons
+        hint = "Pass a row for each step"
+        check_shape(_OP, "currents", currents, (steps, width), "steps, neurons", hint)
+    if poisson is None:
+        return
+    if not isinstance(poisson, PoissonInput):
+        fail(f"{_OP}: `poisson` must be a PoissonInput, got {short_repr(poisson)}. Call PoissonInput.of.")
+    if poisson.receptor >= neurons.num_receptors:
+        fail(
+            f"{_OP}: `poisson.receptor` must be below {neurons.num_receptors}, the number of receptors, "
+            f"got {poisson.receptor}. Choose one of them."
+        )
+    check_key(_OP, key)
+
+
+def check_record(neurons: int, record: Any) -> None:
+    """Check ids of neurons; the potential of a traced one that is none is not a number."""
+    if record is None:
+        return
+    check_integers(_OP, "record", record)
+    check_shape(_OP, "record", record, (None,), "recorded", "Pass ids of neurons")
+    check_within(_OP, "record", record, neurons - 1, "Pass ids of neurons")
+
+
+def check_plasticity(neurons: int, weights: Any, state: SimulationState, stdp: Any, short_term: Any) -> None:
+    """Check the rules of plasticity, and that the state has what they carry."""
+    each = (("stdp", stdp, "traces", STDPTraces), ("short_term", short_term, "short_term", ShortTermState))
+    for name, rule, field, kind in each:
+        held = getattr(state, field)
+        if not isinstance(held, NoneType if rule is None else kind):
+            expected = f"be None without `{name}`" if rule is None else f"be given with `{name}`"
+            hint = f"Call simulation_state with {name}={rule is not None}"
+            fail(f"{_OP}: `state.{field}` must {expected}, got {type_words(held)}. {hint}.")
+        for part in () if held is None else held._fields:
+            hint = "Call simulation_state with these neurons"
+            check_shape(_OP, f"state.{field}.{part}", getattr(held, part), (neurons,), "neurons", hint)
+            check_float_array(_OP, f"state.{field}.{part}", getattr(held, part))
+    if short_term is not None:
+        check_short_term(_OP, "short_term", short_term, neurons)
+    if stdp is None:
+        return
+    if isinstance(weights, Quantised) or weights.dtype != accumulation_dtype(weights.dtype):
+        given = "int8" if isinstance(weights, Quantised) else weights.dtype.name
+        fail(
+            f"{_OP}: `weights` must be float32 or float64 with `stdp`, got {given}: small changes would be lost. "
+            "Cast them."
+        )
+    check_stdp(_OP, "stdp", stdp, weights)
+
+
+def constant(op: str, name: str, value: Array, num_neurons: int) -> Array:
+    """A constant of neurons ``[..., neurons or 1]``, checked."""
+    if value.shape[-1] not in (1, num_neurons):
+        fail(
+            f"{op}: `{name}` must have one number, or one for each of {num_neurons} neurons, "
+            f"got {value.shape[-1]}. Make them for as many neurons."
+        )
+    return value
