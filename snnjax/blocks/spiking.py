@@ -270,10 +270,12 @@ class Spiking(Block):
         if not self.feedback:
             return NeuronOperands(*constants, None, None)
         held = (_recurrent(self, own) for own in (params, stats))
-        *first, (block, *own) = zip(self.feedback, *held, strict=True)
+        each: Any = zip(self.feedback, *held, strict=True)
+        *first, (block, *own) = each
         if isinstance(block, Synaptic):
-            return NeuronOperands(*constants, *block.operands(*own, shape))
-        delays = next((each.operands(*held, shape) for each, *held in first), None)
+            weights, synapses, late = block.operands(own[0], own[1], shape)
+            return NeuronOperands(*constants, weights, None, synapses, late)
+        delays = next((early.operands(*held, shape) for early, *held in first), None)
         return NeuronOperands(*constants, block.operands(*own, shape).weights, delays, own[1])
 
 

@@ -95,16 +95,11 @@ class Synaptic(HasDelays, Block):
         """Whether the connection adds one."""
         return self.connection.bias
 
-    def operands(self, params: Any, stats: Any, shape: Shape) -> tuple[Array, None, Synapses | None, Array]:
-        """Those of a recurrent connection of the fused op: the weights, no delays of neurons, and the synapses."""
+    def operands(self, params: Any, stats: Any, shape: Shape) -> tuple[Array, Synapses | None, Array]:
+        """Those of a recurrent connection of the fused op: weights, the synapses if not all exist, and delays."""
         del shape
         params = given(self.kind, "params", params)
-        return (
-            self._weights(params),
-            None,
-            None if stats is None else stats.synapses,
-            self.delays(params, stats),
-        )
+        return self._weights(params), None if stats is None else stats.synapses, self.delays(params, stats)
 
     def _weights(self, params: SynapticParams) -> Array:
         own = self.connection
@@ -166,9 +161,9 @@ def synaptic(
 
     ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)`` for each weight. A delay that is not an integer
     splits a spike between two steps (`snnjax.delayed_spike_matmul`), and its gradient is that of the split. A recurrent
-    connection delays in addition to the one step that recurrent spikes always take; without a bias, and without `axonal`
-    delays before it, such a layer is part of the fused op. One of neurons that are scanned multiplies its spikes for
-    ``min_delay + 1`` steps at once, if no block of the connection has a bias.
+    connection delays in addition to the one step that recurrent spikes always take; without a bias, and without
+    `axonal` delays before it, such a layer is part of the fused op. One of neurons that are scanned multiplies its
+    spikes for ``min_delay + 1`` steps at once, if no block of the connection has a bias.
 
     Args:
         connection: ``dense(...)`` or ``sparse(...)``, which draws the weights, and the synapses that exist.

@@ -297,7 +297,12 @@ def returned_over_time(
         return returned(constants, sent, dense_product)
     arriving = with_rows(first, switches).arriving
     back = returned(constants, upcast(sent), dense_product)
-    return jax.lax.scan(lambda rows, own: arrived(own, rows)[::-1], arriving, back)[1]
+
+    def step(rows: Array, own: Array) -> tuple[Array, Array]:
+        now, rows = arrived(own, rows)
+        return rows, now
+
+    return jax.lax.scan(step, arriving, back)[1]
 
 
 def with_rows(first: LayerState, switches: LayerSwitches) -> LayerState:
