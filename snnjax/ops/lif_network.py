@@ -335,8 +335,7 @@ def as_operands(
         second = jax.lax.stop_gradient(per_neuron(op, "second_threshold", second, v))
         second_state, delays = _second_state(op, layer.second_state, v), _recurrent_delays(layer, v)
         own = decay, threshold, gain, second, second_state, delays
-        structure = _ends_and_targets(layer.recurrent_synapses)
-        return LayerConstants(layer.recurrent, *own, *structure, _synaptic_delays(layer, v))
+        return LayerConstants(layer.recurrent, *own, *_ends_and_targets(layer), _synaptic_delays(layer, v))
 
     last = None
     if readout is not None:
@@ -384,7 +383,8 @@ def _delays(layer: LIFLayer) -> Array | None:
     return bounded(jnp.asarray(layer.delays), most, inputs, accumulation_dtype(layer.weights.dtype))
 
 
-def _ends_and_targets(synapses: Synapses | None) -> tuple[Array | None, Array | None]:
+def _ends_and_targets(layer: LIFLayer) -> tuple[Array | None, Array | None]:
+    synapses = layer.recurrent_synapses
     return (None, None) if synapses is None else (synapses.ends, synapses.targets)
 
 

@@ -25,7 +25,6 @@ from snnjax import (
     spike_sparse_matmul,
 )
 from snnjax._check import type_words
-from snnjax._quantised import Quantised
 from snnjax.ops import Connection
 
 V = jnp.zeros((2, 3))
@@ -41,9 +40,6 @@ SYNAPSES, W_SPARSE = Synapses.from_mask(np.ones((3, 2), bool)), jnp.zeros(6)
 LAYER = LIFLayer(jnp.zeros((4, 3)), decay=0.5)
 DELAYED = LAYER._replace(connection=Connection(max_delay=2), delays=0.5)
 RECURRENT = LAYER._replace(recurrent=jnp.zeros((3, 3)))
-LATE = RECURRENT._replace(
-    recurrent_connection=Connection(max_delay=2), synaptic_delays=jnp.zeros((3, 3), jnp.float32)
-)
 READOUT = LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
 STATE = lif_network_state(2, [LAYER], READOUT)
 FIT = "Match its shape to the layer below and to its neurons."
@@ -440,26 +436,6 @@ NETWORK: list[tuple[Callable[[], Any], str]] = [
         lambda: net(LAYER._replace(recurrent_connection=DELAYED.connection, recurrent_delays=0.5)),
         "lif_network: `layers[0].recurrent_delays` must be given with `recurrent` weights and a `max_delay` of "
         "`recurrent_connection`, or be None, got delays. Give all of them or none.",
-    ),
-    (
-        lambda: net(LAYER._replace(synaptic_delays=jnp.zeros((3, 3)))),
-        "lif_network: `layers[0].synaptic_delays` must be given with `recurrent` weights and a `max_delay` of "
-        "`recurrent_connection`, or be None, got delays alone. Give delays of neurons or of synapses.",
-    ),
-    (
-        lambda: net(LATE._replace(recurrent_delays=0.5)),
-        "lif_network: `layers[0].synaptic_delays` must be given with `recurrent` weights and a `max_delay` of "
-        "`recurrent_connection`, or be None, got `recurrent_delays` too. Give delays of neurons or of synapses.",
-    ),
-    (
-        lambda: net(LATE._replace(synaptic_delays=jnp.zeros(3))),
-        "lif_network: `layers[0].synaptic_delays` must have shape [neurons, neurons] = [3, 3], got [3]. "
-        "Pass one for each weight.",
-    ),
-    (
-        lambda: net(LATE._replace(recurrent=Quantised(jnp.zeros((3, 3), jnp.int8), jnp.ones(3)))),
-        "lif_network: `layers[0].synaptic_delays` must be None with weights of 8 bits, got delays. "
-        "Pass quantisation.dequantise(weights).",
     ),
     (
         lambda: net(DELAYED, state=STATE),
