@@ -152,8 +152,9 @@ def cross_entropy_steps(
     decode.check_dense(op, outputs, lengths)
     decode.check_step_labels(op, labels, outputs.shape)
     valid = decode.has_label(outputs, labels, lengths)
-    target = _targets(op, jnp.maximum(labels, 0), upcast(outputs), label_smoothing)
-    errors = -jnp.sum(target * jax.nn.log_softmax(upcast(outputs), axis=-1), axis=-1)
+    logits = jnp.where(valid[..., None], upcast(outputs), 0)  # others, even NaN, affect no gradient
+    target = _targets(op, jnp.maximum(labels, 0), logits, label_smoothing)
+    errors = -jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1)
     counts = jnp.maximum(jnp.sum(valid, axis=0), 1).astype(errors.dtype)
     return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
 

@@ -18,6 +18,7 @@ from tests.benchmarks import __main__ as benchmarks
 from tests.benchmarks import (
     cameras,
     convolutions,
+    few_synapses,
     fresh,
     gpus,
     gradients,
@@ -145,6 +146,21 @@ def test_alternatives_of_a_residual_network_agree(kind, train):
         expected = run(residuals.PLAIN)
     # Norms in training divide by deviations, which gradients of early layers pass seven times.
     chex.assert_trees_all_close(run(residuals.FULL), expected, rtol=1e-4, atol=1e-5, strict=True)
+
+
+def test_alternatives_of_few_synapses_agree():
+    """In loss and gradient, with spikes that are fed back."""
+    params, _, inputs, labels = few_synapses.data(*PLAN.few_synapses)
+
+    def value_and_gradient(name):
+        loss = neurons.loss_of(few_synapses.outputs_of(*PLAN.few_synapses, name))
+        return jax.jit(jax.value_and_grad(loss))(params, inputs, labels)
+
+    with jax.numpy_rank_promotion("allow"):  # as it is usually written
+        expected, *others = map(value_and_gradient, few_synapses.ALTERNATIVES)
+    assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(expected))
+    for own in others:
+        chex.assert_trees_all_close(own, expected, **ROUNDING, strict=True)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.3, 1.0])

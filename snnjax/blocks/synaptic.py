@@ -135,11 +135,10 @@ class Synaptic(HasDelays, Block):
             None if stats is None else stats.synapses,
             state.pending,
             max_delay=self.max_delay,
+            bias=params.bias,
             lengths=context.lengths,
             implementation=context.implementation,
         )
-        if params.bias is not None:
-            currents = currents + upcast(params.bias)[None, None]
         return BlockResult(currents, SynapticState(pending))
 
     def scaled(self, params: SynapticParams, factor: Array) -> SynapticParams:

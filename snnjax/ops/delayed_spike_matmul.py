@@ -13,8 +13,11 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype, id_dtype, steps_within, upcast
 from snnjax.ops._kernel_operands import as_kernel_ids, call_kernel, dtype_obstacle
+from snnjax.ops._lif_network.recorded import packed
 from snnjax.ops._tables.delayed_spike_matmul import (
     Operands,
+    Received,
+    Record,
     Results,
     SpikesBackwardOperands,
     SpikesBackwardResults,
@@ -38,6 +41,7 @@ def delayed_spike_matmul(
     pending: Float[Array, "max_delay batch targets"] | None = None,
     *,
     max_delay: int,
+    bias: Float[Array, " targets"] | None = None,
     lengths: Int[Array, " batch"] | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "time batch targets"], Float[Array, "max_delay batch targets"]]:
@@ -60,6 +64,7 @@ def delayed_spike_matmul(
         pending: what arrives in the next `max_delay` steps of spikes before these, from an earlier call; None if there
             were none (in a scan, pass zeros).
         max_delay: the longest possible delay; it determines the shape of `pending`.
+        bias: added to the currents of every step, not to what is `pending`.
         lengths: number of steps of each sequence. After its end currents are 0, and `pending` is what arrives in the
             steps behind it, so running in pieces equals running the whole.
         implementation: None chooses automatically; "reference" forces the jnp reference, one dense product for each
@@ -88,21 +93,25 @@ def delayed_spike_matmul(
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670 (learned, split by a Gaussian).
     """
     structure = _checked(spikes, weights, delays, synapses, max_delay)
-    spikes, weights, delays, structure, pending, lengths = gathered(
-        (spikes, weights, delays, structure, pending, lengths)
+    spikes, weights, delays, structure, pending, bias, lengths = gathered(
+        (spikes, weights, delays, structure, pending, bias, lengths)
     )
     steps, batch = spikes.shape[:2]
     if pending is not None:
         after, hint = (max_delay, batch, structure.num_targets), "Pass that of the previous call, or None"
         check_shape(_OP, "pending", pending, after, "max_delay, batch, targets", hint)
+        pending = jnp.asarray(pending).astype(accumulation_dtype(weights.dtype))
+    if bias is not None:
+        check_shape(_OP, "bias", bias, (structure.num_targets,), "targets", "Pass one for each target")
+        bias = jnp.asarray(bias).astype(accumulation_dtype(weights.dtype))
     ends = None if lengths is None else as_lengths(_OP, lengths, steps, batch)
-    given = vary_alike(_operands(spikes, weights, delays, structure, int(max_delay), ends))
+    given = _operands(spikes, weights, delays, structure, int(max_delay), ends)
+    # What is left of a sequence that ends is found among its currents, and has no bias.
+    given = vary_alike(given._replace(pending=pending, bias=bias if ends is None else None))
     static, is_composed = (structure.num_targets, int(max_delay)), implementation == "composed"
-    results: Any = _reference(given, static) if is_composed else _multiply(given, static, implementation)
-    if pending is not None:
-        results = _with_pending(results, upcast(jnp.asarray(pending)))
+    results: Any = _received(given, static) if is_composed else _multiply(given, static, implementation)
     if ends is not None:
-        results = _until(results, ends)
+        results = _until(results, ends, bias)
     return results.currents.astype(weights.dtype), results.left
 
 
@@ -162,25 +171,16 @@ def _operands(
     return Operands(*sent, upcast(weights).reshape(-1), late, synapses.ends, synapses.targets)
 
 
-def _with_pending(results: Results, pending: Array) -> Results:
-    """With what was under way before the first step."""
-    steps = results.currents.shape[0]
-
-    def plus(numbers: Array, own: Array) -> Array:
-        """Added to the first rows: with zeros behind it is one pass over memory, which XLA joins with others."""
-        return numbers + jnp.pad(own, ((0, numbers.shape[0] - own.shape[0]), (0, 0), (0, 0)))
-
-    return Results(plus(results.currents, pending[:steps]), plus(results.left, pending[steps:]))
-
-
-def _until(results: Results, ends: Array) -> Results:
-    """Without what arrives after the end of a sequence, which is left in its place."""
+def _until(results: Received, ends: Array, bias: Array | None) -> Received:
+    """Without what arrives after the end of a sequence, which is left in its place; `bias` is still to be added."""
     currents, left = results
     behind = jax.vmap(
         lambda own, end: jax.lax.dynamic_slice_in_dim(own, end, left.shape[0]), in_axes=(1, 0), out_axes=1
     )(jnp.concatenate(results), ends)
     valid = steps_within(currents.shape[0], ends)
-    return Results(jnp.where(valid[:, :, None], currents, 0), behind)
+    if bias is not None:
+        currents = currents + bias[None, None]
+    return Received(jnp.where(valid[:, :, None], currents, 0), behind)
 
 
 def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
@@ -206,19 +206,26 @@ def _arriving(operands: Operands, static: tuple[int, int]) -> Array:
         return jax.lax.dynamic_update_slice_in_dim(out, now + sent, place, 0), None
 
     start = jnp.zeros((steps + max_delay, batch, num_targets), weights.dtype)
+    if operands.pending is not None:
+        start = start.at[:max_delay].set(operands.pending)
+    if operands.bias is not None:
+        start = start.at[:steps].add(operands.bias[None, None])
     start = vary_alike((start, operands))[0]
     taps = jnp.arange(max_delay + 1, dtype=operands.delays.dtype)
     return jax.lax.scan(add, start, taps)[0]
 
 
+def _received(operands: Operands, static: tuple[int, int]) -> Received:
+    sequence = operands.spikes if operands.ids is None else operands.ids
+    out, steps = _arriving(operands, static), sequence.shape[0]
+    return Received(out[:steps], out[steps:])
+
+
 def _reference(operands: Operands, static: tuple[int, int]) -> Results:
-    out, steps = _arriving(operands, static), _sequence(operands).shape[0]
-    return Results(out[:steps], out[steps:])
-
-
-def _sequence(operands: Any) -> Array:
-    """What has the steps and the batch of the spikes."""
-    return operands.spikes if operands.ids is None else operands.ids
+    received, x = _received(operands, static), operands.spikes
+    if x is None:
+        return Results(received, Record(None, None))
+    return Results(received, Record(packed(x != 0), jnp.all((x == 0) | (x == 1), axis=-1)))
 
 
 def _spikes_backward(operands: SpikesBackwardOperands, static: tuple[int, int]) -> SpikesBackwardResults:
@@ -227,19 +234,19 @@ def _spikes_backward(operands: SpikesBackwardOperands, static: tuple[int, int]) 
     width = operands.ends.shape[0] if ids is None else ids.shape[-1]
     zeros = jnp.zeros((steps, batch, width), g.currents.dtype)
 
-    def run(sent: Array) -> Results:
+    def run(sent: Array) -> Received:
         forms = (None, None, sent) if ids is None else (ids, sent, None)
-        return _reference(Operands(*forms, *others), static)
+        return _received(Operands(*forms, *others), static)
 
     (g,) = jax.vjp(run, vary_alike((zeros, operands))[0])[1](g)
     return SpikesBackwardResults(None, g) if operands.ids is None else SpikesBackwardResults(g, None)
 
 
 def _weights_backward(arguments: WeightsBackwardOperands, static: tuple[int, int]) -> WeightsBackwardResults:
-    *own, g = arguments
+    *own, g, _ = arguments
 
-    def run(weights: Array, delays: Array) -> Results:
-        return _reference(Operands(*own)._replace(weights=weights, delays=delays), static)
+    def run(weights: Array, delays: Array) -> Received:
+        return _received(Operands(*own)._replace(weights=weights, delays=delays), static)
 
     return WeightsBackwardResults(*jax.vjp(run, arguments.weights, arguments.delays)[1](g))
 
@@ -252,7 +259,7 @@ def _kernel(name: str, *results: str) -> dict[str, Kernel]:
             own = [each for each in results if each != "g_values"]
         else:
             arguments = arguments._replace(ids=as_kernel_ids(arguments.ids, arguments.ends.shape[-1]))
-            own = [each for each in results if each != "g_spikes"]
+            own = [each for each in results if each != "g_spikes" and not each.startswith("record.")]
         return list(call_kernel(name, arguments, dict(zip(own, shapes, strict=True))).values())
 
     def obstacle(arguments: Any, _: Any) -> str | None:
@@ -262,7 +269,12 @@ def _kernel(name: str, *results: str) -> dict[str, Kernel]:
 
 
 _NAME = f"snnjax_{_OP}"
-_FORWARD = Target(_NAME, _OP, _reference, _kernel(_NAME, "currents", "left"))
+_FORWARD = Target(
+    _NAME,
+    _OP,
+    _reference,
+    _kernel(_NAME, "received.currents", "received.left", "record.marks", "record.is_binary"),
+)
 _SPIKES_BACKWARD = Target(
     f"{_NAME}_spikes_backward",
     _OP,
@@ -276,49 +288,66 @@ _WEIGHTS_BACKWARD = Target(
     _kernel(f"{_NAME}_weights_backward", "g_weights", "g_delays"),
 )
 # Which operands have a batch axis, behind that of time.
-_BATCHED = ("ids", "values", "spikes")
+_BATCHED = ("ids", "values", "spikes", "pending")
 
 
 def _axes(record: Any) -> Any:
     """The batch axis of each array of a record."""
 
     def axis(name: str, part: Any) -> Any:
-        if part is None:
-            return None
-        return Results(1, 1) if name == "g" else 1 if name in _BATCHED else SHARED
+        if isinstance(part, tuple):
+            return jax.tree.map(lambda _: 1, part)
+        return None if part is None else 1 if name in _BATCHED else SHARED
 
     return type(record)(*map(axis, record._fields, record))
 
 
+def _evaluate(operands: Operands, static: tuple[int, int], implementation: str | None) -> Results:
+    record = Record(None, None) if operands.spikes is None else Record(1, 1)
+    return evaluate(
+        _FORWARD,
+        operands,
+        _axes(operands),
+        Results(Received(1, 1), record),
+        static,
+        droppable=Results(Received(False, False), jax.tree.map(lambda _: True, record)),
+        implementation=implementation,
+    )
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _multiply(operands: Operands, static: tuple[int, int], implementation: str | None) -> Results:
-    return evaluate(_FORWARD, operands, _axes(operands), Results(1, 1), static, implementation=implementation)
+def _multiply(operands: Operands, static: tuple[int, int], implementation: str | None) -> Received:
+    return _evaluate(operands, static, implementation).received
 
 
-def _fwd(operands: Operands, static: tuple[int, int], implementation: str | None) -> tuple[Results, Operands]:
-    results: Any = _multiply(operands, static, implementation)
-    return results, operands
+def _fwd(operands: Operands, static: tuple[int, int], implementation: str | None) -> tuple[Received, Any]:
+    results = _evaluate(operands, static, implementation)
+    return results.received, (operands, results.record)
 
 
 def _bwd(
-    static: tuple[int, int], implementation: str | None, operands: Operands, g: Results
+    static: tuple[int, int], implementation: str | None, kept: tuple[Operands, Record], g: Received
 ) -> tuple[Operands]:
-    ids, _, _, weights, delays, ends, targets = operands
+    operands, record = kept
+    ids, values, spikes, weights, delays, ends, targets, pending, bias = operands
     back = SpikesBackwardOperands(ids, weights, delays, ends, targets, g)
     form = SpikesBackwardResults(*((None, 1) if ids is None else (1, None)))
     sent = evaluate(_SPIKES_BACKWARD, back, _axes(back), form, static, implementation=implementation)
-    given = WeightsBackwardOperands(*operands, g)
+    given = WeightsBackwardOperands(ids, values, spikes, weights, delays, ends, targets, g, record)
     own = evaluate(
         _WEIGHTS_BACKWARD,
         given,
         _axes(given),
         WeightsBackwardResults(SHARED, SHARED),
         static,
-        results=WeightsBackwardResults(*jax.eval_shape(lambda: (operands.weights, operands.delays))),
+        results=WeightsBackwardResults(*jax.eval_shape(lambda: (weights, delays))),
         droppable=WeightsBackwardResults(False, True),
         implementation=implementation,
     )
-    return (Operands(None, sent.g_values, sent.g_spikes, own.g_weights, own.g_delays, None, None),)
+    g_pending = None if pending is None else jnp.concatenate(g)[: pending.shape[0]]
+    g_bias = None if bias is None else jnp.sum(g.currents, (0, 1))
+    of_weights = own.g_weights, own.g_delays
+    return (Operands(None, sent.g_values, sent.g_spikes, *of_weights, None, None, g_pending, g_bias),)
 
 
 _multiply.defvjp(_fwd, _bwd)

@@ -9,6 +9,7 @@ from tests.benchmarks import (
     cameras,
     convolutions,
     delayed,
+    few_synapses,
     fresh,
     gradients,
     mixed,
@@ -120,6 +121,14 @@ def delays(plan: Plan) -> Iterator[Table]:
     """W8."""
     programs = delayed.programs(plan.delayed, *plan.max_delays)
     yield from run(plan, f"W8, delays, {plan.delayed.name}", programs)
+
+
+def few(plan: Plan) -> Iterator[Table]:
+    """W13."""
+    shape, fan_out = plan.few_synapses
+    title = f"W13, {fan_out} synapses of each recurrent neuron, {shape.name}"
+    announce(title)
+    yield table_of(title, measure(plan, dict(few_synapses.programs(shape, fan_out)), plan.sweep_rounds))
 
 
 def storage(plan: Plan) -> Iterator[Table]:
@@ -342,6 +351,7 @@ SECTIONS: dict[str, Callable[[Plan], Iterator[Table]]] = {
     "W10": of_gradients,
     "W11": streams,
     "W12": residual,
+    "W13": few,
     "convolution": convolution,
     "density": density,
     "scaling": scaling,

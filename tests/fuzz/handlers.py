@@ -94,7 +94,9 @@ def single_ops(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[A
     listed = SparseSpikes.from_ids(jnp.zeros((5, batch, 4), jnp.int32), width).with_values()
     late = functools.partial(delayed_spike_matmul, max_delay=3, implementation="cpu")
     found.append((late, (listed, delays, delays)))
-    found.append((late, (jnp.ones((5, batch, width)), *(jnp.ones(synapses.num_synapses),) * 2, synapses)))
+    given = jnp.ones((5, batch, width)), *(jnp.ones(synapses.num_synapses),) * 2, synapses
+    found.append((functools.partial(late, bias=jnp.ones(7)), (*given, jnp.ones((3, batch, 7)))))
+    found.append((late, (given[0], delays, delays)))
     return found
 
 

@@ -129,21 +129,26 @@ def test_lists_are_their_dense_form(implementation: str, share: float) -> None:
 @each_implementation
 @pytest.mark.parametrize("pieces", [(5,), (2, 3), (1, 1, 3)])
 def test_pieces_are_the_whole(implementation: str, pieces: tuple[int, ...]) -> None:
-    """Also of sequences that end within a piece, and pieces shorter than the longest delay; padding may hold NaN."""
+    """Also of sequences that end within a piece, and pieces shorter than the longest delay; padding may hold NaN.
+
+    The bias is that of steps, not of what is left behind them.
+    """
     rng, lengths = np.random.default_rng(0), np.array([4, 1])
     spikes = jnp.asarray(rng.integers(0, 2, (STEPS, BATCH, NEURONS)), jnp.float32).at[4:, 0].set(jnp.nan)
     weights, delays = jnp.ones((NEURONS, TARGETS)), jnp.asarray(rng.integers(0, 12, (NEURONS, TARGETS)) / 4)
-    expected, left = run(spikes.at[1:, 1].set(0).at[4:].set(0), weights, delays)
-    everything = jnp.concatenate([expected, left])
+    bias, sent = jnp.arange(TARGETS, dtype=jnp.float32), spikes.at[1:, 1].set(0).at[4:].set(0)
+    everything = jnp.concatenate(run(sent, weights, delays))
+    expected = run(sent, weights, delays, bias=bias, implementation=implementation)
+    chex.assert_trees_all_equal(jnp.concatenate(expected), everything.at[:STEPS].add(bias[None, None]))
     currents, pending, start = [], None, 0
     for steps in pieces:
         within = jnp.asarray(np.clip(lengths - start, 0, steps), jnp.int32)
-        options = {"lengths": within, "implementation": implementation}
+        options = {"lengths": within, "implementation": implementation, "bias": bias}
         out, pending = run(spikes[start : start + steps], weights, delays, None, pending, **options)
         currents, start = [*currents, out], start + steps
     found = jnp.concatenate(currents)
     for sample, length in enumerate(lengths):
-        np.testing.assert_array_equal(found[:length, sample], everything[:length, sample])
+        np.testing.assert_array_equal(found[:length, sample], everything[:length, sample] + bias[None])
         np.testing.assert_array_equal(found[length:, sample], 0)
         np.testing.assert_array_equal(pending[:, sample], everything[length : length + LONGEST, sample])
 
@@ -156,11 +161,15 @@ def test_gradients_are_those_of_differences() -> None:
         rng.normal(size=shape),
         rng.integers(0, LONGEST, shape) + rng.uniform(0.2, 0.8, shape),
         rng.normal(size=(LONGEST, BATCH, TARGETS)),
+        rng.normal(size=TARGETS),
     )
     with jax.enable_x64(True):
         arrays = tuple(map(jnp.asarray, given))
-        # The differences that it takes are arrays of NumPy.
-        run_one = lambda *own: run(*map(jnp.asarray, own[:3]), None, jnp.asarray(own[3]))  # noqa: E731
+
+        def run_one(*each: Any) -> Any:
+            *own, pending, bias = map(jnp.asarray, each)  # the differences that it takes are arrays of NumPy
+            return run(*own, None, pending, bias=bias)
+
         check_grads(run_one, arrays, 1, ["rev"], 1e-6, 1e-6)
 
 
@@ -241,6 +250,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: run(SPIKES, MATRIX, MATRIX, None, jnp.zeros((4, 1, 2))),
         "delayed_spike_matmul: `pending` must have shape [max_delay, batch, targets] = [3, 1, 2], got [4, 1, 2]. Pass "
         "that of the previous call, or None.",
+    ),
+    (
+        lambda: run(SPIKES, MATRIX, MATRIX, bias=jnp.zeros(3)),
+        "delayed_spike_matmul: `bias` must have shape [targets] = [2], got [3]. Pass one for each target.",
     ),
     (
         lambda: run(SPIKES, MATRIX, MATRIX, max_delay=-1),

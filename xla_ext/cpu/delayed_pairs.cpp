@@ -26,24 +26,30 @@ struct Lanes {
 // Samples in groups, and their spikes by neuron.
 class Groups {
  public:
-  Groups(const ListedRows& sent, const DelayedSynapses& synapses, const Threads& threads)
+  // `places` receives how many spikes are before each of those given.
+  Groups(const ListedRows& sent, const DelayedSynapses& synapses, const Threads& threads,
+         Borrowed<std::uint32_t>* places = nullptr)
       : synapses_(synapses),
         length_(synapses.steps + synapses.longest),
         samples_(std::clamp<Index>(kRowBytes / (length_ * kernels().lanes * Index{sizeof(float)}), 1,
                                    std::max<Index>(synapses.batch, 1))),
         starts_((synapses.all.neurons + 1) * count()),
-        ids_(sent.entries()),
-        places_(sent.rows() == 0 ? 0 : sent.start(sent.rows() - 1) + sent.count(sent.rows() - 1)) {
+        ids_(sent.entries()) {
     require32Bits(sent.entries());
     require32Bits(samples_ * length_);
     if (sent.hasValues()) values_ = Borrowed<float>(sent.entries());
+    if (places != nullptr && sent.rows() > 0) {
+      *places = Borrowed<std::uint32_t>(sent.start(sent.rows() - 1) + sent.count(sent.rows() - 1));
+    }
     std::vector<Index> entries(static_cast<std::size_t>(count() + 1));
     for (Index group = 0; group < count(); ++group) {
       Index& behind = entries[static_cast<std::size_t>(group + 1)];
       behind = entries[static_cast<std::size_t>(group)];
       eachRow(group, [&](Index place, Index) { behind += sent.count(place); });
     }
-    threads.run(count(), [&](Index group, Index) { sort(sent, group, entries[static_cast<std::size_t>(group)]); });
+    threads.run(count(), [&](Index group, Index) {
+      sort(sent, group, entries[static_cast<std::size_t>(group)], places == nullptr ? nullptr : places->data());
+    });
   }
 
   Index count() const { return tasksFor(synapses_.batch, samples_); }
@@ -62,27 +68,22 @@ class Groups {
   }
   // How many spikes are before these.
   Index start(Index group, Index neuron) const { return starts_[group * (synapses_.all.neurons + 1) + neuron]; }
-  // The same of an entry of the spikes given.
-  Index before(Index entry) const { return places_[entry]; }
 
-  template <typename Visit>
-  void eachSample(Index group, Visit visit) const {
-    const Index first = group * samples_, end = std::min(first + samples_, synapses_.batch);
-    for (Index sample = first; sample < end; ++sample) visit(sample);
-  }
+  Index firstSample(Index group) const { return group * samples_; }
+  Index samples(Index group) const { return std::min(samples_, synapses_.batch - firstSample(group)); }
 
  private:
   // Calls visit(place, row) for all spikes of a group.
   template <typename Visit>
   void eachRow(Index group, Visit visit) const {
     for (Index step = 0; step < synapses_.steps; ++step) {
-      Index row = step;
-      eachSample(group,
-                 [&](Index sample) { visit(step * synapses_.batch + sample, std::exchange(row, row + length_)); });
+      for (Index k = 0; k < samples(group); ++k) {
+        visit(step * synapses_.batch + firstSample(group) + k, step + k * length_);
+      }
     }
   }
 
-  void sort(const ListedRows& sent, Index group, Index entry) {
+  void sort(const ListedRows& sent, Index group, Index entry, std::uint32_t* places) {
     const Index neurons = synapses_.all.neurons;
     std::uint32_t* const starts = starts_.data() + group * (neurons + 1);
     std::vector<std::uint32_t> next(static_cast<std::size_t>(neurons));
@@ -99,7 +100,7 @@ class Groups {
       for (std::uint32_t k = 0; k < spikes.count; ++k) {
         const std::uint32_t to = next[spikes.ids[k]]++;
         ids_[to] = static_cast<std::uint32_t>(row);
-        places_[sent.start(place) + k] = to;
+        if (places != nullptr) places[sent.start(place) + k] = to;
         if (values_) values_[to] = spikes.values[k];
       }
     });
@@ -107,7 +108,7 @@ class Groups {
 
   const DelayedSynapses& synapses_;
   Index length_, samples_;  // rows of a sample, and samples of a group
-  Borrowed<std::uint32_t> starts_, ids_, places_;
+  Borrowed<std::uint32_t> starts_, ids_;
   Borrowed<float> values_;
 };
 
@@ -136,39 +137,53 @@ class Taps {
 // What a vector of targets receives in the steps of a group, in rows that stay in the first-level cache.
 class ArrivingRows {
  public:
-  ArrivingRows(const DelayedSynapses& synapses, const Groups& groups)
-      : synapses_(synapses), groups_(groups), numbers_(groups.rows() * kernels().lanes) {}
+  ArrivingRows(const DelayedSynapses& synapses, const Groups& groups, const Lanes& targets)
+      : synapses_(synapses), groups_(groups), targets_(targets), numbers_(groups.rows() * kernels().lanes) {}
 
   float* data() { return numbers_.data(); }
-  void clear() { std::fill_n(numbers_.data(), groups_.rows() * kernels().lanes, 0.0F); }
 
-  void read(const Arriving<const float>& from, Index group, const Lanes& lanes) {
-    each(from, group, lanes, [&](const float* first, Index stride, Index rows, float* own) {
-      kernels().readVectors({first, stride}, rows, lanes.count, own);
+  void fill(const Start& start, Index group) {
+    std::fill_n(numbers_.data(), groups_.rows() * kernels().lanes, 0.0F);
+    each(group, start.bias == nullptr ? 0 : synapses_.steps, [&](Index, Index samples, const Rows<float>& own) {
+      kernels().readVectors({start.bias + targets_.first, 0}, samples, targets_.count, own);
+    });
+    each(group, start.pending == nullptr ? 0 : synapses_.longest,
+         [&](Index place, Index samples, const Rows<float>& own) {
+           const float* const row = start.pending + place * synapses_.all.outputs + targets_.first;
+           for (Index k = 0; k < samples; ++k) {
+             kernels().affine(row + k * synapses_.all.outputs, nullptr, own.row(k), targets_.count, own.row(k));
+           }
+         });
+  }
+  void read(const Arriving<const float>& from, Index group) {
+    each(group, length(), [&](Index place, Index samples, const Rows<float>& own) {
+      const float* const row = from.row(synapses_, place) + targets_.first;
+      kernels().readVectors({row, synapses_.all.outputs}, samples, targets_.count, own);
     });
   }
-  void write(const Arriving<float>& to, Index group, const Lanes& lanes) {
-    each(to, group, lanes, [&](float* first, Index stride, Index rows, const float* own) {
-      kernels().writeVectors(own, rows, lanes.count, {first, stride});
+  void write(const Arriving<float>& to, Index group) {
+    each(group, length(), [&](Index place, Index samples, const Rows<float>& own) {
+      float* const row = to.row(synapses_, place) + targets_.first;
+      kernels().writeVectors({own.data, own.stride}, samples, targets_.count, {row, synapses_.all.outputs});
     });
+    kernels().finishStream();
   }
 
  private:
-  // Calls copy(first, stride, rows, own) for the steps of each sample, and for those behind them.
-  template <typename T, typename Copy>
-  void each(const Arriving<T>& arriving, Index group, const Lanes& lanes, Copy copy) {
-    const Index stride = synapses_.batch * synapses_.all.outputs, steps = synapses_.steps;
-    float* own = numbers_.data();
-    groups_.eachSample(group, [&](Index sample) {
-      const Index first = sample * synapses_.all.outputs + lanes.first;
-      copy(arriving.currents + first, stride, steps, own);
-      copy(arriving.left + first, stride, synapses_.longest, own + steps * kernels().lanes);
-      own += (steps + synapses_.longest) * kernels().lanes;
-    });
+  Index length() const { return synapses_.steps + synapses_.longest; }
+
+  // Calls copy(place, samples, own) for the first of so many steps: the samples of a step share pages of memory.
+  template <typename Copy>
+  void each(Index group, Index steps, Copy copy) {
+    const Index first = groups_.firstSample(group), samples = groups_.samples(group), lanes = kernels().lanes;
+    for (Index step = 0; step < steps; ++step) {
+      copy(step * synapses_.batch + first, samples, Rows<float>{numbers_.data() + step * lanes, length() * lanes});
+    }
   }
 
   const DelayedSynapses& synapses_;
   const Groups& groups_;
+  Lanes targets_;
   Borrowed<float> numbers_;
 };
 
@@ -191,23 +206,23 @@ bool arePairsOfShortDelays(const DelayedSynapses& synapses) {
   return true;
 }
 
-void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<float>& out,
+void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const Start& start, const Arriving<float>& out,
                const Threads& threads) {
   const Groups groups(sent, synapses, threads);
   const Index neurons = synapses.all.neurons;
   threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
     const Lanes to(synapses, vector);
     const auto add = kernels().addTaps;
-    ArrivingRows rows(synapses, groups);
+    ArrivingRows rows(synapses, groups, to);
     Taps taps(synapses);
     taps.spread(to, groups, 0, neurons);
     for (Index group = 0; group < groups.count(); ++group) {
-      rows.clear();
+      rows.fill(start, group);
       for (Index neuron = 0; neuron < neurons; ++neuron) {
         const SpikeRow spikes = groups.row(group, neuron);
         if (spikes.count > 0) add(spikes, taps.of(neuron), taps.count(), rows.data());
       }
-      rows.write(out, group, to);
+      rows.write(out, group);
     }
   });
 }
@@ -219,11 +234,11 @@ void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, con
   threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
     const Lanes to(synapses, vector);
     const auto add = kernels().sumTaps;
-    ArrivingRows rows(synapses, groups);
+    ArrivingRows rows(synapses, groups, to);
     Borrowed<float> sums(neurons * size);
     std::fill_n(sums.data(), neurons * size, 0.0F);
     for (Index group = 0; group < groups.count(); ++group) {
-      rows.read(g, group, to);
+      rows.read(g, group);
       for (Index neuron = 0; neuron < neurons; ++neuron) {
         const SpikeRow spikes = groups.row(group, neuron);
         if (spikes.count > 0) add(spikes, rows.data(), taps, sums.data() + neuron * size);
@@ -239,7 +254,8 @@ void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, con
 
 void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
                          const Arriving<const float>& g, float* out, const Threads& threads) {
-  const Groups groups(sent, synapses, threads);
+  Borrowed<std::uint32_t> places;
+  const Groups groups(sent, synapses, threads, &places);
   const Index neurons = synapses.all.neurons;
   Taps taps(synapses);
   Borrowed<float> sums(sent.entries());
@@ -250,8 +266,8 @@ void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSy
       taps.spread(from, groups, task * kNeuronsPerTask, std::min((task + 1) * kNeuronsPerTask, neurons));
     });
     threads.run(groups.count(), [&](Index group, Index) {
-      ArrivingRows rows(synapses, groups);
-      rows.read(g, group, from);
+      ArrivingRows rows(synapses, groups, from);
+      rows.read(g, group);
       for (Index neuron = 0; neuron < neurons; ++neuron) {
         const SpikeRow spikes = groups.row(group, neuron);
         kernels().dotTaps(spikes.ids, spikes.count, taps.of(neuron), taps.count(), rows.data(),
@@ -262,7 +278,7 @@ void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSy
   std::fill_n(out, sent.rows() * capacity, 0.0F);
   for (Index row = 0; row < sent.rows(); ++row) {
     for (Index k = 0; k < sent.count(row); ++k) {
-      out[row * capacity + sent.slots(row)[k]] = sums[groups.before(sent.start(row) + k)];
+      out[row * capacity + sent.slots(row)[k]] = sums[places[sent.start(row) + k]];
     }
   }
 }

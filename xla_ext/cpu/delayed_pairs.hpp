@@ -15,7 +15,7 @@ namespace snnjax {
 bool arePairsOfShortDelays(const DelayedSynapses& synapses);
 
 // The functions of the same names of delayed_synapses.hpp; `sent` are the spikes of each place.
-void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<float>& out,
+void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const Start& start, const Arriving<float>& out,
                const Threads& threads);
 void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,
                     float* g_weights, float* g_delays, const Threads& threads);

@@ -12,7 +12,7 @@ constexpr Index kNeuronsPerTask = 64;
 // all targets of some samples receive is to stay in the second-level cache until all neurons are done.
 constexpr Index kNeuronsAtOnce = 128;
 constexpr Index kSamplesAtOnce = 16;  // whole vectors, so that shares one step apart are too
-constexpr Index kPlacesAtOnce = 192;
+constexpr Index kPlacesAtOnce = 224;
 constexpr Index kCollectedStride = kPlacesAtOnce + 16;  // equal places of all neurons in as many sets as possible
 constexpr Index kWindowFloats = 6 << 10;
 constexpr Index kLeastTargets = 4;
@@ -159,21 +159,19 @@ class ArrivingColumns {
   Rows<const float> of(Index group) const { return {column(group, 0), samples_}; }
 
   void read(const Arriving<const float>& g, const Threads& threads) {
-    const Index outputs = synapses_.all.outputs;
-    threads.run(tasksFor(outputs, kColumnsPerTask) * groups_, [&](Index task, Index) {
-      const Index group = task % groups_, first = task / groups_ * kColumnsPerTask;
-      const Index count = std::min(kColumnsPerTask, outputs - first), size = rows_ * samples_;
+    const Index outputs = synapses_.all.outputs, lanes = kernels().lanes;
+    threads.run(tasksFor(outputs, lanes) * groups_, [&](Index task, Index) {
+      const Index group = task % groups_, first = task / groups_ * lanes;
+      const Index count = std::min(lanes, outputs - first), size = rows_ * samples_;
       float* const to = column(group, first);
-      std::fill_n(to, count * size, 0.0F);
-      for (Index step = 0; step < synapses_.steps + synapses_.longest; ++step) {
-        const float* rows[kSamplesAtOnce];
-        for (Index sample = 0; sample < samples(group); ++sample) {
-          rows[sample] = g.row(synapses_, step * synapses_.batch + group * samples_ + sample) + first;
-        }
-        for (Index k = 0; k < count; ++k) {
-          float* const own = to + k * size + step * samples_;
-          for (Index sample = 0; sample < samples(group); ++sample) own[sample] = rows[sample][k];
-        }
+      const Index steps = synapses_.steps + synapses_.longest, behind = (rows_ - steps) * samples_;
+      for (Index k = 0; k < count; ++k) std::fill_n(to + (k + 1) * size - behind, behind, 0.0F);
+      Borrowed<float> block(kSamplesAtOnce * lanes);
+      std::fill_n(block.data(), kSamplesAtOnce * lanes, 0.0F);
+      for (Index step = 0; step < steps; ++step) {
+        const float* const row = g.row(synapses_, step * synapses_.batch + group * samples_) + first;
+        kernels().readVectors({row, outputs}, samples(group), count, {block.data(), lanes});
+        kernels().transpose({block.data(), lanes}, samples_, count, {to + step * samples_, size});
       }
     });
   }
@@ -281,8 +279,8 @@ class SharesOfNeurons {
 
 }  // namespace
 
-void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<float>& out,
-                 const Threads& threads) {
+void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Start& start,
+                 const Arriving<float>& out, const Threads& threads) {
   const ByTarget by_target(synapses.all);
   const ListedRows by_neuron = sent.transposed();
   const Index batch = synapses.batch, places = synapses.places(), outputs = synapses.all.outputs;
@@ -299,9 +297,13 @@ void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const 
     }
     for (Index place = 0; place < synapses.arriving(); ++place) {
       float* const row = out.row(synapses, place) + first;
+      const bool is_pending = start.pending != nullptr && place < synapses.longest * batch;
+      const bool has_bias = start.bias != nullptr && place < synapses.sent();
       for (Index k = 0; k < count; ++k) {
         const Pair* const pair = columns.data() + k * places + place;
         row[k] = pair[0][0] + (place < batch ? 0.0F : pair[-batch][1]);
+        if (is_pending) row[k] += start.pending[place * outputs + first + k];
+        if (has_bias) row[k] += start.bias[first + k];
       }
     }
   });
@@ -366,8 +368,9 @@ void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>
   if (synapses.sent() == 0) return;
   ArrivingColumns columns(synapses);
   columns.read(g, threads);
-  const Index samples = columns.samples(), steps_at_once = std::max<Index>(kPlacesAtOnce / samples, 1);
-  const Index window = (std::min(steps_at_once, synapses.steps) + synapses.longest + 1) * samples;
+  const Index samples = columns.samples(), parts_of_steps = tasksFor(synapses.steps * samples, kPlacesAtOnce);
+  const Index steps_at_once = tasksFor(synapses.steps, parts_of_steps);
+  const Index window = (steps_at_once + synapses.longest + 1) * samples;
   const Index targets = std::max(kLeastTargets, kWindowFloats / window);
   const std::vector<Index> starts = startsOf(synapses.all);
   const Index parts = tasksFor(neurons, kNeuronsAtOnce);
@@ -377,7 +380,8 @@ void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>
     const Index own = starts[size(first + count)] - starts[size(first)];
     SharesOfNeurons shares(synapses, own, columns.rows(), targets);
     for (Index i = first; i < first + count; ++i) shares.add(starts[size(i)], starts[size(i + 1)]);
-    Borrowed<float> collected(count * kCollectedStride);
+    const Index stride = tasksFor(count, kernels().lanes) * kernels().lanes;
+    Borrowed<float> collected(stride * kCollectedStride), rows(kCollectedStride * stride);
     for (Index step = 0; step < synapses.steps; step += steps_at_once) {
       const Index steps = std::min(steps_at_once, synapses.steps - step);
       const Rows<const float> arriving{columns.of(group).row(step), samples};
@@ -388,12 +392,11 @@ void collectDelayed(const DelayedSynapses& synapses, const Arriving<const float>
                                   collected.data() + i * kCollectedStride);
         }
       }
-      for (Index place = 0; place < steps * samples; ++place) {
-        if (place % samples >= columns.samples(group)) continue;
-        const Index row = (step + place / samples) * batch + group * samples + place % samples;
-        for (Index i = 0; i < count; ++i) {
-          out[row * neurons + first + i] = collected[i * kCollectedStride + place];
-        }
+      kernels().transpose({collected.data(), kCollectedStride}, count, steps * samples, {rows.data(), stride});
+      for (Index k = 0; k < steps; ++k) {
+        const Index row = (step + k) * batch + group * samples;
+        kernels().streamRows({rows.data() + k * samples * stride, stride}, columns.samples(group), count, nullptr,
+                             {out + row * neurons + first, neurons});
       }
     }
   });

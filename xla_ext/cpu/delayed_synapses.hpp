@@ -54,9 +54,15 @@ struct Arriving {
   }
 };
 
+// What arrives without any spikes, either of which may be nullptr.
+struct Start {
+  const float* pending;  // [longest, batch, outputs], of the first steps
+  const float* bias;     // [outputs], of all steps but not of those behind them
+};
+
 // Adds up the weights of spikes where they arrive; `sent` are those of each place.
-void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<float>& out,
-                 const Threads& threads);
+void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Start& start,
+                 const Arriving<float>& out, const Threads& threads);
 
 // Writes the cotangents of weights and delays from those of what arrives; `g_delays` may be nullptr.
 void correlateDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,

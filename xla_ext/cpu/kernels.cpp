@@ -58,6 +58,7 @@ constexpr Kernels kKernels{
     .dotPatches = dotPatches,
     .readVectors = readVectors,
     .writeVectors = writeVectors,
+    .finishStream = finishStream,
     .spreadShares = spreadShares,
     .addTaps = addTaps,
     .sumTaps = sumTaps,

@@ -345,9 +345,10 @@ struct Kernels {
   // Delays of all synapses of a neuron to some targets, in vectors: taps, of which tap k is the share of each weight
   // that arrives after k steps, and rows, of what arrives in each step. There are two taps at least and `lanes` at
   // most; the last is that of the longest delay. Vectors of fewer targets hold zeros behind them. From so many columns
-  // of rows of targets to vectors, and back.
-  void (*readVectors)(Rows<const float> from, Index rows, Index columns, float* to);
-  void (*writeVectors)(const float* from, Index rows, Index columns, Rows<float> to);
+  // of rows of targets to vectors, and back past the caches, which other threads see after `finishStream`.
+  void (*readVectors)(Rows<const float> from, Index rows, Index columns, Rows<float> to);
+  void (*writeVectors)(Rows<const float> from, Index rows, Index columns, Rows<float> to);
+  void (*finishStream)();
   void (*spreadShares)(const float* weights, const float* delays, Index targets, Index count, float* taps);
   // rows[ids[k] + tap] += values[k] * taps[tap].
   void (*addTaps)(const SpikeRow& spikes, const float* taps, Index count, float* rows);

@@ -309,12 +309,15 @@ class PatchBackward {
   // The cotangents of given currents.
   void writeCurrents(Index step) {
     const WritableNumbers& to = pass_.g_currents;
+    const Index first = record_.firstRow(step) * neurons() + patch_.first_column;
+    if (!to.is_bfloat16) {
+      const Rows<float> out{to.float32() + first, neurons()};
+      return kernels().streamRows(asConst(g_v(step)), samples(), patch_.columns, scale_.data(), out);
+    }
     row_.resize(static_cast<std::size_t>(patch_.columns));
     for (Index r = 0; r < samples(); ++r) {
-      const Index place = (record_.firstRow(step) + r) * neurons() + patch_.first_column;
-      float* out = to.is_bfloat16 ? row_.data() : to.float32() + place;
-      kernels().affine(g_v(step).row(r), scale_.data(), nullptr, patch_.columns, out);
-      if (to.is_bfloat16) to.write(place, patch_.columns, out);
+      kernels().affine(g_v(step).row(r), scale_.data(), nullptr, patch_.columns, row_.data());
+      to.write(first + r * neurons(), patch_.columns, row_.data());
     }
   }
 

@@ -24,13 +24,29 @@ class Operands(NamedTuple):
     delays: Annotated[Any, _EACH]
     ends: Annotated[Any, _ENDS]
     targets: Annotated[Any, _TARGETS]
+    pending: Annotated[Any, _LEFT._replace(given="optional")] = None
+    bias: Annotated[Any, arrays("sums", "outputs", given="optional")] = None
 
 
-class Results(NamedTuple):
-    """Its results: what arrives in all steps, and in those of the longest delay behind them."""
+class Received(NamedTuple):
+    """What arrives in all steps, and in those of the longest delay behind them."""
 
     currents: Annotated[Any, _CURRENTS]
     left: Annotated[Any, _LEFT]
+
+
+class Record(NamedTuple):
+    """What the backward pass reads in place of rows that hold only 0 and 1; no steps if nobody does."""
+
+    marks: Annotated[Any, arrays("bits", "steps_or_0", "batch", "neuron_bytes", given="optional")]
+    is_binary: Annotated[Any, arrays("flags", "steps_or_0", "batch", given="with record.marks")]
+
+
+class Results(NamedTuple):
+    """Its results; lists are not recorded."""
+
+    received: Received
+    record: Record
 
 
 class SpikesBackwardOperands(NamedTuple):
@@ -41,7 +57,7 @@ class SpikesBackwardOperands(NamedTuple):
     delays: Annotated[Any, _EACH]
     ends: Annotated[Any, _ENDS]
     targets: Annotated[Any, _TARGETS]
-    g: Results
+    g: Received
 
 
 class SpikesBackwardResults(NamedTuple):
@@ -61,7 +77,8 @@ class WeightsBackwardOperands(NamedTuple):
     delays: Annotated[Any, _EACH]
     ends: Annotated[Any, _ENDS]
     targets: Annotated[Any, _TARGETS]
-    g: Results
+    g: Received
+    record: Record
 
 
 class WeightsBackwardResults(NamedTuple):

@@ -145,6 +145,13 @@ inline void storePart(float* to, Floats x, std::int64_t count) {
 #endif
 }
 
+// Where numbers just loaded have several uses: GCC may load them for each again.
+inline void keepLoaded([[maybe_unused]] Floats& x) {
+#if defined(__x86_64__)
+  asm("" : "+v"(x));
+#endif
+}
+
 // Non-temporal stores to memory aligned to a vector; `finishStream` makes them visible to other threads.
 inline void stream(float* to, Floats x) {
 #if defined(__AVX512F__)

@@ -17,12 +17,21 @@ template <int kMost, typename Work>
   work.template operator()<kMost>();
 }
 
-inline void readVectors(Rows<const float> from, Index rows, Index columns, float* to) {
-  for (Index i = 0; i < rows; ++i) store(to + i * kLanes, part(from.row(i), 0, columns));
+inline void readVectors(Rows<const float> from, Index rows, Index columns, Rows<float> to) {
+  for (Index i = 0; i < rows; ++i) store(to.row(i), part(from.row(i), 0, columns));
 }
 
-inline void writeVectors(const float* from, Index rows, Index columns, Rows<float> to) {
-  for (Index i = 0; i < rows; ++i) putPart(to.row(i), 0, columns, load(from + i * kLanes));
+// Rows are too far apart for the caches to hold them until all their vectors are written.
+inline void writeVectors(Rows<const float> from, Index rows, Index columns, Rows<float> to) {
+  for (Index i = 0; i < rows; ++i) {
+    float* const row = to.row(i);
+    const Floats x = load(from.row(i));
+    if (columns < kLanes) {
+      storePart(row, x, columns);
+    } else {
+      reinterpret_cast<std::uintptr_t>(row) % sizeof(Floats) == 0 ? stream(row, x) : store(row, x);
+    }
+  }
 }
 
 // Weights, each in two shares: that which arrives after `whole` steps, and that one step later.
@@ -77,41 +86,44 @@ inline void splitShares(const float* weights, const float* delays, Index count, 
   }
 }
 
-// Sums of `kVectors` stay in registers, apart for both shares and for some synapses: eight additions are in flight.
-template <int kVectors>
+// Sums of `kVectors` stay in registers. Where rows are `kShift` vectors apart, what both shares read in common is read
+// once.
+template <int kVectors, int kShift>
 inline void collectVectors(const DelayedShares& shares, Rows<const float> arriving, float* out) {
-  constexpr int kAtOnce = kVectors < 4 ? 4 / kVectors : 1;
-  Floats now[kAtOnce][kVectors] = {}, next[kAtOnce][kVectors] = {};
+  Floats sums[kVectors];
   SNNJAX_UNROLL
-  for (int i = 0; i < kVectors; ++i) now[0][i] = load(out + i * kLanes);
-  const auto add = [&](Index k, int at) {
+  for (int i = 0; i < kVectors; ++i) sums[i] = load(out + i * kLanes);
+  for (Index k = 0; k < shares.count; ++k) {
     const float *const first = arriving.row(shares.rows[k]), *const second = first + arriving.stride;
+    const Floats now = splat(shares.now[k]), next = splat(shares.next[k]);
     SNNJAX_UNROLL
-    for (int i = 0; i < kVectors; ++i) now[at][i] += shares.now[k] * load(first + i * kLanes);
-    SNNJAX_UNROLL
-    for (int i = 0; i < kVectors; ++i) next[at][i] += shares.next[k] * load(second + i * kLanes);
-  };
-  Index k = 0;
-  for (; k + kAtOnce <= shares.count; k += kAtOnce) {
-    SNNJAX_UNROLL
-    for (int at = 0; at < kAtOnce; ++at) add(k + at, at);
+    for (int i = 0; i < kVectors + kShift; ++i) {
+      Floats x = load(first + i * kLanes);
+      keepLoaded(x);
+      if (i < kVectors) sums[i] += now * x;
+      if (kShift > 0 && i >= kShift) sums[i - kShift] += next * x;
+      if (kShift == 0) sums[i] += next * load(second + i * kLanes);
+    }
   }
-  for (; k < shares.count; ++k) add(k, 0);
   SNNJAX_UNROLL
-  for (int i = 0; i < kVectors; ++i) {
-    SNNJAX_UNROLL
-    for (int at = 1; at < kAtOnce; ++at) now[0][i] += now[at][i], next[0][i] += next[at][i];
-    store(out + i * kLanes, now[0][i] + next[0][i]);
+  for (int i = 0; i < kVectors; ++i) store(out + i * kLanes, sums[i]);
+}
+
+template <int kShift>
+inline void collectShifted(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out) {
+  constexpr int kMost = kLanes / 2 + 6;  // sums, which leave some registers for factors
+  for (Index i = 0; i < vectors; i += kMost) {
+    const Rows<const float> from{arriving.data + i * kLanes, arriving.stride};
+    if (vectors - i == 1) return collectVectors<1, kShift>(shares, from, out + i * kLanes);
+    withCount<kMost>(vectors - i,
+                     [&]<int kVectors>() { collectVectors<kVectors, kShift>(shares, from, out + i * kLanes); });
   }
 }
 
 inline void collectShares(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out) {
-  constexpr int kMost = kLanes * 3 / 4;  // with as many sums as three quarters of the registers
-  for (Index i = 0; i < vectors; i += kMost) {
-    const Rows<const float> from{arriving.data + i * kLanes, arriving.stride};
-    if (vectors - i == 1) return collectVectors<1>(shares, from, out + i * kLanes);
-    withCount<kMost>(vectors - i, [&]<int kVectors>() { collectVectors<kVectors>(shares, from, out + i * kLanes); });
-  }
+  if (arriving.stride == kLanes) return collectShifted<1>(shares, arriving, vectors, out);
+  if (arriving.stride == 2 * kLanes) return collectShifted<2>(shares, arriving, vectors, out);
+  collectShifted<0>(shares, arriving, vectors, out);
 }
 
 // Both rows stay in registers for the synapses of a group.

@@ -59,7 +59,8 @@ void tapsAreAddedSummedAndDotted(const Case& of, Random& random) {
 // As the products with the taps, which have another test: of synapses at one place each.
 void sharesAreCollected(const Case& of, Random& random) {
   const Index lanes = of.kernels.lanes, taps = of.size % (lanes - 1) + 2, count = of.size % 21;
-  const Index stride = of.size % 5 + 1, vectors = of.size % 19, rows = kRows + taps;
+  const Index stride = std::array{Index{1}, Index{3}, lanes, 2 * lanes, Index{5}}[sizeOf(of.size % 5)];
+  const Index vectors = of.size % 19, rows = kRows + taps;
   const Floats weights = random.eighths(count), arriving = random.eighths((rows + vectors * lanes) * stride);
   Floats delays, whole(sizeOf(count)), now(sizeOf(count)), next(sizeOf(count)), one(sizeOf(taps * lanes));
   Floats want = random.eighths(vectors * lanes), got = want;
@@ -117,9 +118,10 @@ void vectorsAreReadAndWritten(const Case& of, Random& random) {
     want[sizeOf(i)] = i % lanes < columns ? from[sizeOf(i / lanes * kApart + i % lanes)] : 0.0F;
     if (i % lanes < columns) joined[sizeOf(i / lanes * kApart + i % lanes)] = want[sizeOf(i)];
   }
-  of.kernels.readVectors({from.data(), kApart}, rows, columns, vectors.data());
+  of.kernels.readVectors({from.data(), kApart}, rows, columns, {vectors.data(), lanes});
   expectSame(of, vectors, want);
-  of.kernels.writeVectors(vectors.data(), rows, columns, {got.data(), kApart});
+  of.kernels.writeVectors({vectors.data(), lanes}, rows, columns, {got.data(), kApart});
+  of.kernels.finishStream();
   expectSame(of, got, joined);
 }
 

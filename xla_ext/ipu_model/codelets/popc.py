@@ -253,7 +253,7 @@ def build(options: argparse.Namespace, flags: Sequence[str], folder: Path) -> No
     """Compiles the sources in `folder`, several at a time, and links them to the library."""
     compilers = [Compiler(flags, options.cache)]
     if options.vector_form:  # on a host for comparison only: compiled quickly rather than to run quickly
-        compilers.insert(0, Compiler(["-DSNNJAX_VECTOR_FORM", "-O1", *flags], options.cache))
+        compilers.insert(0, Compiler(["-DSNNJAX_VECTOR_FORM", "-O0", *flags], options.cache))
     sources = options.sources
     with ThreadPoolExecutor(options.processes) as pool:
         jobs = [
