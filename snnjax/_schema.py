@@ -58,6 +58,7 @@ AXES = (
     "synapses_or_0",
     "synapses_or_1",
     "arrivals",  # the steps of the longest delay
+    "arrivals_or_0",
     # Of `simulate`:
     "receptors",  # of each neuron
     "levels",  # of a table of random counts

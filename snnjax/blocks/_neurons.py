@@ -20,7 +20,7 @@ class Neurons(Op):
     surrogate: Surrogate
     rounds_record: bool
     spikes: bool  # else it is the readout
-    feedback: Any  # the dense or sparse block of the recurrent connection, None if there is none
+    feedback: Any  # the block of the recurrent connection that has its weights, None if there is none
     feedback_delay: int | None  # the longest one of recurrent spikes, None without delays
     # Whether the op holds the membrane before a reset that the state of the block is after.
     is_immediate: bool = False
@@ -37,3 +37,4 @@ class NeuronOperands(NamedTuple):
     recurrent: Array | None
     recurrent_delays: Array | None
     recurrent_synapses: Synapses | None = None
+    synaptic_delays: Array | None = None

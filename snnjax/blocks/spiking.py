@@ -30,6 +30,7 @@ from snnjax.blocks.block import (
     shaped,
 )
 from snnjax.blocks.dense import Dense
+from snnjax.blocks.synaptic import Synaptic
 from snnjax.neurons import Neuron, lif
 from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
@@ -100,7 +101,12 @@ class Spiking(Block):
 
     @property
     def lead(self) -> tuple[int, tuple[Block, ...]]:
-        """How many steps early the recurrent currents are known, and blocks that return them so many steps earlier."""
+        """How many steps early the recurrent currents are known, and blocks that return them so many steps earlier.
+
+        Currents under way are a state that is the fused op's as it is.
+        """
+        if self.obstacle is None and any(isinstance(block, Synaptic) for block in self.feedback):
+            return 0, self.feedback
         found = [block.ahead() for block in self.feedback]
         known = [each for each in found if each is not None]
         steps = sum(lead for lead, _ in known)
@@ -240,9 +246,10 @@ class Spiking(Block):
             return own.surrogate.obstacle
         kinds = [block.kind for block in self.feedback]
         is_known = kinds[-1:] in (["dense"], ["sparse"]) and kinds[:-1] in ([], ["axonal"])
+        is_known = is_known or kinds == ["synaptic"]
         if not kinds or (is_known and not getattr(self.feedback[-1], "bias", True)):
             return None
-        return "its recurrent connection is not dense or sparse without bias, behind delays at most"
+        return "its recurrent connection is not dense or sparse without bias, with delays of one kind at most"
 
     def op(self, shape: Shape) -> Neurons | None:
         """Neurons of the fused op, if nothing stands against it."""
@@ -251,7 +258,7 @@ class Spiking(Block):
             return None
         *delays, feedback = self.feedback or (None,)
         delayed: Any = [own.op(shape) for own in delays]
-        longest = delayed[0].max_delay if delayed else None
+        longest = delayed[0].max_delay if delayed else getattr(feedback, "max_delay", None)
         options = self.slots(shape), self.neuron.surrogate, self.rounds_record, True
         return Neurons(found.form, *options, feedback, longest, *found[1:])
 
@@ -259,14 +266,17 @@ class Spiking(Block):
         """The constants of the equation."""
         neuron, found = self.neuron_params(params, stats, shape), converted(self.neuron)
         assert isinstance(found, Converted)
-        feedback, delays, synapses = None, None, None
-        if self.feedback:
-            held = (_recurrent(self, own) for own in (params, stats))
-            *first, (block, own, synapses) = zip(self.feedback, *held, strict=True)
-            feedback = block.operands(own, synapses, shape).weights
-            delays = next((block.operands(*own, shape) for block, *own in first), None)
         constants = found.form.constants(neuron), self.second(neuron)
-        return NeuronOperands(*constants, feedback, delays, synapses)
+        if not self.feedback:
+            return NeuronOperands(*constants, None, None)
+        held = (_recurrent(self, own) for own in (params, stats))
+        each: Any = zip(self.feedback, *held, strict=True)
+        *first, (block, *own) = each
+        if isinstance(block, Synaptic):
+            weights, synapses, late = block.operands(own[0], own[1], shape)
+            return NeuronOperands(*constants, weights, None, synapses, late)
+        delays = next((early.operands(*held, shape) for early, *held in first), None)
+        return NeuronOperands(*constants, block.operands(*own, shape).weights, delays, own[1])
 
 
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.

@@ -90,9 +90,24 @@ class Synaptic(HasDelays, Block):
         raw = given(self.kind, what, None if held is None else held.raw_delay)
         return delays_of(raw, self.min_delay, self.max_delay, self.learn)
 
+    @property
+    def bias(self) -> bool:
+        """Whether the connection adds one."""
+        return self.connection.bias
+
+    def operands(self, params: Any, stats: Any, shape: Shape) -> tuple[Array, Synapses | None, Array]:
+        """Those of a recurrent connection of the fused op: weights, the synapses if not all exist, and delays."""
+        del shape
+        params = given(self.kind, "params", params)
+        return self._weights(params), None if stats is None else stats.synapses, self.delays(params, stats)
+
+    def _weights(self, params: SynapticParams) -> Array:
+        own = self.connection
+        return own.used(params.weights) if isinstance(own, Dense) else params.weights
+
     def ahead(self) -> tuple[int, "Synaptic"] | None:
         """As many steps as all delays have."""
-        return None if self.connection.bias else (self.min_delay, self.earlier())
+        return None if self.bias else (self.min_delay, self.earlier())
 
     def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SynapticState:
         """Nothing under way."""
@@ -112,11 +127,10 @@ class Synaptic(HasDelays, Block):
         context: Context,
     ) -> BlockResult:
         """The currents that arrive in each step."""
-        (x,), own, params = signals, self.connection, given(self.kind, "params", params)
-        weights = own.used(params.weights) if isinstance(own, Dense) else params.weights
+        (x,), params = signals, given(self.kind, "params", params)
         currents, pending = delayed_spike_matmul(
             flat(x),
-            upcast(weights),
+            upcast(self._weights(params)),
             self.delays(params, stats),
             None if stats is None else stats.synapses,
             state.pending,
@@ -146,9 +160,9 @@ def synaptic(
 
     ``delay = min_delay + (max_delay - min_delay) * sigmoid(raw_delay)`` for each weight. A delay that is not an integer
     splits a spike between two steps (`snnjax.delayed_spike_matmul`), and its gradient is that of the split. A recurrent
-    connection delays in addition to the one step that recurrent spikes always take. Such a layer is scanned, and where
-    no block of the connection has a bias, its spikes are multiplied for ``min_delay + 1`` steps at once: choose a
-    `min_delay` wherever the model allows it, or `axonal` delays before dense weights, which are fused.
+    connection delays in addition to the one step that recurrent spikes always take; without a bias, and without
+    `axonal` delays before it, such a layer is part of the fused op. One of neurons that are scanned multiplies its
+    spikes for ``min_delay + 1`` steps at once, if no block of the connection has a bias.
 
     Args:
         connection: ``dense(...)`` or ``sparse(...)``, which draws the weights, and the synapses that exist.

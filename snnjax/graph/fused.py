@@ -14,6 +14,7 @@ from snnjax.blocks.block import BlockResult, Context, Shape, Signal, dense_signa
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.linear import rescaled
 from snnjax.blocks.spiking import SpikingState
+from snnjax.blocks.synaptic import SynapticState
 from snnjax.graph.containers import Node
 from snnjax.graph.plan import Fused, FusedLayer
 from snnjax.neurons._conversion import after_reset
@@ -97,7 +98,7 @@ class _Chain(NamedTuple):
             weights, bias = self.linear(layer)
         elif given is not None and given.factor is not None:
             factor, bias = self.for_each(layer, (given.factor, cast(Array, given.term)))
-        constants, second, recurrent, recurrent_delays, synapses = self.operands(layer.neuron)
+        constants, second, recurrent, recurrent_delays, synapses, synaptic = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
         if self.op(layer.neuron).is_inclusive:
             threshold = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
@@ -116,6 +117,7 @@ class _Chain(NamedTuple):
             recurrent_connection=Connection(max_delay=self.op(layer.neuron).feedback_delay),
             recurrent_delays=recurrent_delays,
             recurrent_synapses=synapses,
+            synaptic_delays=synaptic,
         ), second
 
     def switches(self, layer: FusedLayer, records_spikes: bool) -> LayerSwitches:
@@ -136,11 +138,14 @@ class _Chain(NamedTuple):
         """The state of a layer in the form of the op, which carries spikes in the dtype of the weights."""
         v, *second = (own := self.state(layer.neuron)).neuron
         rows = None if layer.delay is None else self.state(layer.delay).pending.astype(dtype)
-        spikes, earlier = None if own.spikes is None else own.spikes.astype(dtype), None
-        if spikes is not None and self.op(layer.neuron).feedback_delay is not None:
-            sent = jnp.concatenate([own.recurrent[0].pending.astype(dtype), waiting(spikes)])
+        spikes, earlier, arriving = None if own.spikes is None else own.spikes.astype(dtype), None, None
+        under_way = None if own.recurrent is None else own.recurrent[0]
+        if isinstance(under_way, SynapticState):
+            arriving = under_way.pending
+        elif isinstance(under_way, DelayState):
+            sent = jnp.concatenate([under_way.pending.astype(dtype), waiting(spikes)])
             spikes, earlier = sent[-1], sent[:-1]
-        return LayerState(v, second[0] if second else None, spikes, rows, earlier)
+        return LayerState(v, second[0] if second else None, spikes, rows, earlier, arriving)
 
 
 def run_fused(
@@ -184,8 +189,11 @@ def run_fused(
 
 def _with_spikes(before: Any, last: LayerState) -> SpikingState:
     """The state of a block with the recurrent spikes of that of the op."""
-    if last.spikes is None or last.earlier_spikes is None:
-        return before._replace(spikes=None if last.spikes is None else upcast(last.spikes))
+    if last.earlier_spikes is None:
+        under_way = before.recurrent if last.arriving is None else (SynapticState(last.arriving),)
+        return before._replace(
+            spikes=None if last.spikes is None else upcast(last.spikes), recurrent=under_way
+        )
     sent = upcast(jnp.concatenate([last.earlier_spikes, last.spikes[None]]))
     delayed, *others = before.recurrent
     place = delayed.pending.shape[0]

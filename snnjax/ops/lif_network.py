@@ -52,10 +52,13 @@ class LIFLayer(NamedTuple):
     delays: Float[ArrayLike, "..."] | None = None
     # Of a first layer without weights: its currents are multiplied with it. None is 1.
     factor: Float[Array, " neurons"] | None = None
-    # Of `recurrent`: delays alone may precede its weights. They come on top of the one step that its spikes take.
+    # Of `recurrent`, which may have delays alone. They come on top of the one step that its spikes take.
     recurrent_connection: Connection = DENSE
     recurrent_delays: Float[ArrayLike, "..."] | None = None  # likewise, a scalar or [neurons]
     recurrent_synapses: Synapses | None = None  # which exist; None if all do
+    # Of each recurrent synapse, as `recurrent`: in place of `recurrent_delays`, and likewise with a `max_delay` of
+    # `recurrent_connection`. A spike is split between two steps as in `delayed_spike_matmul`.
+    synaptic_delays: Float[Array, "..."] | None = None
 
 
 class LeakyReadout(NamedTuple):
@@ -272,19 +275,19 @@ def _state_of(
         num_inputs = layer.connection.num_inputs(source(layer).shape)
         return make((longest + 1, batch, num_inputs), source(layer).dtype)
 
-    def earlier_spikes(layer: LIFLayer) -> Any:
-        longest = layer.recurrent_connection.max_delay
-        neurons = layer.connection.num_outputs(source(layer).shape)
-        return None if longest is None else make((longest + 1, batch, neurons), source(layer).dtype)
+    def fed_back(layer: LIFLayer, rows: int, dtype: Any) -> Any:
+        return make((rows, batch, layer.connection.num_outputs(source(layer).shape)), dtype)
 
     def state_of(layer: LIFLayer) -> LayerState:
-        longest = layer.connection.max_delay
+        longest, recurrent, dtype = layer.connection.max_delay, _longest(layer), source(layer).dtype
+        earlier, arriving = layer.recurrent_delays is not None, layer.synaptic_delays is not None
         return LayerState(
             v=membranes(layer),
             w=None if layer.second_state is None else membranes(layer),
-            spikes=None if layer.recurrent is None else per_output(layer, source(layer).dtype),
+            spikes=None if layer.recurrent is None else per_output(layer, dtype),
             pending=None if longest is None else pending(layer, longest),
-            earlier_spikes=earlier_spikes(layer),
+            earlier_spikes=fed_back(layer, recurrent + 1, dtype) if earlier else None,
+            arriving=fed_back(layer, recurrent, accumulation_dtype(dtype)) if arriving else None,
         )
 
     return LIFNetworkState(
@@ -292,10 +295,19 @@ def _state_of(
     )
 
 
+def _longest(layer: LIFLayer) -> int:
+    """The longest delay of recurrent spikes, 0 without delays."""
+    return layer.recurrent_connection.max_delay or 0
+
+
 def _without_rows(state: LIFNetworkState) -> LIFNetworkState:
-    """A state whose spikes under way have no rows, which stand for rows of zeros."""
-    layers = (own if own.pending is None else own._replace(pending=own.pending[:0]) for own in state.layers)
-    return state._replace(layers=tuple(layers))
+    """A state with no rows of what is under way to a layer, which stand for rows of zeros."""
+
+    def without(own: LayerState) -> LayerState:
+        pending, arriving = (None if rows is None else rows[:0] for rows in (own.pending, own.arriving))
+        return own._replace(pending=pending, arriving=arriving)
+
+    return state._replace(layers=tuple(map(without, state.layers)))
 
 
 def as_operands(
@@ -323,7 +335,7 @@ def as_operands(
         second = jax.lax.stop_gradient(per_neuron(op, "second_threshold", second, v))
         second_state, delays = _second_state(op, layer.second_state, v), _recurrent_delays(layer, v)
         own = decay, threshold, gain, second, second_state, delays
-        return LayerConstants(layer.recurrent, *own, *_ends_and_targets(layer.recurrent_synapses))
+        return LayerConstants(layer.recurrent, *own, *_ends_and_targets(layer), _synaptic_delays(layer, v))
 
     last = None
     if readout is not None:
@@ -352,6 +364,16 @@ def _recurrent_delays(layer: LIFLayer, v: Any) -> Array | None:
     return bounded(jnp.asarray(layer.recurrent_delays), most, v.shape[-1], v.dtype)
 
 
+def _synaptic_delays(layer: LIFLayer, v: Any) -> Array | None:
+    """The delays of a layer's recurrent synapses, of the shape of their weights."""
+    if layer.synaptic_delays is None:
+        return None
+    longest, given = _longest(layer), jnp.asarray(layer.synaptic_delays)
+    if longest == 0:  # where no delay is possible, none has a derivative
+        return jnp.zeros(given.shape, v.dtype)
+    return bounded(given.reshape(-1), longest, given.size, v.dtype).reshape(given.shape)
+
+
 def _delays(layer: LIFLayer) -> Array | None:
     """The delays of a layer's inputs as ``[inputs]``."""
     most = layer.connection.max_delay
@@ -361,7 +383,8 @@ def _delays(layer: LIFLayer) -> Array | None:
     return bounded(jnp.asarray(layer.delays), most, inputs, accumulation_dtype(layer.weights.dtype))
 
 
-def _ends_and_targets(synapses: Synapses | None) -> tuple[Array | None, Array | None]:
+def _ends_and_targets(layer: LIFLayer) -> tuple[Array | None, Array | None]:
+    synapses = layer.recurrent_synapses
     return (None, None) if synapses is None else (synapses.ends, synapses.targets)
 
 

@@ -14,6 +14,7 @@ PHASES = {
         # What is compiled into `runForward` are products, but for little.
         *("multiply", "Product::*", "addPatches", "convolve", "runForward"),
         *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps", "writeVectors"),
+        *("LateShares::*", "ArrivingPairs::*"),
     ),
     "cotangents sent back densely": (
         *(
@@ -33,6 +34,9 @@ PHASES = {
             "TransposedConvolution::*",
             "sendBack",
             "collectShares",
+            "collectGroups",
+            "LateCollector::*",
+            "LateCotangents::*",
             "collectDelayed",
             "ArrivingColumns::*",
         ),

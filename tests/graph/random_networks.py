@@ -23,12 +23,14 @@ from snnjax import (
     residual,
     sparse,
     spiking_readout,
+    synaptic,
 )
 from snnjax._types import SURROGATES
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.sparse import SparseParams
 from snnjax.blocks.spiking import SpikingParams, SpikingState
+from snnjax.blocks.synaptic import SynapticParams
 from tests.numbers import assert_close, dyadic
 from tests.ops.common import float_leaves, is_float, jit
 
@@ -98,7 +100,7 @@ def _layer(pick: Any, width: int) -> Any:
         neurons.integrate_and_fire(1.0, **switches),
     )
     most = pick(None, 1, 3, 7, 40, 1000)
-    delays = None
+    delays, learn = None, False
     if most is not None:
         learn, owner = most < 1000 and pick(True, False), pick("neuron", "layer")
         delays = axonal(most, learn=learn, per=owner, initial=most / 2 if learn else (0, most))
@@ -106,7 +108,8 @@ def _layer(pick: Any, width: int) -> Any:
     weights = pick(dense(width, bias=False), sparse(width, fan_in=min(width, 2), bias=False))
     if delays is None:
         return layer(width, neuron, recurrent=weights if recurrent else False, capacity=capacity)
-    back = [delays, weights] if recurrent else False
+    of_synapses = synaptic(weights, most, learn=learn, initial=most / 2 if learn else (0, most))
+    back = pick([delays, weights], of_synapses) if recurrent else False
     return layer([delays, dense(width)], neuron, recurrent=back, capacity=capacity)
 
 
@@ -117,6 +120,8 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     level = int(rng.integers(-4, 12))
 
     def drawn(own: Any) -> Any:
+        if isinstance(own, SynapticParams):
+            return own._replace(weights=drawn(LinearParams(own.weights, None)).weights)
         if isinstance(own, LinearParams | SparseParams):
             return jax.tree.map(lambda old: dyadic(rng, -16, 16 + level, *old.shape).astype(old.dtype), own)
         if isinstance(own, SpikingParams) and own.recurrent is not None:

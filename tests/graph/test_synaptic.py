@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import Synapses, blocks, metrics, online
+from snnjax import Synapses, blocks, metrics, neurons, online
 from snnjax.nir import to_nir
 from snnjax.quantisation import quantise_network
 from tests.graph.helpers import initial
@@ -118,14 +118,20 @@ def late(params: Any, name: str = "layer_0/neuron") -> Any:
     return params | {name: params[name]._replace(recurrent=(first, *others))}
 
 
-@pytest.mark.parametrize("kind, capacity", [("dense", None), ("axonal", 3), ("sparse", None)])
-def test_spikes_are_fed_back_for_as_many_steps_as_they_take(kind: str, capacity: int | None) -> None:
+@pytest.mark.parametrize(
+    "kind, capacity, scanned",
+    [("dense", None, True), ("axonal", 3, False), ("sparse", None, True), ("sparse", 2, False)],
+)
+def test_spikes_are_fed_back_for_as_many_steps_as_they_take(
+    kind: str, capacity: int | None, scanned: bool
+) -> None:
     """Value and gradients with `min_delay`, of a run that is cut at other steps, are those without it."""
+    neuron = neurons.refractory(neurons.lif(), steps=1) if scanned else neurons.lif()
     nets = [
-        network(snnjax.dense(HIDDEN), recurrent=feedback_of(kind, least), capacity=capacity)
+        network(snnjax.dense(HIDDEN), neuron=neuron, recurrent=feedback_of(kind, least), capacity=capacity)
         for least in (2, 0)
     ]
-    assert ("fused: layer_0/connection > layer_0/neuron" in str(nets[0].paths)) == (kind == "axonal")
+    assert ("fused: layer_0/connection > layer_0/neuron" in str(nets[0].paths)) != scanned
     stats = nets[0].init_stats(KEY)
     params = initial(nets[0], INPUT, target_activity=0.3, stats=stats)
 
@@ -136,6 +142,36 @@ def test_spikes_are_fed_back_for_as_many_steps_as_they_take(kind: str, capacity:
     chex.assert_trees_all_close(
         of(nets[0], lambda own: own, chunk=5), of(nets[1], late), rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("learn, capacity", [(True, None), (False, 3)])
+def test_a_recurrent_layer_is_the_same_fused_and_scanned(learn: bool, capacity: int | None) -> None:
+    """Value, state and gradients beside those with a bias of 0, for which a layer is scanned."""
+    nets = [
+        network(
+            snnjax.dense(HIDDEN),
+            recurrent=snnjax.synaptic(snnjax.dense(HIDDEN, bias=bias), LONGEST, learn=learn),
+            capacity=capacity,
+        )
+        for bias in (False, True)
+    ]
+    assert ["alone: layer_0/neuron" in str(net.paths) for net in nets] == [False, True]
+    stats, params = nets[0].init_stats(KEY), initial(nets[0], INPUT, target_activity=0.3)
+    (own,), name = params["layer_0/neuron"].recurrent, "layer_0/neuron"
+    biased = params | {
+        name: params[name]._replace(recurrent=(own._replace(bias=jnp.zeros(HIDDEN)),)),
+    }
+
+    def of(net: snnjax.Network, params: Any, **options: Any) -> Any:
+        run = lambda params: total(net, params, stats, **options)  # noqa: E731
+        (value, state), g = jit(jax.value_and_grad(run, has_aux=True))(params)
+        (own,) = g[name].recurrent
+        return value, state, own.weights, own.raw_delay, g["layer_0/connection"]
+
+    fused = of(nets[0], params)
+    assert bool(jnp.any(fused[1][name].recurrent[0].pending != 0))
+    for other in (of(nets[1], biased), of(nets[0], params, implementation="reference")):
+        chex.assert_trees_all_close(fused, other, rtol=1e-4, atol=1e-5)
 
 
 def test_a_bias_is_fed_back_in_every_step() -> None:

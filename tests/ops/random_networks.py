@@ -62,6 +62,7 @@ class Form(NamedTuple):
     connected: float | None = (
         None  # the share of recurrent synapses that exist; None for weights of all pairs
     )
+    synaptic: bool = False  # whether recurrent delays are those of synapses, not of neurons
 
     def max_delay(self, layer: int) -> int | None:
         return self.max_delays[layer] if self.max_delays else None
@@ -110,7 +111,8 @@ def random_form(rng: np.random.Generator) -> Form:
     )
     if form.recurrent:
         form = form._replace(connected=pick(None, None, 0.0, 0.1, 0.7))
-    return of_currents(form) if pick(True, False, False) else form
+    form = of_currents(form) if pick(True, False, False) else form
+    return form if form.recurrent_delay is None else form._replace(synaptic=pick(True, False))
 
 
 def of_currents(form: Form) -> Form:
@@ -138,7 +140,9 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
         for index, width in enumerate(form.widths)
     )
     pending = _pending(form, [form.max_delay(index) for index in range(len(pairs))], pairs, rng)
-    earlier = _pending(form, _recurrent_delays(form), [(width, width) for width in form.widths], rng)
+    back = _pending(form, _recurrent_delays(form), [(width, width) for width in form.widths], rng)
+    nothing = (None,) * len(back)
+    earlier = nothing if form.synaptic else back
     layers, readout, spikes, pending, earlier = jax.tree.map(
         lambda leaf: leaf.astype(form.dtype), (layers, readout, tuple(spikes), pending, earlier)
     )
@@ -146,7 +150,9 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     layers = tuple(_with_delays(form, index, own, rng) for index, own in enumerate(layers))
     if form.connected is not None:
         layers = (_with_synapses(form.connected, layers[0], rng), *layers[1:])
-    states = zip(membranes, second, spikes, pending, earlier, strict=True)
+    # Currents that are under way for one step less.
+    arriving = [None if rows is None else rows[1:] for rows in back] if form.synaptic else nothing
+    states = zip(membranes, second, spikes, pending, earlier, arriving, strict=True)
     parameters = layers, readout, LIFNetworkState(tuple(LayerState(*each) for each in states), last)
     lengths = jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.lengths else None
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
@@ -183,10 +189,19 @@ def _recurrent_delays(form: Form) -> list[int | None]:
 def _with_delays(form: Form, index: int, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:
     most, recurrent = form.max_delay(index), _recurrent_delays(form)[index]
     if most is not None:
-        layer = layer._replace(delays=_delays(form, most, layer.weights.shape[0], rng))
+        layer = layer._replace(delays=_delays(form, most, _owners(form, layer.weights.shape[0]), rng))
+    if recurrent is not None and form.synaptic:
+        return layer._replace(synaptic_delays=_delays(form, recurrent, layer.recurrent.shape, rng))
     if recurrent is not None:
-        layer = layer._replace(recurrent_delays=_delays(form, recurrent, form.widths[index], rng))
+        layer = layer._replace(
+            recurrent_delays=_delays(form, recurrent, _owners(form, form.widths[index]), rng)
+        )
     return layer
+
+
+def _owners(form: Form, senders: int) -> tuple[int, ...]:
+    """The shape of delays: one per sender, or one for all."""
+    return (senders,) if form.per_neuron else ()
 
 
 def _with_synapses(share: float, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:
@@ -197,12 +212,13 @@ def _with_synapses(share: float, layer: LIFLayer, rng: np.random.Generator) -> L
     sources, targets = np.sort(rng.integers(0, max(neurons, 1), count)), rng.integers(0, neurons + 1, count)
     ends = np.cumsum(np.bincount(sources, minlength=neurons))
     synapses = Synapses(jnp.asarray(ends, jnp.int32), jnp.asarray(targets, id_dtype(neurons)), neurons)
-    return layer._replace(recurrent=weights[sources, targets % max(neurons, 1)], recurrent_synapses=synapses)
+    place = sources, targets % max(neurons, 1)
+    delays = None if layer.synaptic_delays is None else layer.synaptic_delays[place]
+    return layer._replace(recurrent=weights[place], recurrent_synapses=synapses, synaptic_delays=delays)
 
 
-def _delays(form: Form, most: int, senders: int, rng: np.random.Generator) -> jax.Array:
-    """Whole steps, eighths of steps, and a few beyond the bounds; one per sender, or one for all."""
-    shape = (senders,) if form.per_neuron else ()
+def _delays(form: Form, most: int, shape: tuple[int, ...], rng: np.random.Generator) -> jax.Array:
+    """Whole steps, eighths of steps, and a few beyond the bounds."""
     steps = rng.integers(0, 8 * most + 1, shape) / 8
     steps = np.where(rng.random(shape) < rng.choice([0.0, 0.5, 1.0]), np.floor(steps), steps)
     steps = np.where(rng.random(shape) < _BEYOND, rng.choice([-1.0, most + 1.5], shape), steps)

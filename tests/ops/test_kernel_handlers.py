@@ -25,6 +25,7 @@ NETWORKS = (
     Form(3, 2, 5, (6,), 3, recurrent=True, capacity=2, recurrent_delay=2),
     Form(2, 3, 7, (5,), None, given="uint16 lists", slots=4),
     Form(2, 3, 7, (5, 16), None, recurrent=True, connected=0.5),
+    Form(2, 3, 7, (5,), None, recurrent=True, connected=0.5, recurrent_delay=2, synaptic=True),
 )
 # Lists do not say how many neurons there are, the weights do; nor do synapses say to how many they may lead:
 # (target, number of the call, operand or result, axis).
@@ -188,7 +189,8 @@ def test_arrays_are_found_by_name() -> None:
 
 # What a call may do without; gradients of all but the states as well.
 OPTIONAL = re.compile(
-    r".*(linears?\.bias|lengths|stdp\.plastic|g\.(counts|spikes)|results (results\.spikes|record\.layers\.v))(\[\d\])?"
+    r".*(linears?\.bias|lengths|stdp\.plastic|g\.(counts|spikes)"
+    r"|results (results\.spikes|record\.layers\.(v|current)))(\[\d\])?"
 )
 
 

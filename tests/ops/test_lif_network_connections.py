@@ -29,6 +29,7 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
+from snnjax._quantised import Quantised
 from snnjax.blocks.delay import DelayState
 from snnjax.ops import Connection
 from snnjax.ops.pool_spikes import Pooling
@@ -301,3 +302,35 @@ def test_wrong_recurrent_synapses_are_refused(field: str, weights: Any, synapses
     with pytest.raises(ValueError) as caught:
         lif_network(jnp.zeros((5, 2, 4)), [layer])
     assert str(caught.value) == f"lif_network: `layers[0].{field}` must {message}"
+
+
+GIVEN = "be given with `recurrent` weights and a `max_delay` of `recurrent_connection`, or be None, got"
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"recurrent": None}, f"{GIVEN} delays alone. Give delays of neurons or of synapses."),
+        (
+            {"recurrent_delays": 0.5},
+            f"{GIVEN} `recurrent_delays` too. Give delays of neurons or of synapses.",
+        ),
+        (
+            {"synaptic_delays": jnp.zeros(3)},
+            "have shape [neurons, neurons] = [3, 3], got [3]. Pass one for each weight.",
+        ),
+        (
+            {"recurrent": Quantised(jnp.zeros((3, 3), jnp.int8), jnp.ones(3))},
+            "be None with weights of 8 bits, got delays. Pass quantisation.dequantise(weights).",
+        ),
+    ],
+)
+def test_wrong_delays_of_recurrent_synapses_are_refused(changed: dict[str, Any], message: str) -> None:
+    square = jnp.zeros((3, 3))
+    connection = Connection(max_delay=2)
+    layer = LIFLayer(
+        jnp.zeros((4, 3)), 0.5, recurrent=square, recurrent_connection=connection, synaptic_delays=square
+    )
+    with pytest.raises(ValueError) as caught:
+        lif_network(jnp.zeros((5, 2, 4)), [layer._replace(**changed)])
+    assert str(caught.value) == f"lif_network: `layers[0].synaptic_delays` must {message}"

@@ -166,3 +166,19 @@ def test_what_is_no_current_is_refused(call: Callable[[], Any], message: str) ->
     with pytest.raises(ValueError) as caught:
         call()
     assert str(caught.value) == message
+
+
+@needs_kernels
+def test_gradient_of_the_gain_alone_reads_the_currents_of_all_neurons() -> None:
+    """Where the membranes of the listed neurons are all that is recorded."""
+    draw = lambda key, *shape: jax.random.normal(jax.random.key(key), shape, jnp.float32)  # noqa: E731
+    given, recurrent = draw(0, 5, 3, 64), draw(1, 64, 64)
+
+    def run(gain: Any, implementation: str) -> Any:
+        layer = LIFLayer(None, 0.5, gain=gain, recurrent=recurrent)
+        return jnp.sum(lif_network(given, [layer], capacity=8, implementation=implementation)[1].layers[0].v)
+
+    ours, expected = (
+        jit(jax.grad(lambda gain, path=path: run(gain, path)))(jnp.ones(64)) for path in ("cpu", "reference")
+    )
+    chex.assert_trees_all_close(ours, expected, rtol=1e-5, atol=1e-5)

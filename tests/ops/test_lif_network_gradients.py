@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
-from snnjax.ops import LayerState, LIFNetworkState
+from snnjax.ops import Connection, LayerState, LIFNetworkState
 from tests.cases import SMOOTH
 from tests.ops.common import check_gradient, jit, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network
@@ -55,6 +55,19 @@ def test_whole_network_equals_finite_differences_of_its_relaxed_form(options: di
     relaxed = functools.partial(run, detach_reset=False, **SMOOTH_NETWORK, **given)
     with jax.enable_x64(True):
         check_gradient(relaxed, make_network(widths, dtype=jnp.float64, second_states=second_states))
+
+
+def test_delays_of_recurrent_synapses_equal_finite_differences() -> None:
+    """By weights, delays between steps, and what is under way."""
+    relaxed = functools.partial(run, lengths=LENGTHS, detach_reset=False, **SMOOTH_NETWORK)
+    with jax.enable_x64(True):
+        inputs, (layer,), readout, state = make_network(ONE_LAYER, dtype=jnp.float64)
+        neurons, (before,) = layer.recurrent.shape[0], state.layers
+        delays = 0.0625 + (jnp.arange(neurons**2, dtype=jnp.float64) * 7 % 11).reshape(neurons, -1) / 8
+        layer = layer._replace(recurrent_connection=Connection(max_delay=2), synaptic_delays=delays)
+        rows = jnp.stack([before.v, -before.v]) / 2
+        state = state._replace(layers=(before._replace(arriving=rows),))
+        check_gradient(relaxed, (inputs, (layer,), readout, state))
 
 
 def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: Any) -> Any:

@@ -76,6 +76,10 @@ FORMS = (
     Form(3, 18, 7, (65, 66), recurrent=True, second_states=(ALL, ALL), detach_reset=False, per_neuron=False),
     Form(3, 5, 20, (63,), capacity=9, second_states=(ALL,), reset="none", lengths=False, dtype="bfloat16"),
     Form(0, 3, 5, (6,), recurrent=True, second_states=(ALL,), recurrent_delay=0),
+    # A delay of each synapse, the second time with blocks of several vectors of samples.
+    Form(7, 9, 20, (65, 5), None, True, reset="zero", detach_reset=False, recurrent_delay=3, synaptic=True),
+    Form(5, 39, 20, (20, 64), 2, True, capacity=(8, None), recurrent_delay=2, synaptic=True, connected=0.3),
+    Form(9, 3, 7, (17,), recurrent=True, dtype="bfloat16", recurrent_delay=12, synaptic=True, connected=0.7),
     # Surrogates of bounded support, over several groups of steps.
     Form(10, 33, 20, (64, 20), None, True, capacity=(20, None), surrogate="arctan", cutoff=0.5),
     Form(17, 3, 20, (65, 64), 3, second_states=(ALL, ADAPTIVE), surrogate="sigmoid", cutoff=0.75),
@@ -90,6 +94,7 @@ FORMS = (
     )._replace(currents=True),
     Form(3, 20, 65, (65, 5), recurrent=True, capacity=12, currents=True, second_states=(RESONANCE, None)),
     Form(9, 18, 65, (65, 5), None, True, currents=True, second_states=(ALL, None), recurrent_delay=4),
+    Form(6, 4, 9, (9,), None, True, currents=True, second_states=(ALL,), recurrent_delay=0, synaptic=True),
     Form(5, 33, 200, (200,), None, second_states=(ALL,), given="bfloat16", dtype="bfloat16", currents=True),
 )
 

@@ -22,7 +22,7 @@ from tests.ops.random_networks import Form, arguments, runner
 
 pytestmark = needs_kernels
 
-FORM = Form(3, 20, 40, (130, 20), 3, recurrent=True, capacity=(12, None), recurrent_delay=1)
+FORM = Form(3, 20, 40, (130, 20), 3, recurrent=True, capacity=(12, None), recurrent_delay=1, synaptic=True)
 EVENTS = Form(
     3, 20, 40, (130, 20), None, True, capacity=12, given="uint16 lists", reset="zero", connected=0.1
 )

@@ -66,6 +66,7 @@ constexpr Kernels kKernels{
     .dotTaps = dotTaps,
     .splitShares = splitShares,
     .collectShares = collectShares,
+    .collectGroups = collectGroups,
     .transpose = transpose,
     .stepForward = stepForward,
     .stepSecondState = stepSecondState,

@@ -48,6 +48,17 @@ struct DelayedShares {
   Index count;
 };
 
+// Synapses with delays in groups, each of which collects from one row of what arrives, and the row behind it.
+struct SynapseGroup {
+  std::uint32_t row, end;  // behind its last synapse
+};
+struct GroupedShares {
+  const SynapseGroup* groups;
+  Index count;  // of groups
+  const std::uint32_t* senders;
+  const float *now, *next;
+};
+
 // The number of set bits (Warren, Hacker's Delight, 5-1): baseline x86-64 has no instruction for it.
 inline Index countBits(std::uint64_t bits) {
   bits -= (bits >> 1) & 0x5555555555555555U;
@@ -354,6 +365,9 @@ struct Kernels {
                       float* next);
   // out += sum_k now[k] * arriving[rows[k]] + next[k] * arriving[rows[k] + 1], for so many vectors; rows may overlap.
   void (*collectShares)(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out);
+  // sums[senders[k]] += now[k] * rows[row] + next[k] * rows[row + 1] for all synapses k of each group; rows, and sums
+  // of a sender, are so many vectors, four at most.
+  void (*collectGroups)(const GroupedShares& shares, const float* rows, Index vectors, float* sums);
   // to[c][r] = from[r][c]; whole vectors are read of each row, and written with zeros behind the last one.
   void (*transpose)(Rows<const float> from, Index rows, Index columns, Rows<float> to);
 

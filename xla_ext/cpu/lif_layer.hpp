@@ -13,6 +13,7 @@
 
 #include "connection.hpp"
 #include "kernels.hpp"
+#include "late_synapses.hpp"
 #include "marks.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
@@ -27,7 +28,6 @@ namespace snnjax {
 // more: a chunk of rows is summed at once. Threads have whole blocks, and sums over samples are kept block by block, so
 // that no result depends on the number of threads.
 inline constexpr Index kForwardBlock = 8, kBackwardBlock = 16;
-inline Index backwardBlock(const Extent& extent) { return std::clamp<Index>(extent.batch, 1, kBackwardBlock); }
 inline Index forwardBlocks(Index batch) { return (batch + kForwardBlock - 1) / kForwardBlock; }
 
 // Chunks of rows of a weight gradient: of so many rows that a tile of 64 columns of their cotangents takes half a
@@ -137,20 +137,21 @@ class LayerConstants {
 struct Layer {
   Weights weights;    // from what reaches them, pooled or not, to the neurons; read as dense ones without a convolution
   bool has_currents;  // instead of weights: what comes in are its currents
-  Weights recurrent;  // its numbers are absent in a feed-forward layer, and where `synapses` are given
+  Weights recurrent;  // its numbers are absent in a feed-forward layer, and where `synapses` or `late` are given
   LayerConstants constants;
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
   Index capacity;                                  // -1: every neuron is listed
-  std::shared_ptr<const Delays> delays;            // may be absent, as the next four
+  std::shared_ptr<const Delays> delays;            // may be absent, as the next five
   std::shared_ptr<const Delays> recurrent_delays;  // with the one step that recurrent spikes always take
   std::shared_ptr<const RecurrentSynapses> synapses;
+  std::shared_ptr<const LateSynapses> late;
   std::shared_ptr<const Windows> pooling;
   std::shared_ptr<const PackedConvolution> convolution;
 
   Index neurons() const { return weights.outputs; }
-  bool isRecurrent() const { return recurrent.numbers || synapses != nullptr; }
+  bool isRecurrent() const { return recurrent.numbers || synapses != nullptr || late != nullptr; }
   bool hasLists() const { return capacity >= 0; }
 };
 
@@ -189,6 +190,7 @@ struct LayerForward {
   Extent extent;
   Numbers first_v, first_w, first_spikes;  // [batch, neurons]
   UnderWay first_under_way;                // of delayed recurrent spikes
+  UnderWay first_arriving;                 // through `late` synapses
   // Results. Those marked * may be absent.
   WritableNumbers record;         // * membranes [steps, batch, neurons]; in bfloat16, see originOf
   WritableNumbers listed_record;  // * those of listed neurons by ascending id, then 0 [steps, batch, capacity]
@@ -196,12 +198,14 @@ struct LayerForward {
   WritableNumbers last_v;         // [batch, neurons]
   WritableNumbers last_w;         // * likewise
   WritableNumbers last_spikes;    // * likewise
+  WritableNumbers last_arriving;  // * through `late` synapses
   float* counts;                  // * true spikes [batch, neurons]
   std::int32_t* dropped;          // * [batch]
   std::int32_t* num_spikes;       // * true spikes of each row
   Bits& spikes;                   // the listed spikes, one row per step and sample
   Bits near;                      // of a layer with lists: the listed neurons that do not spike
   SpikeLists* lists;              // of a recurrent layer: of `spikes`, a part for each block of samples
+  std::unique_ptr<const LateShares> shares = {};  // of a layer with `late` synapses
 };
 
 void runForward(LayerForward& pass, const Threads& threads);
@@ -246,6 +250,7 @@ struct LayerBackward {
   Extent extent;
   Numbers first_v, first_w, first_spikes;
   UnderWay first_under_way, g_last_under_way;  // of delayed recurrent spikes
+  UnderWay g_last_arriving;                    // through `late` synapses
   // Membranes as recorded: of all neurons, or only of those listed; those that follow from given currents alone are
   // computed again.
   Numbers record, listed_record;
@@ -262,6 +267,7 @@ struct LayerBackward {
   WritableNumbers g_weights;                            // * as the weights
   WritableNumbers g_recurrent;                          // * as the recurrent weights
   WritableNumbers g_recurrent_delays;                   // * [neurons]
+  WritableNumbers g_synaptic_delays;                    // * as the recurrent weights
   WritableNumbers g_bias;                               // * [neurons]
   WritableNumbers g_factor;                             // * of given currents: [neurons]
   WritableNumbers g_delays;                             // * [inputs], only where they are split
@@ -271,12 +277,19 @@ struct LayerBackward {
   WritableNumbers g_first_spikes;                       // * likewise
   WritableNumbers g_first_earlier;                      // * of delayed recurrent spikes before those
   Index earlier_rows;                                   // of them
+  WritableNumbers g_first_arriving;                     // * through `late` synapses
+  Index arriving_rows;                                  // of them
   bool keeps_g_v;                                       // whether the layer below needs them
   KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
   std::unique_ptr<const CollectingSynapses> collecting = {};  // of a layer with `synapses`
+  std::unique_ptr<LateCotangents> late = {};                  // of a layer with `late` synapses
   KeptRows arrived = {};  // the cotangents of what arrives through them [rows, neurons], where delays need these
 };
+
+inline Index backwardBlock(const LayerBackward& pass) {
+  return std::clamp<Index>(pass.extent.batch, 1, pass.layer.late == nullptr ? kBackwardBlock : kLateBlock);
+}
 
 // Whether membranes are computed again.
 inline bool computesAgain(const LayerBackward& pass) {
@@ -289,7 +302,7 @@ inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed cons
 
 // Whether the gain's cotangent is a sum over the weights' products.
 inline bool sumsGain(const LayerBackward& pass) {
-  const bool has_products = pass.layer.convolution == nullptr && !pass.layer.has_currents;
+  const bool has_products = pass.layer.convolution == nullptr && !pass.layer.has_currents && pass.layer.late == nullptr;
   return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain) && has_products;
 }
 

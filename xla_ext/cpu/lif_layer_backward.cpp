@@ -94,7 +94,7 @@ class PatchBackward {
         sums_of_weights_(sums_of_weights),
         sum_patches_(sum_patches),
         width_(record_.width()),
-        block_(backwardBlock(pass.extent)),
+        block_(backwardBlock(pass)),
         chunk_steps_(inputs.chunking().steps),
         g_u_(block_ * width_),
         carried_(layer_.isRecurrent() ? block_ * width_ : 0),
@@ -109,6 +109,7 @@ class PatchBackward {
       back_ = std::make_unique<RecurrentCotangents>(*layer_.recurrent_delays, pass.g_last_under_way, pass.extent,
                                                     block_, width_);
     }
+    if (pass.late != nullptr) late_ = std::make_unique<LateCollector>(*pass.late, block_, width_);
     if (layer_.convolution != nullptr) {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
     }
@@ -116,8 +117,8 @@ class PatchBackward {
   }
 
   void run() {
-    for (Index first = 0; first < patch_.samples; first += kBackwardBlock) {
-      record_.begin(patch_.first_sample + first, std::min(kBackwardBlock, patch_.samples - first));
+    for (Index first = 0; first < patch_.samples; first += block_) {
+      record_.begin(patch_.first_sample + first, std::min(block_, patch_.samples - first));
       runBlock();
     }
     if (!sumsDense()) return;
@@ -168,6 +169,7 @@ class PatchBackward {
 
   // Through recurrent weights.
   void sendBack(Index step) {
+    if (late_ != nullptr) return sendBackLate(step);
     if (back_ == nullptr) return of_spikes_.sendBack(step, asConst(g_v(step)), rowsOf(carried_), rowsOf(sent_));
     const Rows<float> arrived = rowsOf(sent_);
     of_spikes_.sendBack(asConst(g_v(step)), arrived);
@@ -176,6 +178,15 @@ class PatchBackward {
       if (pass_.arrived) std::copy_n(arrived.row(r), width_, pass_.arrived.rows().row(record_.firstRow(step) + r));
     }
     back_->put(step, asConst(arrived), samples());
+  }
+
+  // Through synapses with delays, from a step and those after it to the spikes of the step before it.
+  void sendBackLate(Index step) {
+    const Rows<float> sent = rowsOf(sent_);
+    late_->collect(step, asConst(g_v(step)), sent);
+    for (Index r = 0; r < samples(); ++r) {
+      if (step < ends()[r]) std::copy_n(sent.row(r), width_, carried_.data() + r * width_);
+    }
   }
 
   // The gradient of a convolution by the cotangents of a step.
@@ -189,6 +200,7 @@ class PatchBackward {
   // The cotangents of the state after the last step.
   void begin() {
     of_spikes_.begin();
+    if (late_ != nullptr) late_->begin(record_.firstSample(), samples());
     std::fill_n(g_u_.data(), samples() * width_, 0.0F);
     read(pass_.g_last_v, g_last_);
     if (hasSecondState()) {
@@ -389,6 +401,7 @@ class PatchBackward {
   std::vector<float> row_, scale_;
   std::unique_ptr<ConvolutionColumns> convolution_;
   std::unique_ptr<RecurrentCotangents> back_;  // through delays of recurrent spikes
+  std::unique_ptr<LateCollector> late_;        // through synapses with delays
 };
 
 std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) {
@@ -396,7 +409,7 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   std::vector<Patch> patches;
   if (pass.layer.isRecurrent()) {
     const Index share = std::max<Index>((batch + threads.count() - 1) / threads.count(), 1);
-    const Index samples = roundUp(share, kBackwardBlock);
+    const Index samples = roundUp(share, backwardBlock(pass));
     for (Index sample = 0; neurons > 0 && sample < batch; sample += samples) {
       patches.push_back({0, neurons, sample, std::min(samples, batch - sample)});
     }
@@ -408,7 +421,7 @@ std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) 
   Index tile = columnsOfTile(pass.layer, kConvolved, above);
   if (computesAgain(pass)) {  // few enough that the states of all steps stay in the second-level cache
     constexpr Index kNumbers = Index{1} << 16;
-    const Index of_column = (pass.extent.steps + 1) * backwardBlock(pass.extent);
+    const Index of_column = (pass.extent.steps + 1) * backwardBlock(pass);
     tile = std::min(tile, std::max<Index>(kNumbers / of_column / 64 * 64, 64));
   }
   for (Index column = 0; column < neurons; column += tile) {
@@ -455,13 +468,14 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   const Index batch = pass.extent.batch, rows = pass.extent.rows(), neurons = layer.neurons();
   if (!layer.has_currents) computeWeightGradient(weightGradientOf(pass, inputs, sums), threads);
   if (layer.recurrent_delays != nullptr) return finishDelayed(pass, sums, threads);
-  if (!pass.g_recurrent && !sumsGain(pass)) return;
+  if (!pass.g_recurrent && !pass.g_synaptic_delays && !sumsGain(pass)) return;
   // A step's recurrent currents come from the spikes of the previous step; the first step's from the state.
   const DenseSource::Type type =
       pass.first_spikes.is_bfloat16 ? DenseSource::Type::kBfloat16 : DenseSource::Type::kFloat32;
   const DenseSource first(pass.first_spikes.data, type, neurons);
   const BitSource then(pass.spikes.row(0), neurons);
   const ChainedSource source(first, batch, then);
+  if (pass.late != nullptr) return pass.late->correlate(source, pass.g_recurrent, pass.g_synaptic_delays, threads);
   const float* const gain = layer.constants.outerGain();
   double* const sum_gain = sumsGain(pass) ? sums.gain : nullptr;
   if (layer.synapses != nullptr) {
@@ -530,6 +544,10 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
         std::make_unique<const CollectingSynapses>(*pass.layer.synapses, pass.layer.constants.outerGain());
     if (pass.g_recurrent_delays) pass.arrived = KeptRows(pass.extent.rows(), neurons);
   }
+  if (pass.layer.late != nullptr) {
+    pass.late = std::make_unique<LateCotangents>(*pass.layer.late, pass.extent, pass.g_last_arriving,
+                                                 pass.layer.constants.outerGain());
+  }
   if (!pass.g_v && (pass.keeps_g_v || pass.layer.isRecurrent())) pass.g_v = KeptRows(pass.extent.rows(), neurons);
   Sums sums(pass);
   Buffer<double> sum_gain(neurons);
@@ -551,6 +569,7 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
         .run();
   });
   if (pass.layer.isRecurrent()) finishRecurrent(pass, inputs, sums_of_weights, threads);
+  if (pass.late != nullptr) pass.late->writeFirst(pass.arriving_rows, pass.g_first_arriving);
   if (pass.split != nullptr) sums_of_weights.delays.write(pass.g_delays);
   for (std::size_t task = 1; task < patches.size(); ++task) {
     const float* from = sum_patches.data() + static_cast<Index>(task) * of_patches;

@@ -28,9 +28,9 @@ class SpikeCotangents {
         record_(record),
         scratch_(scratch),
         width_(record.width()),
-        steps_of_group_(std::clamp<Index>(kGroupNumbers / (backwardBlock(pass.extent) * width_), 1, kGroupSteps)) {
+        steps_of_group_(std::clamp<Index>(kGroupNumbers / (backwardBlock(pass) * width_), 1, kGroupSteps)) {
     const Layer& layer = pass.layer;
-    scratch_.g.resize(steps_of_group_ * backwardBlock(pass.extent), width_);
+    scratch_.g.resize(steps_of_group_ * backwardBlock(pass), width_);
     if (pass.above.g_v.data != nullptr && (choosesTakers() || pass.above.exact_within > 0.0F)) {
       packRows(pass.above.weights, patch.first_column, patch.columns, pass.above.gain, scratch_.above_rows);
     }

@@ -42,6 +42,7 @@ class PatchForward {
     if (layer_.recurrent_delays != nullptr) {
       line_ = std::make_unique<DelayLine>(*layer_.recurrent_delays, pass.extent.steps, block_);
     }
+    if (pass.shares != nullptr) late_ = std::make_unique<ArrivingPairs>(*pass.shares, block_);
     if (layer_.convolution == nullptr) return;
     convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
   }
@@ -86,6 +87,7 @@ class PatchForward {
       state_spikes_.set(r, dense.data());
     }
     if (line_ != nullptr) line_->begin(pass_.first_under_way, pass_.extent.batch, first_sample_, samples_);
+    if (late_ != nullptr) late_->begin(pass_.first_arriving, pass_.extent.batch, first_sample_, samples_);
   }
 
   // The currents of a step.
@@ -112,6 +114,7 @@ class PatchForward {
   void feedBack(Index step) {
     const auto add = [&](const SpikeRows& spikes, Index first) {
       if (layer_.synapses != nullptr) return addSynapses(spikes, first);
+      if (late_ != nullptr) return sendLate(spikes, first, step);
       scratch_.recurrent.multiply(spikes, first, samples_, asConst(current()), current(), scratch_.dense);
     };
     if (line_ != nullptr) {
@@ -129,6 +132,23 @@ class PatchForward {
     const auto& [all, weights] = *layer_.synapses;
     for (Index r = 0; r < samples_; ++r) {
       addSent(ListedRow(spikes, first + r).row(), all, weights, current().row(r), scratch_.sums);
+    }
+  }
+
+  // What they send through synapses with delays, and adds what arrives.
+  void sendLate(const SpikeRows& spikes, Index first, Index step) {
+    reachLate(step);
+    for (Index r = 0; r < samples_; ++r) {
+      late_->send(r, ListedRow(spikes, first + r).row());
+      late_->addTo(r, current().row(r));
+    }
+  }
+
+  // Goes on to a step, at which the state of some samples is the last one.
+  void reachLate(Index step) {
+    if (step > 0) late_->advance();
+    for (Index r = 0; pass_.last_arriving && r < samples_; ++r) {
+      if (pass_.extent.ends[first_sample_ + r] == step) late_->write(r, pass_.extent.batch, pass_.last_arriving);
     }
   }
 
@@ -201,6 +221,7 @@ class PatchForward {
   }
 
   void end() {
+    if (late_ != nullptr) reachLate(pass_.extent.steps);
     for (Index r = 0; r < samples_; ++r) {
       pass_.last_v.write(place(r), patch_.columns, v().row(r));
       if (pass_.last_w) pass_.last_w.write(place(r), patch_.columns, w().row(r));
@@ -233,6 +254,7 @@ class PatchForward {
   StepSpikes state_spikes_;                 // of the state before the first step
   std::unique_ptr<RowLister> lister_;       // of a recurrent layer
   std::unique_ptr<DelayLine> line_;         // of delayed recurrent spikes
+  std::unique_ptr<ArrivingPairs> late_;     // through synapses with delays
   std::unique_ptr<ConvolutionColumns> convolution_;
 };
 
@@ -292,6 +314,7 @@ void runForward(LayerForward& pass, const Threads& threads) {
   const double uses = usesOfWeights(pass);
   const Index tile = tileOf(layer, uses);
   if (layer.hasLists()) pass.near = Bits(pass.extent.rows(), layer.neurons());
+  if (layer.late != nullptr) pass.shares = std::make_unique<const LateShares>(*layer.late);
   ReachedMembranes reached;
   const bool are_recorded = pass.record && !pass.record.is_bfloat16;
   if (layer.hasLists() && !layer.isRecurrent() && !are_recorded && layer.neurons() > 0) {

@@ -23,7 +23,7 @@ class BlockRecord {
       : pass_(pass),
         patch_(patch),
         width_(roundUp(patch.columns, kernels().lanes)),
-        block_(std::min(kBackwardBlock, patch.samples)),
+        block_(std::min(backwardBlock(pass), patch.samples)),
         v_(kPlaces * block_ * width_),
         again_(computesAgain(pass) ? (pass.extent.steps + 1) * block_ * width_ : 0),
         w_(hasSecondStates() ? (pass.extent.steps + 1) * block_ * width_ : 0),

@@ -66,6 +66,29 @@ const Operand& stored(const Weights& weights) {
   return weights.values ? weights.values : weights.array;
 }
 
+// The recurrent synapses that exist, if not all do.
+std::optional<Synapses> structureOf(const lif_network::LayerConstants<Operand>& constants, Index neurons, Index group) {
+  const Operand &ends = constants.recurrent_ends, &targets = constants.recurrent_targets;
+  if (!ends) return {};
+  const bool are_uint16 = targets.type() == ffi::U16;
+  return Synapses{ends.at<std::int32_t>(group), targets.at(group), are_uint16, neurons, targets.length(0), neurons};
+}
+
+std::shared_ptr<const RecurrentSynapses> synapsesOf(const lif_network::LayerConstants<Operand>& constants,
+                                                    Index neurons, Index group) {
+  const std::optional<Synapses> all = structureOf(constants, neurons, group);
+  if (!all) return nullptr;
+  const Numbers weights = stored(constants.recurrent).numbers(group), scale = constants.recurrent.scale.numbers(group);
+  return std::make_shared<const RecurrentSynapses>(RecurrentSynapses{*all, {weights, scale, neurons}});
+}
+
+std::shared_ptr<const LateSynapses> lateSynapsesOf(const lif_network::LayerConstants<Operand>& constants, Index neurons,
+                                                   Index longest, Index group) {
+  return std::make_shared<const LateSynapses>(structureOf(constants, neurons, group), neurons,
+                                              constants.recurrent.array.numbers(group),
+                                              constants.synaptic_delays.at<float>(group), longest);
+}
+
 bool takesCurrents(const lif_network::Operands<Operand>& arrays) { return !stored(arrays.linears[0].weights); }
 
 }  // namespace
@@ -166,10 +189,7 @@ void Network::checkConnections() const {
     if (static_cast<bool>(arrays_.linears[l].delays) != (connection.delay_rows > 0)) {
       refuse("linears.delays", "come with their rows", "one without the other");
     }
-    const bool has_delays = static_cast<bool>(arrays_.constants[l].recurrent_delays);
-    if (has_delays != (fields_.of_layers[l].recurrent_delay_rows > 0) || (has_delays && !isRecurrent(l))) {
-      refuse("constants.recurrent_delays", "come with their rows and recurrent weights", "one without the others");
-    }
+    checkRecurrentDelays(l);
     if (arrays_.constants[l].recurrent_ends && !isRecurrent(l)) {
       refuse("constants.recurrent_ends", "come with recurrent weights", "none");
     }
@@ -177,6 +197,18 @@ void Network::checkConnections() const {
   const ConnectionShape& last = fields_.connections.back();
   if (last.convolution || last.delay_rows > 0 || arrays_.readout.linear.delays) {
     refuse("connections", "be dense in front of the readout", "a convolution or delays");
+  }
+}
+
+void Network::checkRecurrentDelays(std::size_t l) const {
+  const lif_network::LayerConstants<Operand>& constants = arrays_.constants[l];
+  const bool of_neurons = static_cast<bool>(constants.recurrent_delays);
+  const bool of_synapses = static_cast<bool>(constants.synaptic_delays), has_delays = of_neurons || of_synapses;
+  if (has_delays != (fields_.of_layers[l].recurrent_delay_rows > 0) || (has_delays && !isRecurrent(l))) {
+    refuse("constants.recurrent_delays", "come with their rows and recurrent weights", "one without the others");
+  }
+  if (of_synapses && (of_neurons || constants.recurrent.values)) {
+    refuse("constants.synaptic_delays", "be the only ones, of floating weights", "others");
   }
 }
 
@@ -212,6 +244,7 @@ Index Network::lengthOf(Axis axis, std::size_t layer) const {
     case Axis::kNeuronBytes: return (sizes_.neurons[layer] + 7) / 8;
     case Axis::kPending: return fields_.connections[layer].delay_rows;
     case Axis::kEarlier: return fields_.of_layers[layer].recurrent_delay_rows;
+    case Axis::kArrivals: return std::max<Index>(fields_.of_layers[layer].recurrent_delay_rows - 1, 0);
     case Axis::kCapacity: return fields_.of_layers[layer].capacity;
     default: break;  // slots
   }
@@ -261,24 +294,14 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
   const auto delaysOf = [&](const Operand& delays, Index rows, Index inputs, Index more) {
     return delays ? std::make_shared<const Delays>(rows, delays.at<float>(group), inputs, more) : nullptr;
   };
-  const auto synapsesOf = [&](const Operand& ends, const Operand& targets) {
-    const Numbers weights = stored(constants.recurrent).numbers(group),
-                  scale = constants.recurrent.scale.numbers(group);
-    const Synapses all{ends.at<std::int32_t>(group),
-                       targets.at(group),
-                       targets.type() == ffi::U16,
-                       neurons,
-                       targets.length(0),
-                       neurons};
-    return std::make_shared<const RecurrentSynapses>(RecurrentSynapses{all, {weights, scale, neurons}});
-  };
-  const bool is_sparse = static_cast<bool>(constants.recurrent_ends);
   const Index recurrent_rows = index < size() ? fields_.of_layers[index].recurrent_delay_rows : 0;
+  const bool is_sparse = static_cast<bool>(constants.recurrent_ends);
+  const bool is_late = static_cast<bool>(constants.synaptic_delays);
   // A leaky integrator is a neuron that never reaches threshold.
   return {
       .weights = weightsOf(linear.weights, sizes_.reaching[index]),
       .has_currents = has_currents_ && index == 0,
-      .recurrent = is_sparse ? Weights() : weightsOf(constants.recurrent, neurons),
+      .recurrent = is_sparse || is_late ? Weights() : weightsOf(constants.recurrent, neurons),
       .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,
       .detach_reset = true,
@@ -286,7 +309,8 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
       .capacity = -1,
       .delays = delaysOf(linear.delays, fields_.connections[index].delay_rows, sizes_.inputsOf(index), 0),
       .recurrent_delays = delaysOf(constants.recurrent_delays, recurrent_rows, neurons, 1),
-      .synapses = is_sparse ? synapsesOf(constants.recurrent_ends, constants.recurrent_targets) : nullptr,
+      .synapses = is_late ? nullptr : synapsesOf(constants, neurons, group),
+      .late = is_late ? lateSynapsesOf(constants, neurons, recurrent_rows - 1, group) : nullptr,
       .pooling = fields_.poolings[index],
       .convolution =
           convolution ? std::make_shared<const PackedConvolution>(*convolution, stored(linear.weights).numbers(group))

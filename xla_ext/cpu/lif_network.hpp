@@ -61,6 +61,15 @@ inline UnderWay recurrentUnderWay(const lif_network::LayerState<Operand>& state,
   return {state.earlier_spikes.numbers(group), earlierRows(state), state.spikes.numbers(group)};
 }
 
+// What is to arrive through recurrent synapses with delays.
+template <typename Item>
+Index arrivingRows(const lif_network::LayerState<Item>& state) {
+  return std::max<Index>(state.arriving.length(0), 0);
+}
+inline UnderWay recurrentArriving(const lif_network::LayerState<Operand>& state, Index group) {
+  return {state.arriving.numbers(group), arrivingRows(state)};
+}
+
 // By `Coupling`.
 template <typename Item>
 std::array<Item, kNumCouplings> couplingsOf(const lif_network::SecondState<Item>& second) {
@@ -137,6 +146,7 @@ class Network {
   }
   void checkWeights() const;
   void checkConnections() const;
+  void checkRecurrentDelays(std::size_t l) const;
   Layer layerOf(const lif_network::Linear<Operand>& linear, const lif_network::LayerConstants<Operand>& constants,
                 std::size_t index, Index group) const;
 

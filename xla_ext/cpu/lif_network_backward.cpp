@@ -27,10 +27,13 @@ void checkTogether(const Network& network, const Arguments& arguments, const Cot
         static_cast<int>(static_cast<bool>(record.v)) + static_cast<int>(static_cast<bool>(record.listed_v));
     need(records == (is_given ? 0 : 1), "record.layers.v",
          "be given for all neurons or for those listed, or else follow from currents", "something else");
-    // The second states cannot be recomputed without the currents that reach them.
-    const bool needs_current = fields.needs_w && arguments.operands.constants[l].second_state.w_gain;
-    need(!needs_current || is_given || record.current, "record.layers.current", "be given with second states",
-         "nothing");
+    // The second states cannot be recomputed without the currents that reach them, nor a gain's cotangent where some
+    // were under way.
+    const lif_network::LayerConstants<Operand>& constants = arguments.operands.constants[l];
+    const bool needs_current = (fields.needs_w && constants.second_state.w_gain) ||
+                               (constants.synaptic_delays && to.operands.constants[l].gain);
+    need(!needs_current || is_given || record.current, "record.layers.current",
+         "be given with second states or synaptic delays", "nothing");
     need(!arguments.g.spikes[l] || fields.capacity < 0 || arguments.results.spikes[l], "results.spikes.ids",
          "be given with cotangents of lists", "nothing");
     const Index neurons = network.sizes().neurons[l];
@@ -249,6 +252,7 @@ class BackwardPass {
         .first_spikes = first.spikes.numbers(group_),
         .first_under_way = recurrentUnderWay(first, group_),
         .g_last_under_way = recurrentUnderWay(g.last[l], group_),
+        .g_last_arriving = recurrentArriving(g.last[l], group_),
         .record = record.v.numbers(group_),
         .listed_record = record.listed_v.numbers(group_),
         .record_current = record.current.at<float>(group_),
@@ -266,6 +270,7 @@ class BackwardPass {
         .g_weights = to.weights.array.numbers(group_),
         .g_recurrent = to_constants.recurrent.array.numbers(group_),
         .g_recurrent_delays = to_constants.recurrent_delays.numbers(group_),
+        .g_synaptic_delays = to_constants.synaptic_delays.numbers(group_),
         .g_bias = to.bias.numbers(group_),
         .g_factor = to.factor.numbers(group_),
         .g_delays = to.delays.numbers(group_),
@@ -275,6 +280,8 @@ class BackwardPass {
         .g_first_spikes = to_.first[l].spikes.numbers(group_),
         .g_first_earlier = to_.first[l].earlier_spikes.numbers(group_),
         .earlier_rows = earlierRows(to_.first[l]),
+        .g_first_arriving = to_.first[l].arriving.numbers(group_),
+        .arriving_rows = arrivingRows(to_.first[l]),
         .keeps_g_v = sendsDown(l),
         .g_v = KeptRows({overwritten_[l].at<float>(group_), network_.sizes().neurons[l]}),
     };

@@ -15,13 +15,13 @@ from snnjax.ops._lif_network.layer import (
     LayerRun,
     Neurons,
     all_rows,
-    fed_back,
+    as_taps,
     layer_again,
     layer_forward,
     product,
     recorded,
     replayed,
-    returned,
+    returned_over_time,
     rows_of,
     second_states,
 )
@@ -44,7 +44,7 @@ from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, dif
 from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
-from snnjax.ops.spike_matmul import dense_product, of_tested_weights, without_zeros
+from snnjax.ops.spike_matmul import of_tested_weights, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
@@ -111,8 +111,9 @@ def _run_layers(
 def neurons_of(
     operands: Operands, switches: Switches, loops: Loops = PLAIN, *, replays: bool = False
 ) -> list[Neurons]:
+    """The neurons of each layer; delays of recurrent synapses are part of their weights (`as_taps`)."""
     each = zip(operands.constants, switches.layers, strict=True)
-    return [Neurons(*layer, loops, replays) for layer in each]
+    return [Neurons(as_taps(constants, layer), layer, loops, replays) for constants, layer in each]
 
 
 def record_of(operands: Operands, layers: list[LayerOverTime]) -> Record:
@@ -129,8 +130,7 @@ def _record_of_layer(layer: LayerOverTime, linear: Linear, first: LayerState) ->
     (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
-        before, _ = fed_back(constants, before, first.earlier_spikes, switches.recurrent_delay)
-        current = current + returned(constants, before, dense_product)
+        current = current + returned_over_time(constants, switches, before, first)
     v, listed_v = recorded_membranes(run.v, constants, sent.dtype, switches.rounds_record), None
     if switches.capacity is not None and switches.records_listed:
         ids = list_ids(run.listed, switches.capacity)
@@ -317,8 +317,7 @@ def _values(sent: Array, lists: Any) -> Array:
 
 def _all_rows(g: LayerState, layer: LayerSwitches) -> LayerState:
     """The cotangents of a state, where no rows stand for rows of zeros."""
-    pending = all_rows(g.pending, layer.connection.max_delay)
-    return g._replace(pending=pending, earlier_spikes=all_rows(g.earlier_spikes, layer.recurrent_delay))
+    return layer.in_transit(g, all_rows)
 
 
 def run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Array | None) -> LayerRun:

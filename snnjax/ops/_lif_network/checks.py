@@ -50,13 +50,13 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
             _check_plain(name, layer)
         if index < len(layers):
             _check_delays(name, layer)
-            _check_recurrent_delays(name, layer, width)
         if index < len(layers) and layer.factor is not None:
             _check_factor(f"{name}.factor", layer, width, dtype)
         if layer.bias is not None:
             _check_array(f"{name}.bias", layer.bias, (width,), "neurons", dtype)
         if index < len(layers):
             _check_recurrent(name, layer, width, dtype)
+            _check_recurrent_delays(name, layer, width)
     return batch
 
 
@@ -149,12 +149,15 @@ def _check_recurrent(name: str, layer: Any, neurons: int, dtype: Any) -> None:
 
 
 def _check_recurrent_delays(name: str, layer: Any, neurons: int) -> None:
-    """Check that recurrent spikes have delays alone before their weights, one for all neurons or one each."""
+    """Check that recurrent spikes have delays alone: one for all neurons, one each, or one for each synapse."""
     connection, delays = layer.recurrent_connection, layer.recurrent_delays
     is_plain = isinstance(connection, Connection) and connection == DENSE.behind(None, connection.max_delay)
     if not is_plain:
         expected, actual = "be a Connection with a `max_delay` alone", short_repr(connection)
         fail(f"{_OP}: `{name}.recurrent_connection` must {expected}, got {actual}. Leave it out.")
+    if layer.synaptic_delays is not None:
+        _check_synaptic_delays(f"{name}.synaptic_delays", layer)
+        return
     argument, has_delays = f"{name}.recurrent_delays", connection.max_delay is not None
     if (delays is not None) != has_delays or (has_delays and layer.recurrent is None):
         expected = "be given with `recurrent` weights and a `max_delay` of `recurrent_connection`, or be None"
@@ -166,6 +169,22 @@ def _check_recurrent_delays(name: str, layer: Any, neurons: int) -> None:
     if np.shape(delays) not in ((), (neurons,)):
         expected, actual = f"be a scalar or have shape [neurons] = [{neurons}]", list(np.shape(delays))
         fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per neuron.")
+
+
+def _check_synaptic_delays(argument: str, layer: Any) -> None:
+    """Check that delays of recurrent synapses are one for each weight, and the only ones."""
+    delays, weights = layer.synaptic_delays, layer.recurrent
+    is_alone = layer.recurrent_delays is None
+    if weights is None or layer.recurrent_connection.max_delay is None or not is_alone:
+        expected = "be given with `recurrent` weights and a `max_delay` of `recurrent_connection`, or be None"
+        actual = "delays alone" if is_alone else "`recurrent_delays` too"
+        fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Give delays of neurons or of synapses.")
+    if isinstance(weights, Quantised):
+        expected, hint = "be None with weights of 8 bits", "Pass quantisation.dequantise(weights)"
+        fail(f"{_OP}: `{argument}` must {expected}, got delays. {hint}.")
+    check_float(_OP, argument, delays)
+    axes = "neurons, neurons" if layer.recurrent_synapses is None else "synapses"
+    check_shape(_OP, argument, delays, weights.shape, axes, "Pass one for each weight")
 
 
 def _check_array(

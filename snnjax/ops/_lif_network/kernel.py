@@ -111,13 +111,14 @@ def as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
 
 
 def _in_rows(constants: LayerConstants) -> LayerConstants:
-    """The constants with the weights of recurrent synapses as one row."""
-    weights = constants.recurrent
+    """The constants with the weights and the delays of recurrent synapses as one row."""
+    weights, delays = constants.recurrent, constants.synaptic_delays
     if constants.recurrent_ends is None:
         return constants
     if isinstance(weights, Quantised):
         return constants._replace(recurrent=weights._replace(values=weights.values[:, None]))
-    return constants._replace(recurrent=weights[:, None])
+    in_row = None if delays is None else delays[:, None]
+    return constants._replace(recurrent=weights[:, None], synaptic_delays=in_row)
 
 
 def _flat(weights: Any) -> Any:
@@ -234,7 +235,8 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
     def per_neuron(tree: Any, like: Array) -> Any:
         return jax.tree.map(lambda _: jax.ShapeDtypeStruct((groups, like.shape[-1]), jnp.float32), tree)
 
-    layers = zip(operands.constants, operands.first, strict=True)
+    rows = (jax.eval_shape(_in_rows, constants) for constants in operands.constants)
+    layers = zip(operands.constants, operands.first, rows, strict=True)
     readout = operands.readout
     if readout is not None:
         decay, gain = per_neuron((readout.decay, readout.gain), operands.first_readout)
@@ -247,9 +249,9 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
         ),
         constants=tuple(
             per_neuron(constants, first.v)._replace(
-                recurrent=shapes_of(jax.eval_shape(_in_rows, constants).recurrent)
+                recurrent=shapes_of(in_rows.recurrent), synaptic_delays=shapes_of(in_rows.synaptic_delays)
             )
-            for constants, first in layers
+            for constants, first, in_rows in layers
         ),
         readout=readout,
         first=shapes_of(operands.first),

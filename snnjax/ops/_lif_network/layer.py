@@ -194,14 +194,19 @@ def layer_step(
 
     States are carried in the accumulation dtype: in bfloat16 a small current would be rounded away.
     """
-    (inside, record), recurrent, earlier = known, constants.recurrent, state.earlier_spikes
+    (inside, record), recurrent = known, constants.recurrent
+    earlier, arriving = state.earlier_spikes, state.arriving
     neurons = Neurons(constants, switches, replays=record is not None)
     if recurrent is not None:
         sent = state.spikes
-        if switches.recurrent_delay is not None:
+        if earlier is not None:
             (sent,), earlier = fed_back(constants, sent[None], earlier, switches.recurrent_delay)
         multiply = parts.multiply if record is None else functools.partial(product, DENSE)
-        current = current + returned(constants, sent, multiply, again=record is not None)
+        sent = sent if arriving is None else upcast(sent)  # as the taps
+        back = returned(constants, sent, multiply, again=record is not None)
+        if arriving is not None:
+            back, arriving = arrived(back, arriving)
+        current = current + back
     v, w = _choose(inside, neurons.advance(state, current), (state.v, state.w))
     if record is None:
         run = LayerRun(v, w, None)
@@ -212,8 +217,9 @@ def layer_step(
     if record is None:
         run = run._replace(listed=neurons.listed(run, inside, parts.cap))
     spikes = neurons.listed_spikes(run, None, state.spikes.dtype)
-    spikes, earlier = _choose(inside, (spikes, earlier), (state.spikes, state.earlier_spikes))
-    return LayerState(run.v, run.w, spikes, None, earlier), run
+    new, old = (spikes, earlier, arriving), (state.spikes, state.earlier_spikes, state.arriving)
+    spikes, earlier, arriving = _choose(inside, new, old)
+    return LayerState(run.v, run.w, spikes, None, earlier, arriving), run
 
 
 def returned(
@@ -221,12 +227,13 @@ def returned(
 ) -> Array:
     """The currents of recurrent spikes ``[..., neurons]`` that arrive, in the accumulation dtype.
 
-    Dense weights are multiplied by `multiply`; if it happens `again`, the derivative is exact.
+    Dense weights are multiplied by `multiply`; if it happens `again`, the derivative is exact. Those of taps are
+    ``[..., taps * neurons]``.
     """
     weights, ends, targets = constants.recurrent, constants.recurrent_ends, constants.recurrent_targets
     rows = rows_of(sent)
     if ends is None:
-        return multiply(rows, weights).reshape(sent.shape)
+        return multiply(rows, weights).reshape(*sent.shape[:-1], weights.shape[-1])
     through: Any = _product_of_synapses if again else synaptic_product
     return through(rows, weights, Synapses(ends, targets, sent.shape[-1])).reshape(sent.shape)
 
@@ -246,6 +253,63 @@ _product_of_synapses.defvjp(
 )
 
 
+def as_taps(constants: LayerConstants, switches: LayerSwitches) -> LayerConstants:
+    """The constants with the delays of recurrent synapses in their weights, then dense ``[neurons, taps * neurons]``.
+
+    Tap k of a synapse is the share of its weight that arrives k steps late.
+    """
+    weights, delays, longest = constants.recurrent, constants.synaptic_delays, switches.recurrent_delay
+    if delays is None or longest is None:
+        return constants
+    ends, wide = constants.recurrent_ends, weights.astype(delays.dtype)
+    neurons = (weights if ends is None else ends).shape[0]
+    whole = jnp.minimum(jnp.floor(delays), max(longest - 1, 0))
+    later = delays - whole
+
+    def tap(step: Array) -> Array:
+        share = jnp.where(step == whole, 1 - later, jnp.where(step == whole + 1, later, 0))
+        # A share of 0 is nothing whatever the weight, but has a derivative.
+        own = jnp.where((share == 0) & ~jnp.isfinite(wide), 0, share * wide)
+        if ends is None:
+            return own
+        return Synapses(ends, constants.recurrent_targets, neurons).to_dense(own)
+
+    taps: Any = jax.lax.map(tap, jnp.arange(longest + 1, dtype=delays.dtype))
+    flat = jnp.moveaxis(taps, 0, 1).reshape(neurons, (longest + 1) * neurons)
+    return constants._replace(
+        recurrent=flat, recurrent_ends=None, recurrent_targets=None, synaptic_delays=None
+    )
+
+
+def arrived(back: Array, arriving: Array) -> tuple[Array, Array]:
+    """What arrives in a step whose spikes come back by taps ``[batch, taps * neurons]``, and in the steps after it."""
+    by_tap = jnp.moveaxis(back.reshape(back.shape[0], -1, arriving.shape[-1]), 1, 0)
+    rows = by_tap + jnp.pad(arriving, ((0, 1), (0, 0), (0, 0)))
+    return rows[0], rows[1:]
+
+
+def returned_over_time(
+    constants: LayerConstants, switches: LayerSwitches, sent: Array, first: LayerState
+) -> Array:
+    """The recurrent currents of all steps, from the spikes of the step before each."""
+    if first.arriving is None:
+        sent, _ = fed_back(constants, sent, first.earlier_spikes, switches.recurrent_delay)
+        return returned(constants, sent, dense_product)
+    arriving = with_rows(first, switches).arriving
+    back = returned(constants, upcast(sent), dense_product)
+
+    def step(rows: Array, own: Array) -> tuple[Array, Array]:
+        now, rows = arrived(own, rows)
+        return rows, now
+
+    return jax.lax.scan(step, arriving, back)[1]
+
+
+def with_rows(first: LayerState, switches: LayerSwitches) -> LayerState:
+    """A state with all rows of what is in transit."""
+    return switches.in_transit(first, all_rows)
+
+
 def fed_back(
     constants: LayerConstants, spikes: Array, earlier: Any, longest: int | None
 ) -> tuple[Array, Any]:
@@ -257,11 +321,9 @@ def fed_back(
     return results.delayed, results.left
 
 
-def all_rows(rows: Any, longest: int | None) -> Any:
-    """Rows of spikes in transit, of which none stand for rows of zeros; None without delays."""
-    if longest is None or rows.shape[0] > 0:
-        return rows
-    return jnp.zeros((longest + 1, *rows.shape[1:]), rows.dtype)
+def all_rows(rows: Array, count: int) -> Array:
+    """So many rows of what is in transit, of which none stand for rows of zeros."""
+    return rows if rows.shape[0] > 0 else jnp.zeros((count, *rows.shape[1:]), rows.dtype)
 
 
 def layer_forward(
@@ -277,8 +339,7 @@ def layer_forward(
 
         return scan(step, neurons.constants, first, (current, valid))
 
-    recurrent, longest = neurons.constants.recurrent, neurons.switches.recurrent_delay
-    first = first._replace(earlier_spikes=all_rows(first.earlier_spikes, longest))
+    recurrent, first = neurons.constants.recurrent, with_rows(first, neurons.switches)
     usual = functools.partial(over_time, neurons.scan)
     if recurrent is None or neurons.loops.branches:
         last, run = usual(_USUAL)
@@ -305,13 +366,13 @@ def layer_again(
         known = Known(valid, run)
         first = first._replace(spikes=upcast(first.spikes))
         spikes = neurons.listed_spikes(run, valid, dtype)
-    step, longest = functools.partial(_state_after, neurons.switches), neurons.switches.recurrent_delay
-    if longest is None:
+    step = functools.partial(_state_after, neurons.switches)
+    if neurons.switches.recurrent_delay is None:
         states = LayerState(run.v, run.w, spikes)
         replay: Any = replayed(step, neurons.scan, neurons.constants, first, current, known, states)
     else:
-        earlier = upcast(all_rows(first.earlier_spikes, longest))
-        replay = _again_step_by_step(neurons, current, known, first._replace(earlier_spikes=earlier))
+        first = jax.tree.map(upcast, with_rows(first, neurons.switches))
+        replay = _again_step_by_step(neurons, current, known, first)
     states, last = replay
     run = run._replace(v=states.v, w=states.w)
     if spikes is None:
@@ -322,11 +383,11 @@ def layer_again(
 def _again_step_by_step(
     neurons: Neurons, current: Array, known: Known, first: LayerState
 ) -> tuple[LayerState, LayerState]:
-    """The states after each step but for their earlier spikes, and the last one, of steps that feed many others."""
+    """The states after each step but for what is in transit, and the last one, of steps that feed many others."""
 
     def step(constants: LayerConstants, state: LayerState, xs: tuple[Array, Known]) -> Any:
         state = _state_after(neurons.switches, constants, state, *xs)
-        return state, state._replace(earlier_spikes=None)
+        return state, state._replace(earlier_spikes=None, arriving=None)
 
     last, states = neurons.scan(step, neurons.constants, first, (current, known))
     return states, last

@@ -86,10 +86,9 @@ def _state_axes(states: Any) -> Any:
 
 
 def _of_transit(state: LayerState, change: Callable[[Any], Any]) -> LayerState:
-    """A state with something else for its rows of spikes in transit, where it has any."""
-    rows = state.pending, state.earlier_spikes
-    pending, earlier = (None if own is None else change(own) for own in rows)
-    return state._replace(pending=pending, earlier_spikes=earlier)
+    """A state with something else for its rows of what is in transit, where it has any."""
+    rows = {name: getattr(state, name) for name in ("pending", "earlier_spikes", "arriving")}
+    return state._replace(**{name: change(own) for name, own in rows.items() if own is not None})
 
 
 def _result_axes(shapes: ForwardResults) -> ForwardResults:
@@ -118,7 +117,7 @@ def _forward(operands: Operands, switches: Switches) -> ForwardResults:
 def _droppable(shapes: ForwardResults, switches: Switches) -> Any:
     """The results that may be dropped.
 
-    They are the spikes in transit at the end, if no further call continues from them, and of the membranes recorded
+    They are what is in transit at the end, if no further call continues from them, and of the membranes recorded
     twice those that the backward pass does not read.
     """
     flags: Any = jax.tree.map(lambda _: False, shapes)
@@ -199,7 +198,7 @@ def _is_zero(g: Any) -> bool:
 
 
 def _rows_of_cotangents(g: Any) -> Any:
-    """The cotangents of the spikes left in transit: no rows if nothing depends on them."""
+    """The cotangents of what is left in transit: no rows if nothing depends on them."""
     return jnp.zeros((0, *g.aval.shape[1:]), g.aval.dtype) if _is_zero(g) else g
 
 

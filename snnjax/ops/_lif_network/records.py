@@ -81,6 +81,10 @@ class LayerConstants(NamedTuple):
     recurrent_targets: Annotated[
         Any, arrays("given_ids", "recurrent_columns", given="with constants.recurrent_ends")
     ] = None
+    # Of each recurrent synapse, as `recurrent`; in place of `recurrent_delays`
+    synaptic_delays: Annotated[
+        Any, arrays("sums", "recurrent_rows", "recurrent_columns", given="optional", gradient="wanted")
+    ] = None
 
 
 class Readout(NamedTuple):
@@ -116,6 +120,19 @@ class LayerState(NamedTuple):
             "batch",
             "neurons",
             given="with constants.recurrent_delays",
+            gradient="always",
+        ),
+    ] = None
+    # For recurrent layers with a delay for each synapse, else None: what the spikes before the last ones bring in the
+    # next steps, as many as the longest delay has, likewise
+    arriving: Annotated[
+        Any,
+        arrays(
+            "sums",
+            "arrivals_or_0",
+            "batch",
+            "neurons",
+            given="with constants.synaptic_delays",
             gradient="always",
         ),
     ] = None

@@ -77,17 +77,12 @@ def _spikes(timed: Callable[..., Any], width: int, layer: LayerSwitches) -> Any:
 
 
 def _left(state: Any, layer: LayerSwitches) -> Any:
-    """The shapes of a state after the last step, with all rows of the spikes in transit."""
+    """The shapes of a state after the last step, with all rows of what is in transit."""
 
-    def full(rows: Any, longest: int | None) -> Any:
-        if longest is None or rows is None:
-            return None
-        return jax.ShapeDtypeStruct((longest + 1, *rows.shape[1:]), rows.dtype)
+    def full(rows: Any, count: int) -> Any:
+        return jax.ShapeDtypeStruct((count, *rows.shape[1:]), rows.dtype)
 
-    return state._replace(
-        pending=full(state.pending, layer.connection.max_delay),
-        earlier_spikes=full(state.earlier_spikes, layer.recurrent_delay),
-    )
+    return layer.in_transit(state, full)
 
 
 def _shape_of(array: Any) -> Any:

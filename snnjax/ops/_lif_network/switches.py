@@ -1,6 +1,7 @@
 """The static switches of `lif_network`: what a layer does, and what a backward pass needs from a forward pass."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from snnjax.ops._connection import Connection
-from snnjax.ops._lif_network.records import LayerConstants, Linear, Operands, Record
+from snnjax.ops._lif_network.records import LayerConstants, LayerState, Linear, Operands, Record
 from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
 
@@ -32,6 +33,18 @@ class LayerSwitches(NamedTuple):
     # Whether the membranes of the listed neurons may replace the others: forward both are recorded, backward those are
     # all there is.
     records_listed: bool = False
+
+    def in_transit(self, state: LayerState, change: Callable[[Any, int], Any]) -> LayerState:
+        """A state in which `change` was made to what has rows of what is in transit, given how many there are."""
+        recurrent = self.recurrent_delay
+        longest = {"pending": self.connection.max_delay, "earlier_spikes": recurrent, "arriving": recurrent}
+        rows = {name: getattr(state, name) for name in longest}
+        changed = {
+            name: change(rows[name], own + (name != "arriving"))
+            for name, own in longest.items()
+            if own is not None and rows[name] is not None
+        }
+        return state._replace(**changed)
 
 
 class Switches(NamedTuple):
@@ -72,7 +85,8 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     states are needed if the threshold depends on them, or for the cotangents of the constants that multiply them. They
     are linear in membranes, spikes and currents, and are therefore recomputed instead of recorded. The currents are
     recorded if they reach both states and are needed by these or by the cotangents of the gains; otherwise the
-    cotangent of the gain follows from sums over the weights, except for a convolution and without weights. Currents
+    cotangent of the gain follows from sums over the weights, except for a convolution, without weights, and where
+    recurrent synapses have delays. Currents
     that are given are read again (`reads_currents`). The membranes of the listed neurons are recorded apart where they
     may be all that the backward pass reads (`_needs_listed_only`).
     """
@@ -81,8 +95,9 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
         layer: LayerSwitches, linear: Linear, constants: LayerConstants, need: LayerConstants
     ) -> LayerSwitches:
         second, need_second = constants.second_state, need.second_state
-        # Neurons with different gains may share the weights of a convolution.
+        # Neurons with different gains may share the weights of a convolution; what is in transit has forgotten them.
         sums_products = linear.weights is not None and layer.connection.convolution is None
+        sums_products = sums_products and constants.synaptic_delays is None
         w, current = False, bool(need.gain) and not sums_products
         if second is not None and need_second is not None:
             w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)

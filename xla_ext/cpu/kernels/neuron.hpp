@@ -131,8 +131,8 @@ struct NeuronRow {
   Index left;  // columns that there are
 };
 
-// `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: the membranes are recorded, which inference mostly
-// does not need.
+// `kVectors` vectors of neurons, up to a word of bits. `kKeeps`: membranes or currents are recorded, which inference
+// mostly does not need.
 template <Reset kReset, bool kNear, bool kKeeps, bool kSecond, int kVectors>
 inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spikes, std::uint64_t* near) {
   Floats v[kVectors], w[kVectors]{};
@@ -196,7 +196,8 @@ inline void stepRow(const StepForward& step, Index r) {
 
 template <Reset kReset, bool kNear, bool kSecond>
 inline void stepForwardWith(const StepForward& step) {
-  const bool keeps = step.record.data != nullptr || step.record_bfloat16.data != nullptr;
+  const bool keeps =
+      step.record.data != nullptr || step.record_bfloat16.data != nullptr || step.record_current.data != nullptr;
   for (Index r = 0; r < step.rows; ++r) {
     if (step.step >= step.ends[r]) {
       keepRow(step, r);

@@ -126,6 +126,35 @@ inline void collectShares(const DelayedShares& shares, Rows<const float> arrivin
   collectShifted<0>(shares, arriving, vectors, out);
 }
 
+// Both rows stay in registers for the synapses of a group.
+template <int kVectors>
+inline void collectGroupsOf(const GroupedShares& shares, const float* rows, float* sums) {
+  constexpr Index kRow = kVectors * kLanes;
+  const SynapseGroup* const groups = shares.groups;
+  const std::uint32_t* const senders = shares.senders;
+  const float *const now = shares.now, *const next = shares.next;
+  std::uint32_t k = 0;
+  for (Index group = 0; group < shares.count; ++group) {
+    const float* const row = rows + groups[group].row * kRow;
+    Floats first[kVectors], second[kVectors];
+    SNNJAX_UNROLL
+    for (int i = 0; i < kVectors; ++i) first[i] = load(row + i * kLanes), second[i] = load(row + kRow + i * kLanes);
+    for (const std::uint32_t end = groups[group].end; k < end; ++k) {
+      float* const to = sums + senders[k] * kRow;
+      const Floats of_first = splat(now[k]), of_second = splat(next[k]);
+      SNNJAX_UNROLL
+      for (int i = 0; i < kVectors; ++i) {
+        store(to + i * kLanes, load(to + i * kLanes) + of_first * first[i] + of_second * second[i]);
+      }
+    }
+  }
+}
+
+inline void collectGroups(const GroupedShares& shares, const float* rows, Index vectors, float* sums) {
+  if (vectors == 1) return collectGroupsOf<1>(shares, rows, sums);
+  withCount<4>(vectors, [&]<int kVectors>() { collectGroupsOf<kVectors>(shares, rows, sums); });
+}
+
 inline void addTaps(const SpikeRow& spikes, const float* taps, Index count, float* rows) {
   withCount<kLanes>(count, [&]<int kTaps>() {
     Floats own[kTaps];

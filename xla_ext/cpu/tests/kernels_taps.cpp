@@ -81,6 +81,34 @@ void sharesAreCollected(const Case& of, Random& random) {
   expectSame(of, got, want);
 }
 
+// Groups of none, one, and several synapses, which may have the same sender.
+void groupsAreCollected(const Case& of, Random& random) {
+  const Index vectors = of.size % 4 + 1, width = vectors * of.kernels.lanes, count = of.size % 7;
+  constexpr Index kSenders = 5;
+  const Floats rows = random.eighths((kRows + 1) * width);
+  Floats want = random.eighths(kSenders * width), got = want;
+  std::vector<SynapseGroup> groups;
+  std::vector<std::uint32_t> senders;
+  for (Index group = 0; group < count; ++group) {
+    for (std::uint64_t k = random.below(4); k > 0; --k) senders.push_back(static_cast<std::uint32_t>(random.below(5)));
+    groups.push_back({static_cast<std::uint32_t>(random.below(kRows)), static_cast<std::uint32_t>(senders.size())});
+  }
+  const auto all = static_cast<Index>(senders.size());
+  const Floats now = random.eighths(all), next = random.eighths(all);
+  std::size_t k = 0;
+  for (const SynapseGroup& group : groups) {
+    for (; k < group.end; ++k) {
+      for (std::size_t i = 0; i < sizeOf(width); ++i) {
+        const std::size_t first = group.row * sizeOf(width) + i;
+        want[senders[k] * sizeOf(width) + i] += now[k] * rows[first] + next[k] * rows[first + sizeOf(width)];
+      }
+    }
+  }
+  of.kernels.collectGroups({groups.data(), count, senders.data(), now.data(), next.data()}, rows.data(), vectors,
+                           got.data());
+  expectSame(of, got, want);
+}
+
 void vectorsAreReadAndWritten(const Case& of, Random& random) {
   constexpr Index kApart = 40;
   const Index lanes = of.kernels.lanes, columns = of.size % lanes + 1, rows = of.size;
@@ -128,6 +156,7 @@ int main() {
   forEachSet(sharesAreSpread);
   forEachSet(tapsAreAddedSummedAndDotted);
   forEachSet(sharesAreCollected);
+  forEachSet(groupsAreCollected);
   forEachSet(vectorsAreReadAndWritten);
   forEachSet(tapsArePicked);
   return check::failures;

@@ -60,7 +60,7 @@ NetworkOperands networkOf(const Instruction& instruction, const std::vector<lif_
   network.layers = layersOf(from, network.has_readout);
   const bool is_known = std::ranges::all_of(network.layers, [](const LayerArrays& each) {
     return each.weights() && !each.linear.delays && !each.constants.recurrent.values &&
-           !each.constants.recurrent_delays;
+           !each.constants.recurrent_delays && !each.constants.synaptic_delays;
   });
   if (!is_known) refuseCall(instruction, "operands", "be dense weights of floats without delays", "others");
   for (std::size_t l = 0; l < numbers.size(); ++l) {

@@ -1,0 +1,259 @@
+#include "late_synapses.hpp"
+
+#include <algorithm>
+
+#include "delayed_pairs.hpp"
+#include "products.hpp"
+
+namespace snnjax {
+namespace {
+
+std::size_t size(Index count) { return static_cast<std::size_t>(count); }
+
+// The rows of a source until the end of each sample.
+class UntilEnd : public RowSource {
+ public:
+  UntilEnd(const RowSource& source, const Extent& extent) : source_(source), extent_(extent) {}
+  std::uint32_t list(Index row, std::uint32_t* ids, float* values, bool* all_ones) const override {
+    *all_ones = true;
+    return isInside(row) ? source_.list(row, ids, values, all_ones) : 0;
+  }
+  Index longest() const override { return source_.longest(); }
+  void expand(Index row, float* dense) const override {
+    if (isInside(row)) source_.expand(row, dense);
+  }
+
+ private:
+  bool isInside(Index row) const { return row / extent_.batch < extent_.ends[row % extent_.batch]; }
+
+  const RowSource& source_;
+  const Extent& extent_;
+};
+
+}  // namespace
+
+LateSynapses::LateSynapses(const std::optional<Synapses>& given, Index neurons, const Numbers& weights,
+                           const float* delays, Index longest)
+    : ends_(given ? 0 : neurons), targets_(given ? 0 : neurons * neurons), delays_(delays), longest_(longest) {
+  if (given) {
+    all_ = *given;
+  } else {
+    require32Bits(2 * neurons * neurons);
+    for (Index i = 0; i < neurons; ++i) {
+      ends_[i] = static_cast<std::int32_t>((i + 1) * neurons);
+      for (Index j = 0; j < neurons; ++j) targets_[i * neurons + j] = static_cast<std::int32_t>(j);
+    }
+    all_ = {ends_.data(), targets_.data(), false, neurons, neurons * neurons, neurons};
+  }
+  require32Bits(2 * neurons * (taps() + 1));  // places in lines of all neurons
+  weights_.resize(size(all_.count));
+  weights.read(0, all_.count, weights_.data());
+}
+
+template <typename Visit>
+void LateSynapses::each(Visit visit) const {
+  constexpr Index kAtOnce = 256;
+  float whole[kAtOnce], now[kAtOnce], next[kAtOnce];
+  Index first = 0;
+  for (Index neuron = 0; neuron < all_.neurons; ++neuron) {
+    for (const Index end = all_.end(neuron); first < end;) {  // none belongs to two neurons, whatever the ends are
+      const Index count = std::min(end - first, kAtOnce);
+      kernels().splitShares(weights_.data() + first, delays_ + first, count, longest_ + 1, whole, now, next);
+      for (Index k = 0; k < count; ++k) {
+        const Index target = all_.target(first + k);
+        if (target < all_.outputs) visit(neuron, target, static_cast<Index>(whole[k]), now[k], next[k]);
+      }
+      first += count;
+    }
+  }
+}
+
+LateShares::LateShares(const LateSynapses& of)
+    : of_(of), ends_(size(of.neurons())), places_(of.count()), shares_(of.count()) {
+  Index kept = 0, last = 0;
+  of.each([&](Index neuron, Index target, Index whole, float now, float next) {
+    for (; last < neuron; ++last) ends_[size(last)] = kept;
+    places_[kept] = static_cast<std::uint32_t>(whole * of.neurons() + target);
+    shares_[kept++] = StepPair{now, next};
+  });
+  for (; last < of.neurons(); ++last) ends_[size(last)] = kept;
+}
+
+void LateShares::add(Index neuron, float value, StepPair* rows) const {
+  const std::uint32_t* const places = places_.data();
+  const StepPair* const shares = shares_.data();
+  const Index first = neuron == 0 ? 0 : ends_[size(neuron - 1)], end = ends_[size(neuron)];
+  if (value == 1.0F) {
+    for (Index s = first; s < end; ++s) rows[places[s]] += shares[s];
+  } else {
+    for (Index s = first; s < end; ++s) rows[places[s]] += value * shares[s];
+  }
+}
+
+ArrivingPairs::ArrivingPairs(const LateShares& shares, Index samples)
+    : shares_(shares),
+      neurons_(shares.of().neurons()),
+      reach_(shares.of().taps()),
+      size_(2 * (reach_ + 1) * neurons_),
+      samples_(samples),
+      pairs_(samples * size_) {}
+
+void ArrivingPairs::begin(const UnderWay& arriving, Index batch, Index first, Index samples) {
+  samples_ = samples, first_ = first, now_ = 1;  // behind a row of the step before
+  std::fill_n(pairs_.data(), samples * size_, StepPair{});
+  std::vector<float> numbers(size(neurons_));
+  for (Index step = 0; step < arriving.count(); ++step) {
+    for (Index r = 0; r < samples; ++r) {
+      arriving.read(step, batch * neurons_, (first + r) * neurons_, neurons_, numbers.data());
+      for (Index i = 0; i < neurons_; ++i) row(r, step)[i] = StepPair{numbers[size(i)], 0.0F};
+    }
+  }
+}
+
+void ArrivingPairs::advance() {
+  ++now_;
+  if (now_ + reach_ < 2 * (reach_ + 1)) return;
+  for (Index r = 0; r < samples_; ++r) {  // the row of the step before, and those with what is under way
+    StepPair* const first = row(r, -now_);
+    std::copy_n(row(r, -1), reach_ * neurons_, first);
+    std::fill_n(first + reach_ * neurons_, (reach_ + 2) * neurons_, StepPair{});
+  }
+  now_ = 1;
+}
+
+void ArrivingPairs::send(Index sample, const SpikeRow& spikes) {
+  for (std::uint32_t k = 0; k < spikes.count; ++k) {
+    shares_.add(spikes.ids[k], spikes.values == nullptr ? 1.0F : spikes.values[k], row(sample, 0));
+  }
+}
+
+void ArrivingPairs::addTo(Index sample, float* current) const { addArriving(sample, 0, current); }
+
+void ArrivingPairs::addArriving(Index sample, Index later, float* to) const {
+  const StepPair *const before = row(sample, later - 1), *const now = row(sample, later);
+  for (Index i = 0; i < neurons_; ++i) to[i] += before[i][1] + now[i][0];
+}
+
+void ArrivingPairs::write(Index sample, Index batch, const WritableNumbers& to) const {
+  std::vector<float> numbers(size(neurons_));
+  for (Index step = 0; step < shares_.of().longest(); ++step) {
+    std::fill(numbers.begin(), numbers.end(), 0.0F);
+    addArriving(sample, step, numbers.data());
+    to.write((step * batch + first_ + sample) * neurons_, neurons_, numbers.data());
+  }
+}
+
+LateCotangents::LateCotangents(const LateSynapses& of, const Extent& extent, const UnderWay& left, const float* gain)
+    : of_(of),
+      extent_(extent),
+      left_(left),
+      gain_(gain),
+      senders_(of.count()),
+      now_(of.count()),
+      next_(of.count()),
+      rows_((extent.steps + of.longest()) * extent.batch * of.neurons()) {
+  group();
+}
+
+// Sorts synapses by target and whole steps.
+void LateCotangents::group() {
+  const Index taps = of_.taps(), keys = of_.neurons() * taps;
+  std::vector<std::uint32_t> places(size(keys + 1));
+  of_.each([&](Index, Index target, Index whole, float, float) { ++places[size(target * taps + whole + 1)]; });
+  for (Index key = 0; key < keys; ++key) {
+    const std::uint32_t count = places[size(key + 1)];
+    places[size(key + 1)] += places[size(key)];
+    if (count == 0) continue;
+    groups_.push_back({static_cast<std::uint32_t>(key / taps * slots() + key % taps), places[size(key + 1)]});
+  }
+  of_.each([&](Index neuron, Index target, Index whole, float now, float next) {
+    const std::uint32_t place = places[size(target * taps + whole)]++;
+    senders_[place] = static_cast<std::uint32_t>(neuron);
+    now_[place] = now, next_[place] = next;
+  });
+}
+
+const float* LateCotangents::take(Index step, Index sample, const float* g_v) {
+  const Index neurons = of_.neurons(), behind = step - extent_.ends[sample];
+  float* const own = rows_.data() + (step * extent_.batch + sample) * neurons;
+  if (behind < 0) {
+    for (Index i = 0; i < neurons; ++i) own[i] = gain_[i] * g_v[i];
+  } else if (behind < left_.count()) {
+    left_.read(behind, extent_.batch * neurons, sample * neurons, neurons, own);
+  } else {
+    std::fill_n(own, neurons, 0.0F);
+  }
+  return own;
+}
+
+void LateCotangents::writeFirst(Index rows, const WritableNumbers& to) const {
+  if (rows > 0) to.write(0, rows * extent_.batch * of_.neurons(), rows_.data());
+}
+
+void LateCotangents::correlate(const RowSource& sent, const WritableNumbers& g_weights, const WritableNumbers& g_delays,
+                               const Threads& threads) const {
+  // Steps that all delays have are those between a spike and where its cotangents begin: the fewer are left, the
+  // faster.
+  DelayedSynapses synapses = of_.over(extent_.steps, extent_.batch);
+  Index least = of_.longest();
+  of_.each([&](Index, Index, Index whole, float, float) { least = std::min(least, whole); });
+  std::vector<float> delays(size(of_.count()));
+  for (Index s = 0; s < of_.count(); ++s) {
+    const Share share = synapses.share(s);
+    delays[size(s)] = static_cast<float>(share.whole - least) + share.next;
+  }
+  synapses.delays = delays.data();
+  synapses.longest -= least;
+  const float* const first = rows_.data() + least * extent_.batch * of_.neurons();
+  const Arriving<const float> g{first, first + extent_.rows() * of_.neurons()};
+  const ListedRows listed(UntilEnd(sent, extent_), extent_.rows(), of_.neurons(), threads);
+  const bool is_in_place = g_weights && !g_weights.is_bfloat16;
+  Borrowed<float> weights(is_in_place ? 0 : of_.count());
+  float* const to = is_in_place ? g_weights.float32() : weights.data();
+  const auto correlate = arePairsOfShortDelays(synapses) ? correlatePairs : correlateDelayed;
+  correlate(listed, synapses, g, to, g_delays ? g_delays.float32() : nullptr, threads);
+  if (g_weights.is_bfloat16) g_weights.write(0, of_.count(), to);
+}
+
+LateCollector::LateCollector(LateCotangents& of, Index samples, Index width)
+    : of_(of),
+      width_(width),
+      slots_(of.slots()),
+      lines_(width * slots_ * roundUp(samples, kernels().lanes)),
+      row_(samples * width),
+      sums_(width * roundUp(samples, kernels().lanes)) {}
+
+void LateCollector::begin(Index first, Index samples) {
+  first_ = first, samples_ = samples, lanes_ = roundUp(samples, kernels().lanes);
+  const Index longest = of_.of_.longest();
+  now_ = slots_ - of_.of_.taps() + longest;
+  std::fill_n(lines_.data(), width_ * slots_ * lanes_, 0.0F);
+  for (Index step = of_.extent_.steps + longest; step-- > of_.extent_.steps;) put(step, {nullptr, 0});
+}
+
+void LateCollector::put(Index step, Rows<const float> g_v) {
+  if (now_ == 0) {  // what is under way, but for the last step of it
+    now_ = slots_ - of_.of_.taps();
+    for (Index i = 0; i < width_; ++i) {
+      float* const line = lines_.data() + i * slots_ * lanes_;
+      std::copy_n(line, of_.of_.taps() * lanes_, line + now_ * lanes_);
+    }
+  }
+  --now_;
+  for (Index r = 0; r < samples_; ++r) {
+    const float* const own = of_.take(step, first_ + r, g_v.data == nullptr ? nullptr : g_v.row(r));
+    std::copy_n(own, of_.of_.neurons(), row_.data() + r * width_);
+  }
+  kernels().transpose({row_.data(), width_}, samples_, width_, {lines_.data() + now_ * lanes_, slots_ * lanes_});
+}
+
+void LateCollector::collect(Index step, Rows<const float> g_v, Rows<float> out) {
+  put(step, g_v);
+  std::fill_n(sums_.data(), width_ * lanes_, 0.0F);
+  const GroupedShares shares{of_.groups_.data(), static_cast<Index>(of_.groups_.size()), of_.senders_.data(),
+                             of_.now_.data(), of_.next_.data()};
+  kernels().collectGroups(shares, lines_.data() + now_ * lanes_, lanes_ / kernels().lanes, sums_.data());
+  kernels().transpose({sums_.data(), lanes_}, width_, samples_, out);
+}
+
+}  // namespace snnjax
