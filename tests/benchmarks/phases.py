@@ -13,8 +13,8 @@ PHASES = {
     SUMS: (
         # What is compiled into `runForward` are products, but for little.
         *("multiply", "Product::*", "addPatches", "convolve", "runForward"),
-        *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps", "writeVectors"),
-        *("LateShares::*", "ArrivingPairs::*"),
+        *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps"),
+        *("writeVectors", "finishStream", "SynapticShares::*", "ArrivingPairs::*"),
     ),
     "cotangents sent back densely": (
         *(
@@ -35,8 +35,8 @@ PHASES = {
             "sendBack",
             "collectShares",
             "collectGroups",
-            "LateCollector::*",
-            "LateCotangents::*",
+            "SynapticCollector::*",
+            "SynapticCotangents::*",
             "collectDelayed",
             "ArrivingColumns::*",
         ),

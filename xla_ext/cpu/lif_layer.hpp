@@ -13,7 +13,6 @@
 
 #include "connection.hpp"
 #include "kernels.hpp"
-#include "late_synapses.hpp"
 #include "marks.hpp"
 #include "memory.hpp"
 #include "numbers.hpp"
@@ -21,6 +20,7 @@
 #include "products.hpp"
 #include "recurrent_synapses.hpp"
 #include "spike_rows.hpp"
+#include "synaptic_delays.hpp"
 
 namespace snnjax {
 
@@ -137,7 +137,7 @@ class LayerConstants {
 struct Layer {
   Weights weights;    // from what reaches them, pooled or not, to the neurons; read as dense ones without a convolution
   bool has_currents;  // instead of weights: what comes in are its currents
-  Weights recurrent;  // its numbers are absent in a feed-forward layer, and where `synapses` or `late` are given
+  Weights recurrent;  // its numbers are absent in a feed-forward layer, and where one of the next two is given
   LayerConstants constants;
   Reset reset;
   bool detach_reset;
@@ -146,12 +146,12 @@ struct Layer {
   std::shared_ptr<const Delays> delays;            // may be absent, as the next five
   std::shared_ptr<const Delays> recurrent_delays;  // with the one step that recurrent spikes always take
   std::shared_ptr<const RecurrentSynapses> synapses;
-  std::shared_ptr<const LateSynapses> late;
+  std::shared_ptr<const SynapticDelays> synaptic_delays;
   std::shared_ptr<const Windows> pooling;
   std::shared_ptr<const PackedConvolution> convolution;
 
   Index neurons() const { return weights.outputs; }
-  bool isRecurrent() const { return recurrent.numbers || synapses != nullptr || late != nullptr; }
+  bool isRecurrent() const { return recurrent.numbers || synapses != nullptr || synaptic_delays != nullptr; }
   bool hasLists() const { return capacity >= 0; }
 };
 
@@ -190,7 +190,7 @@ struct LayerForward {
   Extent extent;
   Numbers first_v, first_w, first_spikes;  // [batch, neurons]
   UnderWay first_under_way;                // of delayed recurrent spikes
-  UnderWay first_arriving;                 // through `late` synapses
+  UnderWay first_arriving;                 // through synapses with delays
   // Results. Those marked * may be absent.
   WritableNumbers record;         // * membranes [steps, batch, neurons]; in bfloat16, see originOf
   WritableNumbers listed_record;  // * those of listed neurons by ascending id, then 0 [steps, batch, capacity]
@@ -198,14 +198,14 @@ struct LayerForward {
   WritableNumbers last_v;         // [batch, neurons]
   WritableNumbers last_w;         // * likewise
   WritableNumbers last_spikes;    // * likewise
-  WritableNumbers last_arriving;  // * through `late` synapses
+  WritableNumbers last_arriving;  // * through synapses with delays
   float* counts;                  // * true spikes [batch, neurons]
   std::int32_t* dropped;          // * [batch]
   std::int32_t* num_spikes;       // * true spikes of each row
   Bits& spikes;                   // the listed spikes, one row per step and sample
   Bits near;                      // of a layer with lists: the listed neurons that do not spike
   SpikeLists* lists;              // of a recurrent layer: of `spikes`, a part for each block of samples
-  std::unique_ptr<const LateShares> shares = {};  // of a layer with `late` synapses
+  std::unique_ptr<const SynapticShares> shares = {};  // of a layer with synaptic delays
 };
 
 void runForward(LayerForward& pass, const Threads& threads);
@@ -250,7 +250,7 @@ struct LayerBackward {
   Extent extent;
   Numbers first_v, first_w, first_spikes;
   UnderWay first_under_way, g_last_under_way;  // of delayed recurrent spikes
-  UnderWay g_last_arriving;                    // through `late` synapses
+  UnderWay g_last_arriving;                    // through synapses with delays
   // Membranes as recorded: of all neurons, or only of those listed; those that follow from given currents alone are
   // computed again.
   Numbers record, listed_record;
@@ -277,18 +277,19 @@ struct LayerBackward {
   WritableNumbers g_first_spikes;                       // * likewise
   WritableNumbers g_first_earlier;                      // * of delayed recurrent spikes before those
   Index earlier_rows;                                   // of them
-  WritableNumbers g_first_arriving;                     // * through `late` synapses
+  WritableNumbers g_first_arriving;                     // * through synapses with delays
   Index arriving_rows;                                  // of them
   bool keeps_g_v;                                       // whether the layer below needs them
   KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
-  std::unique_ptr<const CollectingSynapses> collecting = {};  // of a layer with `synapses`
-  std::unique_ptr<LateCotangents> late = {};                  // of a layer with `late` synapses
+  std::unique_ptr<const CollectingSynapses> collecting = {};     // of a layer with `synapses`
+  std::unique_ptr<SynapticCotangents> synaptic_cotangents = {};  // of a layer with synaptic delays
   KeptRows arrived = {};  // the cotangents of what arrives through them [rows, neurons], where delays need these
 };
 
 inline Index backwardBlock(const LayerBackward& pass) {
-  return std::clamp<Index>(pass.extent.batch, 1, pass.layer.late == nullptr ? kBackwardBlock : kLateBlock);
+  return std::clamp<Index>(pass.extent.batch, 1,
+                           pass.layer.synaptic_delays == nullptr ? kBackwardBlock : kCollectedBlock);
 }
 
 // Whether membranes are computed again.
@@ -302,7 +303,8 @@ inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed cons
 
 // Whether the gain's cotangent is a sum over the weights' products.
 inline bool sumsGain(const LayerBackward& pass) {
-  const bool has_products = pass.layer.convolution == nullptr && !pass.layer.has_currents && pass.layer.late == nullptr;
+  const bool has_products =
+      pass.layer.convolution == nullptr && !pass.layer.has_currents && pass.layer.synaptic_delays == nullptr;
   return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain) && has_products;
 }
 

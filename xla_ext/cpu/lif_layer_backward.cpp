@@ -109,7 +109,8 @@ class PatchBackward {
       back_ = std::make_unique<RecurrentCotangents>(*layer_.recurrent_delays, pass.g_last_under_way, pass.extent,
                                                     block_, width_);
     }
-    if (pass.late != nullptr) late_ = std::make_unique<LateCollector>(*pass.late, block_, width_);
+    if (pass.synaptic_cotangents != nullptr)
+      collector_ = std::make_unique<SynapticCollector>(*pass.synaptic_cotangents, block_, width_);
     if (layer_.convolution != nullptr) {
       convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
     }
@@ -169,7 +170,7 @@ class PatchBackward {
 
   // Through recurrent weights.
   void sendBack(Index step) {
-    if (late_ != nullptr) return sendBackLate(step);
+    if (collector_ != nullptr) return sendBackDelayed(step);
     if (back_ == nullptr) return of_spikes_.sendBack(step, asConst(g_v(step)), rowsOf(carried_), rowsOf(sent_));
     const Rows<float> arrived = rowsOf(sent_);
     of_spikes_.sendBack(asConst(g_v(step)), arrived);
@@ -181,9 +182,9 @@ class PatchBackward {
   }
 
   // Through synapses with delays, from a step and those after it to the spikes of the step before it.
-  void sendBackLate(Index step) {
+  void sendBackDelayed(Index step) {
     const Rows<float> sent = rowsOf(sent_);
-    late_->collect(step, asConst(g_v(step)), sent);
+    collector_->collect(step, asConst(g_v(step)), sent);
     for (Index r = 0; r < samples(); ++r) {
       if (step < ends()[r]) std::copy_n(sent.row(r), width_, carried_.data() + r * width_);
     }
@@ -200,7 +201,7 @@ class PatchBackward {
   // The cotangents of the state after the last step.
   void begin() {
     of_spikes_.begin();
-    if (late_ != nullptr) late_->begin(record_.firstSample(), samples());
+    if (collector_ != nullptr) collector_->begin(record_.firstSample(), samples());
     std::fill_n(g_u_.data(), samples() * width_, 0.0F);
     read(pass_.g_last_v, g_last_);
     if (hasSecondState()) {
@@ -400,8 +401,8 @@ class PatchBackward {
   Buffer<float> step_sums_;                                 // [kinds of sums, width]
   std::vector<float> row_, scale_;
   std::unique_ptr<ConvolutionColumns> convolution_;
-  std::unique_ptr<RecurrentCotangents> back_;  // through delays of recurrent spikes
-  std::unique_ptr<LateCollector> late_;        // through synapses with delays
+  std::unique_ptr<RecurrentCotangents> back_;     // through delays of recurrent spikes
+  std::unique_ptr<SynapticCollector> collector_;  // through synapses with delays
 };
 
 std::vector<Patch> patchesOf(const LayerBackward& pass, const Threads& threads) {
@@ -475,7 +476,8 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
   const DenseSource first(pass.first_spikes.data, type, neurons);
   const BitSource then(pass.spikes.row(0), neurons);
   const ChainedSource source(first, batch, then);
-  if (pass.late != nullptr) return pass.late->correlate(source, pass.g_recurrent, pass.g_synaptic_delays, threads);
+  if (pass.synaptic_cotangents != nullptr)
+    return pass.synaptic_cotangents->correlate(source, pass.g_recurrent, pass.g_synaptic_delays, threads);
   const float* const gain = layer.constants.outerGain();
   double* const sum_gain = sumsGain(pass) ? sums.gain : nullptr;
   if (layer.synapses != nullptr) {
@@ -544,9 +546,9 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
         std::make_unique<const CollectingSynapses>(*pass.layer.synapses, pass.layer.constants.outerGain());
     if (pass.g_recurrent_delays) pass.arrived = KeptRows(pass.extent.rows(), neurons);
   }
-  if (pass.layer.late != nullptr) {
-    pass.late = std::make_unique<LateCotangents>(*pass.layer.late, pass.extent, pass.g_last_arriving,
-                                                 pass.layer.constants.outerGain());
+  if (pass.layer.synaptic_delays != nullptr) {
+    pass.synaptic_cotangents = std::make_unique<SynapticCotangents>(
+        *pass.layer.synaptic_delays, pass.extent, pass.g_last_arriving, pass.layer.constants.outerGain());
   }
   if (!pass.g_v && (pass.keeps_g_v || pass.layer.isRecurrent())) pass.g_v = KeptRows(pass.extent.rows(), neurons);
   Sums sums(pass);
@@ -569,7 +571,8 @@ void runBackward(LayerBackward& pass, const Threads& threads) {
         .run();
   });
   if (pass.layer.isRecurrent()) finishRecurrent(pass, inputs, sums_of_weights, threads);
-  if (pass.late != nullptr) pass.late->writeFirst(pass.arriving_rows, pass.g_first_arriving);
+  if (pass.synaptic_cotangents != nullptr)
+    pass.synaptic_cotangents->writeFirst(pass.arriving_rows, pass.g_first_arriving);
   if (pass.split != nullptr) sums_of_weights.delays.write(pass.g_delays);
   for (std::size_t task = 1; task < patches.size(); ++task) {
     const float* from = sum_patches.data() + static_cast<Index>(task) * of_patches;

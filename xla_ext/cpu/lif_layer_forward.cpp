@@ -42,7 +42,7 @@ class PatchForward {
     if (layer_.recurrent_delays != nullptr) {
       line_ = std::make_unique<DelayLine>(*layer_.recurrent_delays, pass.extent.steps, block_);
     }
-    if (pass.shares != nullptr) late_ = std::make_unique<ArrivingPairs>(*pass.shares, block_);
+    if (pass.shares != nullptr) arriving_ = std::make_unique<ArrivingPairs>(*pass.shares, block_);
     if (layer_.convolution == nullptr) return;
     convolution_ = std::make_unique<ConvolutionColumns>(*layer_.convolution, patch.first_column, patch.columns);
   }
@@ -87,7 +87,7 @@ class PatchForward {
       state_spikes_.set(r, dense.data());
     }
     if (line_ != nullptr) line_->begin(pass_.first_under_way, pass_.extent.batch, first_sample_, samples_);
-    if (late_ != nullptr) late_->begin(pass_.first_arriving, pass_.extent.batch, first_sample_, samples_);
+    if (arriving_ != nullptr) arriving_->begin(pass_.first_arriving, pass_.extent.batch, first_sample_, samples_);
   }
 
   // The currents of a step.
@@ -114,7 +114,7 @@ class PatchForward {
   void feedBack(Index step) {
     const auto add = [&](const SpikeRows& spikes, Index first) {
       if (layer_.synapses != nullptr) return addSynapses(spikes, first);
-      if (late_ != nullptr) return sendLate(spikes, first, step);
+      if (arriving_ != nullptr) return sendDelayed(spikes, first, step);
       scratch_.recurrent.multiply(spikes, first, samples_, asConst(current()), current(), scratch_.dense);
     };
     if (line_ != nullptr) {
@@ -136,19 +136,19 @@ class PatchForward {
   }
 
   // What they send through synapses with delays, and adds what arrives.
-  void sendLate(const SpikeRows& spikes, Index first, Index step) {
-    reachLate(step);
+  void sendDelayed(const SpikeRows& spikes, Index first, Index step) {
+    reach(step);
     for (Index r = 0; r < samples_; ++r) {
-      late_->send(r, ListedRow(spikes, first + r).row());
-      late_->addTo(r, current().row(r));
+      arriving_->send(r, ListedRow(spikes, first + r).row());
+      arriving_->addTo(r, current().row(r));
     }
   }
 
   // Goes on to a step, at which the state of some samples is the last one.
-  void reachLate(Index step) {
-    if (step > 0) late_->advance();
+  void reach(Index step) {
+    if (step > 0) arriving_->advance();
     for (Index r = 0; pass_.last_arriving && r < samples_; ++r) {
-      if (pass_.extent.ends[first_sample_ + r] == step) late_->write(r, pass_.extent.batch, pass_.last_arriving);
+      if (pass_.extent.ends[first_sample_ + r] == step) arriving_->write(r, pass_.extent.batch, pass_.last_arriving);
     }
   }
 
@@ -221,7 +221,7 @@ class PatchForward {
   }
 
   void end() {
-    if (late_ != nullptr) reachLate(pass_.extent.steps);
+    if (arriving_ != nullptr) reach(pass_.extent.steps);
     for (Index r = 0; r < samples_; ++r) {
       pass_.last_v.write(place(r), patch_.columns, v().row(r));
       if (pass_.last_w) pass_.last_w.write(place(r), patch_.columns, w().row(r));
@@ -247,14 +247,14 @@ class PatchForward {
   Bits& near_;
   const Patch patch_;
   Scratch& scratch_;
-  const Index width_, block_;               // columns of whole vectors, samples of a block, of the last one fewer
-  Index first_sample_ = 0, samples_ = 0;    // of the block
-  Buffer<float> v_, w_, counts_, current_;  // [samples of a block, width]
-  std::vector<std::uint64_t> marks_;        // of a row's neurons
-  StepSpikes state_spikes_;                 // of the state before the first step
-  std::unique_ptr<RowLister> lister_;       // of a recurrent layer
-  std::unique_ptr<DelayLine> line_;         // of delayed recurrent spikes
-  std::unique_ptr<ArrivingPairs> late_;     // through synapses with delays
+  const Index width_, block_;                // columns of whole vectors, samples of a block, of the last one fewer
+  Index first_sample_ = 0, samples_ = 0;     // of the block
+  Buffer<float> v_, w_, counts_, current_;   // [samples of a block, width]
+  std::vector<std::uint64_t> marks_;         // of a row's neurons
+  StepSpikes state_spikes_;                  // of the state before the first step
+  std::unique_ptr<RowLister> lister_;        // of a recurrent layer
+  std::unique_ptr<DelayLine> line_;          // of delayed recurrent spikes
+  std::unique_ptr<ArrivingPairs> arriving_;  // through synapses with delays
   std::unique_ptr<ConvolutionColumns> convolution_;
 };
 
@@ -314,7 +314,7 @@ void runForward(LayerForward& pass, const Threads& threads) {
   const double uses = usesOfWeights(pass);
   const Index tile = tileOf(layer, uses);
   if (layer.hasLists()) pass.near = Bits(pass.extent.rows(), layer.neurons());
-  if (layer.late != nullptr) pass.shares = std::make_unique<const LateShares>(*layer.late);
+  if (layer.synaptic_delays != nullptr) pass.shares = std::make_unique<const SynapticShares>(*layer.synaptic_delays);
   ReachedMembranes reached;
   const bool are_recorded = pass.record && !pass.record.is_bfloat16;
   if (layer.hasLists() && !layer.isRecurrent() && !are_recorded && layer.neurons() > 0) {

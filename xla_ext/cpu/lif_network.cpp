@@ -82,11 +82,11 @@ std::shared_ptr<const RecurrentSynapses> synapsesOf(const lif_network::LayerCons
   return std::make_shared<const RecurrentSynapses>(RecurrentSynapses{*all, {weights, scale, neurons}});
 }
 
-std::shared_ptr<const LateSynapses> lateSynapsesOf(const lif_network::LayerConstants<Operand>& constants, Index neurons,
-                                                   Index longest, Index group) {
-  return std::make_shared<const LateSynapses>(structureOf(constants, neurons, group), neurons,
-                                              constants.recurrent.array.numbers(group),
-                                              constants.synaptic_delays.at<float>(group), longest);
+std::shared_ptr<const SynapticDelays> synapticDelaysOf(const lif_network::LayerConstants<Operand>& constants,
+                                                       Index neurons, Index longest, Index group) {
+  return std::make_shared<const SynapticDelays>(structureOf(constants, neurons, group), neurons,
+                                                constants.recurrent.array.numbers(group),
+                                                constants.synaptic_delays.at<float>(group), longest);
 }
 
 bool takesCurrents(const lif_network::Operands<Operand>& arrays) { return !stored(arrays.linears[0].weights); }
@@ -296,12 +296,12 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
   };
   const Index recurrent_rows = index < size() ? fields_.of_layers[index].recurrent_delay_rows : 0;
   const bool is_sparse = static_cast<bool>(constants.recurrent_ends);
-  const bool is_late = static_cast<bool>(constants.synaptic_delays);
+  const bool has_synaptic_delays = static_cast<bool>(constants.synaptic_delays);
   // A leaky integrator is a neuron that never reaches threshold.
   return {
       .weights = weightsOf(linear.weights, sizes_.reaching[index]),
       .has_currents = has_currents_ && index == 0,
-      .recurrent = is_sparse || is_late ? Weights() : weightsOf(constants.recurrent, neurons),
+      .recurrent = is_sparse || has_synaptic_delays ? Weights() : weightsOf(constants.recurrent, neurons),
       .constants = {neurons, given, convolution.has_value()},
       .reset = Reset::None,
       .detach_reset = true,
@@ -309,8 +309,9 @@ Layer Network::layerOf(const lif_network::Linear<Operand>& linear,
       .capacity = -1,
       .delays = delaysOf(linear.delays, fields_.connections[index].delay_rows, sizes_.inputsOf(index), 0),
       .recurrent_delays = delaysOf(constants.recurrent_delays, recurrent_rows, neurons, 1),
-      .synapses = is_late ? nullptr : synapsesOf(constants, neurons, group),
-      .late = is_late ? lateSynapsesOf(constants, neurons, recurrent_rows - 1, group) : nullptr,
+      .synapses = has_synaptic_delays ? nullptr : synapsesOf(constants, neurons, group),
+      .synaptic_delays =
+          has_synaptic_delays ? synapticDelaysOf(constants, neurons, recurrent_rows - 1, group) : nullptr,
       .pooling = fields_.poolings[index],
       .convolution =
           convolution ? std::make_shared<const PackedConvolution>(*convolution, stored(linear.weights).numbers(group))

@@ -11,14 +11,14 @@
 namespace snnjax {
 
 // Samples whose cotangents come back at once: as many as each load of a synapse serves.
-inline constexpr Index kLateBlock = 32;
+inline constexpr Index kCollectedBlock = 32;
 
 // The synapses of a layer.
-class LateSynapses {
+class SynapticDelays {
  public:
   // Those given, or between all pairs of neurons; weights and delays are one for each.
-  LateSynapses(const std::optional<Synapses>& given, Index neurons, const Numbers& weights, const float* delays,
-               Index longest);
+  SynapticDelays(const std::optional<Synapses>& given, Index neurons, const Numbers& weights, const float* delays,
+                 Index longest);
 
   Index neurons() const { return all_.neurons; }
   Index longest() const { return longest_; }
@@ -44,16 +44,16 @@ class LateSynapses {
 using StepPair = float __attribute__((vector_size(2 * sizeof(float))));
 
 // What each neuron sends: where in rows of pairs, of all targets and one for each step, and the shares.
-class LateShares {
+class SynapticShares {
  public:
-  explicit LateShares(const LateSynapses& of);
+  explicit SynapticShares(const SynapticDelays& of);
 
-  const LateSynapses& of() const { return of_; }
+  const SynapticDelays& of() const { return of_; }
   // rows += what a neuron sends, times a value, from the row of a step on.
   void add(Index neuron, float value, StepPair* rows) const;
 
  private:
-  const LateSynapses& of_;
+  const SynapticDelays& of_;
   std::vector<Index> ends_;  // [neurons]
   Borrowed<std::uint32_t> places_;
   Borrowed<StepPair> shares_;
@@ -64,7 +64,7 @@ class LateShares {
 // and back to the first ones at their end.
 class ArrivingPairs {
  public:
-  ArrivingPairs(const LateShares& shares, Index samples);
+  ArrivingPairs(const SynapticShares& shares, Index samples);
 
   // Starts samples [first, first + samples) of a batch, with rows of what arrives in the first steps.
   void begin(const UnderWay& arriving, Index batch, Index first, Index samples);
@@ -85,17 +85,17 @@ class ArrivingPairs {
   }
   void addArriving(Index sample, Index later, float* to) const;
 
-  const LateShares& shares_;
+  const SynapticShares& shares_;
   const Index neurons_, reach_, size_;  // rows that spikes may reach besides that of this step; pairs of a sample
   Index samples_, first_ = 0, now_ = 1;
   Buffer<StepPair> pairs_;  // [samples, rows, neurons]
 };
 
 // The cotangents of all that arrives, and of the last state's: [steps and the longest delay, batch, neurons].
-class LateCotangents {
+class SynapticCotangents {
  public:
   // `left` are those of what has not arrived at the end of each sample; `gain` is [neurons].
-  LateCotangents(const LateSynapses& of, const Extent& extent, const UnderWay& left, const float* gain);
+  SynapticCotangents(const SynapticDelays& of, const Extent& extent, const UnderWay& left, const float* gain);
 
   // Of a sample in a step, from those of its membranes, which count until its end.
   const float* take(Index step, Index sample, const float* g_v);
@@ -106,13 +106,13 @@ class LateCotangents {
                  const Threads& threads) const;
 
  private:
-  friend class LateCollector;
+  friend class SynapticCollector;
 
   // Steps of a line, through which a step moves down, and what may be under way back to the end.
   Index slots() const { return 2 * (of_.taps() + 1); }
   void group();
 
-  const LateSynapses& of_;
+  const SynapticDelays& of_;
   const Extent extent_;
   const UnderWay left_;
   const float* gain_;
@@ -124,9 +124,9 @@ class LateCotangents {
 };
 
 // What synapses send back to the neurons of some samples, from the last step to the first.
-class LateCollector {
+class SynapticCollector {
  public:
-  LateCollector(LateCotangents& of, Index samples, Index width);
+  SynapticCollector(SynapticCotangents& of, Index samples, Index width);
 
   void begin(Index first, Index samples);
   // out[r] are the cotangents of the spikes that come back in a step, from those of its membranes.
@@ -135,7 +135,7 @@ class LateCollector {
  private:
   void put(Index step, Rows<const float> g_v);
 
-  LateCotangents& of_;
+  SynapticCotangents& of_;
   const Index width_, slots_;
   Index first_ = 0, samples_ = 0, lanes_ = 0, now_ = 0;  // lanes: samples of whole vectors
   Buffer<float> lines_;                                  // of each neuron, a slot for each step [width, slots, lanes]

@@ -1,4 +1,4 @@
-#include "late_synapses.hpp"
+#include "synaptic_delays.hpp"
 
 #include <algorithm>
 
@@ -32,8 +32,8 @@ class UntilEnd : public RowSource {
 
 }  // namespace
 
-LateSynapses::LateSynapses(const std::optional<Synapses>& given, Index neurons, const Numbers& weights,
-                           const float* delays, Index longest)
+SynapticDelays::SynapticDelays(const std::optional<Synapses>& given, Index neurons, const Numbers& weights,
+                               const float* delays, Index longest)
     : ends_(given ? 0 : neurons), targets_(given ? 0 : neurons * neurons), delays_(delays), longest_(longest) {
   if (given) {
     all_ = *given;
@@ -51,7 +51,7 @@ LateSynapses::LateSynapses(const std::optional<Synapses>& given, Index neurons, 
 }
 
 template <typename Visit>
-void LateSynapses::each(Visit visit) const {
+void SynapticDelays::each(Visit visit) const {
   constexpr Index kAtOnce = 256;
   float whole[kAtOnce], now[kAtOnce], next[kAtOnce];
   Index first = 0;
@@ -68,7 +68,7 @@ void LateSynapses::each(Visit visit) const {
   }
 }
 
-LateShares::LateShares(const LateSynapses& of)
+SynapticShares::SynapticShares(const SynapticDelays& of)
     : of_(of), ends_(size(of.neurons())), places_(of.count()), shares_(of.count()) {
   Index kept = 0, last = 0;
   of.each([&](Index neuron, Index target, Index whole, float now, float next) {
@@ -79,7 +79,7 @@ LateShares::LateShares(const LateSynapses& of)
   for (; last < of.neurons(); ++last) ends_[size(last)] = kept;
 }
 
-void LateShares::add(Index neuron, float value, StepPair* rows) const {
+void SynapticShares::add(Index neuron, float value, StepPair* rows) const {
   const std::uint32_t* const places = places_.data();
   const StepPair* const shares = shares_.data();
   const Index first = neuron == 0 ? 0 : ends_[size(neuron - 1)], end = ends_[size(neuron)];
@@ -90,7 +90,7 @@ void LateShares::add(Index neuron, float value, StepPair* rows) const {
   }
 }
 
-ArrivingPairs::ArrivingPairs(const LateShares& shares, Index samples)
+ArrivingPairs::ArrivingPairs(const SynapticShares& shares, Index samples)
     : shares_(shares),
       neurons_(shares.of().neurons()),
       reach_(shares.of().taps()),
@@ -143,7 +143,8 @@ void ArrivingPairs::write(Index sample, Index batch, const WritableNumbers& to) 
   }
 }
 
-LateCotangents::LateCotangents(const LateSynapses& of, const Extent& extent, const UnderWay& left, const float* gain)
+SynapticCotangents::SynapticCotangents(const SynapticDelays& of, const Extent& extent, const UnderWay& left,
+                                       const float* gain)
     : of_(of),
       extent_(extent),
       left_(left),
@@ -156,7 +157,7 @@ LateCotangents::LateCotangents(const LateSynapses& of, const Extent& extent, con
 }
 
 // Sorts synapses by target and whole steps.
-void LateCotangents::group() {
+void SynapticCotangents::group() {
   const Index taps = of_.taps(), keys = of_.neurons() * taps;
   std::vector<std::uint32_t> places(size(keys + 1));
   of_.each([&](Index, Index target, Index whole, float, float) { ++places[size(target * taps + whole + 1)]; });
@@ -173,7 +174,7 @@ void LateCotangents::group() {
   });
 }
 
-const float* LateCotangents::take(Index step, Index sample, const float* g_v) {
+const float* SynapticCotangents::take(Index step, Index sample, const float* g_v) {
   const Index neurons = of_.neurons(), behind = step - extent_.ends[sample];
   float* const own = rows_.data() + (step * extent_.batch + sample) * neurons;
   if (behind < 0) {
@@ -186,12 +187,12 @@ const float* LateCotangents::take(Index step, Index sample, const float* g_v) {
   return own;
 }
 
-void LateCotangents::writeFirst(Index rows, const WritableNumbers& to) const {
+void SynapticCotangents::writeFirst(Index rows, const WritableNumbers& to) const {
   if (rows > 0) to.write(0, rows * extent_.batch * of_.neurons(), rows_.data());
 }
 
-void LateCotangents::correlate(const RowSource& sent, const WritableNumbers& g_weights, const WritableNumbers& g_delays,
-                               const Threads& threads) const {
+void SynapticCotangents::correlate(const RowSource& sent, const WritableNumbers& g_weights,
+                                   const WritableNumbers& g_delays, const Threads& threads) const {
   // Steps that all delays have are those between a spike and where its cotangents begin: the fewer are left, the
   // faster.
   DelayedSynapses synapses = of_.over(extent_.steps, extent_.batch);
@@ -215,7 +216,7 @@ void LateCotangents::correlate(const RowSource& sent, const WritableNumbers& g_w
   if (g_weights.is_bfloat16) g_weights.write(0, of_.count(), to);
 }
 
-LateCollector::LateCollector(LateCotangents& of, Index samples, Index width)
+SynapticCollector::SynapticCollector(SynapticCotangents& of, Index samples, Index width)
     : of_(of),
       width_(width),
       slots_(of.slots()),
@@ -223,7 +224,7 @@ LateCollector::LateCollector(LateCotangents& of, Index samples, Index width)
       row_(samples * width),
       sums_(width * roundUp(samples, kernels().lanes)) {}
 
-void LateCollector::begin(Index first, Index samples) {
+void SynapticCollector::begin(Index first, Index samples) {
   first_ = first, samples_ = samples, lanes_ = roundUp(samples, kernels().lanes);
   const Index longest = of_.of_.longest();
   now_ = slots_ - of_.of_.taps() + longest;
@@ -231,7 +232,7 @@ void LateCollector::begin(Index first, Index samples) {
   for (Index step = of_.extent_.steps + longest; step-- > of_.extent_.steps;) put(step, {nullptr, 0});
 }
 
-void LateCollector::put(Index step, Rows<const float> g_v) {
+void SynapticCollector::put(Index step, Rows<const float> g_v) {
   if (now_ == 0) {  // what is under way, but for the last step of it
     now_ = slots_ - of_.of_.taps();
     for (Index i = 0; i < width_; ++i) {
@@ -247,7 +248,7 @@ void LateCollector::put(Index step, Rows<const float> g_v) {
   kernels().transpose({row_.data(), width_}, samples_, width_, {lines_.data() + now_ * lanes_, slots_ * lanes_});
 }
 
-void LateCollector::collect(Index step, Rows<const float> g_v, Rows<float> out) {
+void SynapticCollector::collect(Index step, Rows<const float> g_v, Rows<float> out) {
   put(step, g_v);
   std::fill_n(sums_.data(), width_ * lanes_, 0.0F);
   const GroupedShares shares{of_.groups_.data(), static_cast<Index>(of_.groups_.size()), of_.senders_.data(),
