@@ -45,8 +45,9 @@ def stdp(
 
     An input before a spike strengthens the weight, an input after it weakens it, and one in the same step does neither.
     Only the rows of inputs and the columns of neurons that spike are read and written: with few spikes, nearly all
-    weights remain untouched. With `synapses` all of them are read: in a recurrent network without other inputs,
-    `snnjax.simulate` does the same in its kernel and reads those of spikes alone. There is no derivative.
+    weights remain untouched. With `synapses`, or where `rule.plastic` is given, all of them are read: in a recurrent
+    network without other inputs, `snnjax.simulate` does the same in its kernel and reads those of spikes alone. There
+    is no derivative.
 
     Args:
         weights: dense weights ``[inputs, neurons]``, or one for each of `synapses`.

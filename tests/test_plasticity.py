@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -91,6 +92,22 @@ def test_only_rows_and_columns_of_spikes_are_touched() -> None:
     expected[:, 2], expected[1] = 0.75, 0.375
     expected[1, 2] = 0.625
     np.testing.assert_array_equal(after, expected)
+
+
+@pytest.mark.parametrize("synapses", [None, Synapses.from_mask(np.ones((3, 2), bool))])
+def test_weights_that_are_not_plastic_stay(synapses: Synapses | None) -> None:
+    """Of a step in which all would change, some beyond the bounds before."""
+    weights = jnp.array([[0.5, 2.0], [0.25, 0.5], [-1.0, 0.5]])
+    weights = weights if synapses is None else weights.reshape(-1)
+    traces = STDPTraces(jnp.array([1.0, 2.0, 3.0]), jnp.zeros(2))
+    silent, fires = SparseSpikes.from_ids(jnp.array([3]), 3), SparseSpikes.from_ids(jnp.array([0, 1]), 2)
+    chosen = jnp.array([[True, False], [False, True], [False, True]]).reshape(weights.shape)
+    rule = STDP(rates=(0.125, 0.0))
+    given: Any = (weights, traces, silent, fires)
+    after, _ = stdp(*given, rule=rule._replace(plastic=chosen), synapses=synapses)
+    everything, _ = stdp(*given, rule=rule, synapses=synapses)
+    assert jnp.all(everything != weights)
+    chex.assert_trees_all_equal(after, jnp.where(chosen, everything, weights))
 
 
 def test_lists_that_do_not_fit_are_refused() -> None:
