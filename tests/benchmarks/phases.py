@@ -34,7 +34,7 @@ PHASES = {
             "TransposedConvolution::*",
             "sendBack",
             "collectShares",
-            "collectGroups",
+            "collectSteps",
             "SynapticCollector::*",
             "SynapticCotangents::*",
             "collectDelayed",

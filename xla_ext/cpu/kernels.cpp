@@ -66,7 +66,7 @@ constexpr Kernels kKernels{
     .dotTaps = dotTaps,
     .splitShares = splitShares,
     .collectShares = collectShares,
-    .collectGroups = collectGroups,
+    .collectSteps = collectSteps,
     .transpose = transpose,
     .stepForward = stepForward,
     .stepSecondState = stepSecondState,

@@ -48,14 +48,15 @@ struct DelayedShares {
   Index count;
 };
 
-// Synapses with delays in groups, each of which collects from one row of what arrives, and the row behind it.
-struct SynapseGroup {
-  std::uint32_t row, end;  // behind its last synapse
+// Synapses with delays by senders, which may come again with other synapses: the rows of what arrives from which they
+// collect their two shares, one and that behind it.
+struct SenderRun {
+  std::uint32_t sender, end;  // behind its last synapse
 };
-struct GroupedShares {
-  const SynapseGroup* groups;
-  Index count;  // of groups
-  const std::uint32_t* senders;
+struct SenderShares {
+  const SenderRun* runs;
+  Index count;  // of runs
+  const std::uint32_t* rows;
   const float *now, *next;
 };
 
@@ -365,9 +366,9 @@ struct Kernels {
                       float* next);
   // out += sum_k now[k] * arriving[rows[k]] + next[k] * arriving[rows[k] + 1], for so many vectors; rows may overlap.
   void (*collectShares)(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out);
-  // sums[senders[k]] += now[k] * rows[row] + next[k] * rows[row + 1] for all synapses k of each group; rows, and sums
-  // of a sender, are so many vectors, four at most.
-  void (*collectGroups)(const GroupedShares& shares, const float* rows, Index vectors, float* sums);
+  // sums.row(sender)[step] += now[k] * rows[row + step] + next[k] * rows[row + step + 1] for all synapses k of a
+  // sender, in one step, two or four; rows, and sums of a step, are so many vectors, one or two.
+  void (*collectSteps)(const SenderShares& shares, Index steps, const float* rows, Index vectors, Rows<float> sums);
   // to[c][r] = from[r][c]; whole vectors are read of each row, and written with zeros behind the last one.
   void (*transpose)(Rows<const float> from, Index rows, Index columns, Rows<float> to);
 

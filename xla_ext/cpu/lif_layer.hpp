@@ -289,7 +289,7 @@ struct LayerBackward {
 
 inline Index backwardBlock(const LayerBackward& pass) {
   return std::clamp<Index>(pass.extent.batch, 1,
-                           pass.layer.synaptic_delays == nullptr ? kBackwardBlock : kCollectedBlock);
+                           pass.layer.synaptic_delays == nullptr ? kBackwardBlock : collectedBlock());
 }
 
 // Whether membranes are computed again.

@@ -1,6 +1,7 @@
 #include "synaptic_delays.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "delayed_pairs.hpp"
 #include "products.hpp"
@@ -30,6 +31,15 @@ class UntilEnd : public RowSource {
   const Extent& extent_;
 };
 
+// So many targets that some steps of each, which their senders collect from, stay in a first-level cache of 48 KiB, but
+// enough to make up for a sender's turn; these stay in a second-level cache of 1 MiB.
+Index targetsOfBlock(const SynapticDelays& of, Index steps) {
+  constexpr Index kSynapses = 32, kFast = Index{12} << 10, kNumbers = Index{1} << 17;
+  const Index numbers = (steps + 1) * collectedBlock();
+  const Index enough = kSynapses * of.neurons() * of.neurons() / std::max<Index>(of.count(), 1);
+  return std::max(kFast / numbers, std::min(enough, std::max(kNumbers / numbers, kSynapses)));
+}
+
 }  // namespace
 
 SynapticDelays::SynapticDelays(const std::optional<Synapses>& given, Index neurons, const Numbers& weights,
@@ -46,7 +56,7 @@ SynapticDelays::SynapticDelays(const std::optional<Synapses>& given, Index neuro
     all_ = {ends_.data(), targets_.data(), false, neurons, neurons * neurons, neurons};
   }
   require32Bits(2 * neurons * (taps() + 1));  // places in lines of all neurons
-  weights_.resize(size(all_.count));
+  weights_ = Borrowed<float>(all_.count);
   weights.read(0, all_.count, weights_.data());
 }
 
@@ -143,36 +153,67 @@ void ArrivingPairs::write(Index sample, Index batch, const WritableNumbers& to) 
   }
 }
 
+CollectingShares::CollectingShares(const SynapticDelays& of, Index slots) {
+  const Index neurons = of.neurons();
+  std::array<Index, kLevels + 1> firsts{};  // blocks of each level
+  std::vector<std::uint32_t> block_of(size(kLevels * neurons));
+  for (Index level = 0; level < kLevels; ++level) {
+    const Index targets = targetsOfBlock(of, level + 1 < kLevels ? steps(level) : of.taps());
+    for (Index target = 0; target < neurons; ++target) {
+      block_of[size(level * neurons + target)] = static_cast<std::uint32_t>(firsts[size(level)] + target / targets);
+    }
+    firsts[size(level + 1)] = firsts[size(level)] + (neurons + targets - 1) / targets;
+  }
+  std::vector<Block> blocks(size(firsts.back()));
+  const auto each = [&](auto visit) {
+    for (Block& block : blocks) block.last = -1;
+    of.each([&](Index neuron, Index target, Index whole, float now, float next) {
+      const Index level = whole == 0 ? 0 : whole < 3 ? 1 : 2;
+      Block& block = blocks[block_of[size(level * neurons + target)]];
+      if (block.last != neuron) ++block.runs;
+      block.last = neuron;
+      visit(block, neuron, level, target * slots + whole + 1 - steps(level), now, next);
+      ++block.synapses;
+    });
+  };
+  each([](const Block&, Index, Index, Index, float, float) {});
+  reserve(blocks, firsts);
+  each([&](const Block& block, Index neuron, Index level, Index row, float now, float next) {
+    const Index in_level = block.synapses - starts_[size(level)].synapses;
+    runs_[block.runs - 1] = {static_cast<std::uint32_t>(neuron), static_cast<std::uint32_t>(in_level + 1)};
+    const Index to = block.synapses;
+    rows_[to] = static_cast<std::uint32_t>(row), now_[to] = now, next_[to] = next;
+  });
+}
+
+// Turns counts of each block into those of all before it.
+void CollectingShares::reserve(std::vector<Block>& blocks, const std::array<Index, kLevels + 1>& firsts) {
+  Block before;
+  for (Block& block : blocks) {
+    before.synapses += std::exchange(block.synapses, before.synapses);
+    before.runs += std::exchange(block.runs, before.runs);
+  }
+  for (std::size_t level = 0; level <= size(kLevels); ++level) {
+    starts_[level] = firsts[level] < firsts.back() ? blocks[size(firsts[level])] : before;
+  }
+  runs_ = Borrowed<SenderRun>(before.runs), rows_ = Borrowed<std::uint32_t>(before.synapses);
+  now_ = Borrowed<float>(before.synapses), next_ = Borrowed<float>(before.synapses);
+}
+
+SenderShares CollectingShares::of(Index level) const {
+  const Block &first = starts_[size(level)], &end = starts_[size(level + 1)];
+  return {runs_.data() + first.runs, end.runs - first.runs, rows_.data() + first.synapses, now_.data() + first.synapses,
+          next_.data() + first.synapses};
+}
+
 SynapticCotangents::SynapticCotangents(const SynapticDelays& of, const Extent& extent, const UnderWay& left,
                                        const float* gain)
     : of_(of),
       extent_(extent),
       left_(left),
       gain_(gain),
-      senders_(of.count()),
-      now_(of.count()),
-      next_(of.count()),
-      rows_((extent.steps + of.longest()) * extent.batch * of.neurons()) {
-  group();
-}
-
-// Sorts synapses by target and whole steps.
-void SynapticCotangents::group() {
-  const Index taps = of_.taps(), keys = of_.neurons() * taps;
-  std::vector<std::uint32_t> places(size(keys + 1));
-  of_.each([&](Index, Index target, Index whole, float, float) { ++places[size(target * taps + whole + 1)]; });
-  for (Index key = 0; key < keys; ++key) {
-    const std::uint32_t count = places[size(key + 1)];
-    places[size(key + 1)] += places[size(key)];
-    if (count == 0) continue;
-    groups_.push_back({static_cast<std::uint32_t>(key / taps * slots() + key % taps), places[size(key + 1)]});
-  }
-  of_.each([&](Index neuron, Index target, Index whole, float now, float next) {
-    const std::uint32_t place = places[size(target * taps + whole)]++;
-    senders_[place] = static_cast<std::uint32_t>(neuron);
-    now_[place] = now, next_[place] = next;
-  });
-}
+      shares_(of, slots()),
+      rows_((extent.steps + of.longest()) * extent.batch * of.neurons()) {}
 
 const float* SynapticCotangents::take(Index step, Index sample, const float* g_v) {
   const Index neurons = of_.neurons(), behind = step - extent_.ends[sample];
@@ -222,10 +263,10 @@ SynapticCollector::SynapticCollector(SynapticCotangents& of, Index samples, Inde
       slots_(of.slots()),
       lines_(width * slots_ * roundUp(samples, kernels().lanes)),
       row_(samples * width),
-      sums_(width * roundUp(samples, kernels().lanes)) {}
+      sums_(width * CollectingShares::kMostSteps * roundUp(samples, kernels().lanes)) {}
 
 void SynapticCollector::begin(Index first, Index samples) {
-  first_ = first, samples_ = samples, lanes_ = roundUp(samples, kernels().lanes);
+  first_ = first, samples_ = samples, lanes_ = roundUp(samples, kernels().lanes), ahead_ = 0;
   const Index longest = of_.of_.longest();
   now_ = slots_ - of_.of_.taps() + longest;
   std::fill_n(lines_.data(), width_ * slots_ * lanes_, 0.0F);
@@ -250,11 +291,17 @@ void SynapticCollector::put(Index step, Rows<const float> g_v) {
 
 void SynapticCollector::collect(Index step, Rows<const float> g_v, Rows<float> out) {
   put(step, g_v);
-  std::fill_n(sums_.data(), width_ * lanes_, 0.0F);
-  const GroupedShares shares{of_.groups_.data(), static_cast<Index>(of_.groups_.size()), of_.senders_.data(),
-                             of_.now_.data(), of_.next_.data()};
-  kernels().collectGroups(shares, lines_.data() + now_ * lanes_, lanes_ / kernels().lanes, sums_.data());
-  kernels().transpose({sums_.data(), lanes_}, width_, samples_, out);
+  constexpr Index kMostSteps = CollectingShares::kMostSteps;
+  const Index stride = kMostSteps * lanes_;
+  if (ahead_ == 0) std::fill_n(sums_.data(), width_ * stride, 0.0F), ahead_ = kMostSteps;
+  for (Index level = 0; level < CollectingShares::kLevels; ++level) {
+    const Index steps = CollectingShares::steps(level);
+    if (ahead_ % steps != 0) continue;
+    kernels().collectSteps(of_.shares_.of(level), steps, lines_.data() + now_ * lanes_, lanes_ / kernels().lanes,
+                           {sums_.data() + (ahead_ - steps) * lanes_, stride});
+  }
+  --ahead_;
+  kernels().transpose({sums_.data() + ahead_ * lanes_, stride}, width_, samples_, out);
 }
 
 }  // namespace snnjax

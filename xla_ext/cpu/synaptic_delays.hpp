@@ -2,6 +2,7 @@
 // a block of samples runs over time, how cotangents come back, and the gradients after all steps.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -11,7 +12,7 @@
 namespace snnjax {
 
 // Samples whose cotangents come back at once: as many as each load of a synapse serves.
-inline constexpr Index kCollectedBlock = 32;
+inline Index collectedBlock() { return 2 * kernels().lanes; }
 
 // The synapses of a layer.
 class SynapticDelays {
@@ -35,7 +36,7 @@ class SynapticDelays {
  private:
   Borrowed<std::int32_t> ends_, targets_;  // of all pairs
   Synapses all_;
-  std::vector<float> weights_;
+  Borrowed<float> weights_;
   const float* delays_;
   Index longest_;
 };
@@ -91,6 +92,30 @@ class ArrivingPairs {
   Buffer<StepPair> pairs_;  // [samples, rows, neurons]
 };
 
+// Synapses as their senders collect through them, in levels by how many steps do so at once, since nothing that they
+// bring arrives within these: 1, 2 and 4. They come in blocks of targets whose lines stay in a cache meanwhile.
+class CollectingShares {
+ public:
+  static constexpr Index kLevels = 3, kMostSteps = 4;
+
+  // Rows are slots in the lines of all targets, and count from the step from which all synapses of a level collect.
+  CollectingShares(const SynapticDelays& of, Index slots);
+
+  static Index steps(Index level) { return Index{1} << level; }
+  SenderShares of(Index level) const;
+
+ private:
+  struct Block {
+    Index synapses = 0, runs = 0, last = -1;  // last: its latest sender
+  };
+  void reserve(std::vector<Block>& blocks, const std::array<Index, kLevels + 1>& firsts);
+
+  std::array<Block, kLevels + 1> starts_;  // what lies before a level
+  Borrowed<SenderRun> runs_;
+  Borrowed<std::uint32_t> rows_;
+  Borrowed<float> now_, next_;
+};
+
 // The cotangents of all that arrives, and of the last state's: [steps and the longest delay, batch, neurons].
 class SynapticCotangents {
  public:
@@ -110,16 +135,12 @@ class SynapticCotangents {
 
   // Steps of a line, through which a step moves down, and what may be under way back to the end.
   Index slots() const { return 2 * (of_.taps() + 1); }
-  void group();
 
   const SynapticDelays& of_;
   const Extent extent_;
   const UnderWay left_;
   const float* gain_;
-  // By target, and by where in its line they collect; rows are slots of the lines of all targets.
-  std::vector<SynapseGroup> groups_;
-  Borrowed<std::uint32_t> senders_;
-  Borrowed<float> now_, next_;
+  const CollectingShares shares_;
   Borrowed<float> rows_;
 };
 
@@ -138,8 +159,9 @@ class SynapticCollector {
   SynapticCotangents& of_;
   const Index width_, slots_;
   Index first_ = 0, samples_ = 0, lanes_ = 0, now_ = 0;  // lanes: samples of whole vectors
+  Index ahead_ = 0;                                      // steps that have sums
   Buffer<float> lines_;                                  // of each neuron, a slot for each step [width, slots, lanes]
-  Buffer<float> row_, sums_;                             // [samples, width] and [width, lanes]
+  Buffer<float> row_, sums_;                             // [samples, width] and [width, steps at once, lanes]
 };
 
 }  // namespace snnjax

@@ -126,33 +126,44 @@ inline void collectShares(const DelayedShares& shares, Rows<const float> arrivin
   collectShifted<0>(shares, arriving, vectors, out);
 }
 
-// Both rows stay in registers for the synapses of a group.
-template <int kVectors>
-inline void collectGroupsOf(const GroupedShares& shares, const float* rows, float* sums) {
-  constexpr Index kRow = kVectors * kLanes;
-  const SynapseGroup* const groups = shares.groups;
-  const std::uint32_t* const senders = shares.senders;
+// Sums of all steps stay in registers for the synapses of a sender. Few of them are summed by share, so that enough
+// additions are in flight.
+template <int kSteps, int kVectors>
+inline void collectStepsOf(const SenderShares& shares, const float* rows, Rows<float> sums) {
+  constexpr int kRow = kVectors * kLanes, kSums = kSteps * kVectors;
+  constexpr bool kByShare = kSums <= 4;
   const float *const now = shares.now, *const next = shares.next;
   std::uint32_t k = 0;
-  for (Index group = 0; group < shares.count; ++group) {
-    const float* const row = rows + groups[group].row * kRow;
-    Floats first[kVectors], second[kVectors];
+  for (Index run = 0; run < shares.count; ++run) {
+    float* const to = sums.row(shares.runs[run].sender);
+    Floats first[kSums], second[kSums];
     SNNJAX_UNROLL
-    for (int i = 0; i < kVectors; ++i) first[i] = load(row + i * kLanes), second[i] = load(row + kRow + i * kLanes);
-    for (const std::uint32_t end = groups[group].end; k < end; ++k) {
-      float* const to = sums + senders[k] * kRow;
+    for (int i = 0; i < kSums; ++i) first[i] = load(to + i * kLanes), second[i] = Floats{};
+    for (const std::uint32_t end = shares.runs[run].end; k < end; ++k) {
+      const float* const row = rows + Index{shares.rows[k]} * kRow;
       const Floats of_first = splat(now[k]), of_second = splat(next[k]);
       SNNJAX_UNROLL
-      for (int i = 0; i < kVectors; ++i) {
-        store(to + i * kLanes, load(to + i * kLanes) + of_first * first[i] + of_second * second[i]);
+      for (int i = 0; i < kSums + kVectors; ++i) {
+        Floats x = load(row + i * kLanes);
+        keepLoaded(x);
+        if (i < kSums) first[i] += of_first * x;
+        if (i >= kVectors) (kByShare ? second : first)[i - kVectors] += of_second * x;
       }
     }
+    SNNJAX_UNROLL
+    for (int i = 0; i < kSums; ++i) store(to + i * kLanes, kByShare ? first[i] + second[i] : first[i]);
   }
 }
 
-inline void collectGroups(const GroupedShares& shares, const float* rows, Index vectors, float* sums) {
-  if (vectors == 1) return collectGroupsOf<1>(shares, rows, sums);
-  withCount<4>(vectors, [&]<int kVectors>() { collectGroupsOf<kVectors>(shares, rows, sums); });
+template <int kVectors>
+inline void collectVectors(const SenderShares& shares, Index steps, const float* rows, Rows<float> sums) {
+  if (steps == 1) return collectStepsOf<1, kVectors>(shares, rows, sums);
+  if (steps == 2) return collectStepsOf<2, kVectors>(shares, rows, sums);
+  collectStepsOf<4, kVectors>(shares, rows, sums);
+}
+
+inline void collectSteps(const SenderShares& shares, Index steps, const float* rows, Index vectors, Rows<float> sums) {
+  vectors == 1 ? collectVectors<1>(shares, steps, rows, sums) : collectVectors<2>(shares, steps, rows, sums);
 }
 
 inline void addTaps(const SpikeRow& spikes, const float* taps, Index count, float* rows) {

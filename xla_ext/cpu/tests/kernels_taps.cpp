@@ -81,32 +81,35 @@ void sharesAreCollected(const Case& of, Random& random) {
   expectSame(of, got, want);
 }
 
-// Groups of none, one, and several synapses, which may have the same sender.
-void groupsAreCollected(const Case& of, Random& random) {
-  const Index vectors = of.size % 4 + 1, width = vectors * of.kernels.lanes, count = of.size % 7;
-  constexpr Index kSenders = 5;
-  const Floats rows = random.eighths((kRows + 1) * width);
-  Floats want = random.eighths(kSenders * width), got = want;
-  std::vector<SynapseGroup> groups;
-  std::vector<std::uint32_t> senders;
-  for (Index group = 0; group < count; ++group) {
-    for (std::uint64_t k = random.below(4); k > 0; --k) senders.push_back(static_cast<std::uint32_t>(random.below(5)));
-    groups.push_back({static_cast<std::uint32_t>(random.below(kRows)), static_cast<std::uint32_t>(senders.size())});
+// Runs of none, one, and several synapses, of senders that come again.
+void stepsAreCollected(const Case& of, Random& random) {
+  const Index vectors = of.size % 2 + 1, width = vectors * of.kernels.lanes, count = of.size % 7;
+  constexpr Index kSenders = 5, kMostSteps = 4;
+  const Floats rows = random.eighths((kRows + kMostSteps) * width);
+  std::vector<SenderRun> runs;
+  std::vector<std::uint32_t> at;
+  for (Index run = 0; run < count; ++run) {
+    for (std::uint64_t k = random.below(4); k > 0; --k) at.push_back(static_cast<std::uint32_t>(random.below(kRows)));
+    runs.push_back({static_cast<std::uint32_t>(random.below(kSenders)), static_cast<std::uint32_t>(at.size())});
   }
-  const auto all = static_cast<Index>(senders.size());
+  const auto all = static_cast<Index>(at.size());
   const Floats now = random.eighths(all), next = random.eighths(all);
-  std::size_t k = 0;
-  for (const SynapseGroup& group : groups) {
-    for (; k < group.end; ++k) {
-      for (std::size_t i = 0; i < sizeOf(width); ++i) {
-        const std::size_t first = group.row * sizeOf(width) + i;
-        want[senders[k] * sizeOf(width) + i] += now[k] * rows[first] + next[k] * rows[first + sizeOf(width)];
+  const Index stride = kMostSteps * width;
+  for (const Index steps : {1, 2, 4}) {
+    Floats want = random.eighths(kSenders * stride), got = want;
+    std::size_t k = 0;
+    for (const SenderRun& run : runs) {
+      for (; k < run.end; ++k) {
+        for (std::size_t i = 0; i < sizeOf(steps * width); ++i) {
+          const std::size_t first = at[k] * sizeOf(width) + i;
+          want[run.sender * sizeOf(stride) + i] += now[k] * rows[first] + next[k] * rows[first + sizeOf(width)];
+        }
       }
     }
+    of.kernels.collectSteps({runs.data(), count, at.data(), now.data(), next.data()}, steps, rows.data(), vectors,
+                            {got.data(), stride});
+    expectSame(of, got, want);
   }
-  of.kernels.collectGroups({groups.data(), count, senders.data(), now.data(), next.data()}, rows.data(), vectors,
-                           got.data());
-  expectSame(of, got, want);
 }
 
 void vectorsAreReadAndWritten(const Case& of, Random& random) {
@@ -156,7 +159,7 @@ int main() {
   forEachSet(sharesAreSpread);
   forEachSet(tapsAreAddedSummedAndDotted);
   forEachSet(sharesAreCollected);
-  forEachSet(groupsAreCollected);
+  forEachSet(stepsAreCollected);
   forEachSet(vectorsAreReadAndWritten);
   forEachSet(tapsArePicked);
   return check::failures;
