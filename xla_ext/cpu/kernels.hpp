@@ -4,6 +4,7 @@
 // however the work is divided into columns, samples or threads: the bits are the same for any number of threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -50,6 +51,8 @@ struct DelayedShares {
 
 // Synapses with delays by senders, which may come again with other synapses: the rows of what arrives from which they
 // collect their two shares, one and that behind it.
+// Numbers of a row, at most: each load of a synapse serves them all, and their sums stay in registers.
+constexpr Index longestCollected(Index lanes) { return std::max<Index>(2 * lanes, 16); }
 struct SenderRun {
   std::uint32_t sender, end;  // behind its last synapse
 };
@@ -367,7 +370,8 @@ struct Kernels {
   // out += sum_k now[k] * arriving[rows[k]] + next[k] * arriving[rows[k] + 1], for so many vectors; rows may overlap.
   void (*collectShares)(const DelayedShares& shares, Rows<const float> arriving, Index vectors, float* out);
   // sums.row(sender)[step] += now[k] * rows[row + step] + next[k] * rows[row + step + 1] for all synapses k of a
-  // sender, in one step, two or four; rows, and sums of a step, are so many vectors, one or two.
+  // sender, in one step, two or four; rows, and sums of a step, are so many vectors, of
+  // `longestCollected` numbers at most.
   void (*collectSteps)(const SenderShares& shares, Index steps, const float* rows, Index vectors, Rows<float> sums);
   // to[c][r] = from[r][c]; whole vectors are read of each row, and written with zeros behind the last one.
   void (*transpose)(Rows<const float> from, Index rows, Index columns, Rows<float> to);

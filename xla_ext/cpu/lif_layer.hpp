@@ -288,8 +288,8 @@ struct LayerBackward {
 };
 
 inline Index backwardBlock(const LayerBackward& pass) {
-  return std::clamp<Index>(pass.extent.batch, 1,
-                           pass.layer.synaptic_delays == nullptr ? kBackwardBlock : collectedBlock());
+  const Index most = pass.layer.synaptic_delays == nullptr ? kBackwardBlock : longestCollected(kernels().lanes);
+  return std::clamp<Index>(pass.extent.batch, 1, most);
 }
 
 // Whether membranes are computed again.

@@ -35,7 +35,7 @@ class UntilEnd : public RowSource {
 // enough to make up for a sender's turn; these stay in a second-level cache of 1 MiB.
 Index targetsOfBlock(const SynapticDelays& of, Index steps) {
   constexpr Index kSynapses = 32, kFast = Index{12} << 10, kNumbers = Index{1} << 17;
-  const Index numbers = (steps + 1) * collectedBlock();
+  const Index numbers = (steps + 1) * longestCollected(kernels().lanes);
   const Index enough = kSynapses * of.neurons() * of.neurons() / std::max<Index>(of.count(), 1);
   return std::max(kFast / numbers, std::min(enough, std::max(kNumbers / numbers, kSynapses)));
 }

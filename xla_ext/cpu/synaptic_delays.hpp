@@ -11,9 +11,6 @@
 
 namespace snnjax {
 
-// Samples whose cotangents come back at once: as many as each load of a synapse serves.
-inline Index collectedBlock() { return 2 * kernels().lanes; }
-
 // The synapses of a layer.
 class SynapticDelays {
  public:
@@ -144,7 +141,7 @@ class SynapticCotangents {
   Borrowed<float> rows_;
 };
 
-// What synapses send back to the neurons of some samples, from the last step to the first.
+// What synapses send back to the neurons of some samples, `longestCollected` at most, from the last step to the first.
 class SynapticCollector {
  public:
   SynapticCollector(SynapticCotangents& of, Index samples, Index width);

@@ -126,12 +126,11 @@ inline void collectShares(const DelayedShares& shares, Rows<const float> arrivin
   collectShifted<0>(shares, arriving, vectors, out);
 }
 
-// Sums of all steps stay in registers for the synapses of a sender. Few of them are summed by share, so that enough
-// additions are in flight.
+// Sums of all steps stay in registers for the synapses of a sender, one for each share: of a few steps, enough
+// additions are in flight by that, and the order of additions is the same for any number of vectors.
 template <int kSteps, int kVectors>
-inline void collectStepsOf(const SenderShares& shares, const float* rows, Rows<float> sums) {
+inline void collectVectorsOf(const SenderShares& shares, const float* rows, Rows<float> sums) {
   constexpr int kRow = kVectors * kLanes, kSums = kSteps * kVectors;
-  constexpr bool kByShare = kSums <= 4;
   const float *const now = shares.now, *const next = shares.next;
   std::uint32_t k = 0;
   for (Index run = 0; run < shares.count; ++run) {
@@ -147,23 +146,25 @@ inline void collectStepsOf(const SenderShares& shares, const float* rows, Rows<f
         Floats x = load(row + i * kLanes);
         keepLoaded(x);
         if (i < kSums) first[i] += of_first * x;
-        if (i >= kVectors) (kByShare ? second : first)[i - kVectors] += of_second * x;
+        if (i >= kVectors) second[i - kVectors] += of_second * x;
       }
     }
     SNNJAX_UNROLL
-    for (int i = 0; i < kSums; ++i) store(to + i * kLanes, kByShare ? first[i] + second[i] : first[i]);
+    for (int i = 0; i < kSums; ++i) store(to + i * kLanes, first[i] + second[i]);
   }
 }
 
-template <int kVectors>
-inline void collectVectors(const SenderShares& shares, Index steps, const float* rows, Rows<float> sums) {
-  if (steps == 1) return collectStepsOf<1, kVectors>(shares, rows, sums);
-  if (steps == 2) return collectStepsOf<2, kVectors>(shares, rows, sums);
-  collectStepsOf<4, kVectors>(shares, rows, sums);
+template <int kSteps>
+inline void collectStepsOf(const SenderShares& shares, const float* rows, Index vectors, Rows<float> sums) {
+  constexpr int kMost = static_cast<int>(longestCollected(kLanes)) / kLanes;
+  if (vectors == 1) return collectVectorsOf<kSteps, 1>(shares, rows, sums);
+  withCount<kMost>(vectors, [&]<int kVectors>() { collectVectorsOf<kSteps, kVectors>(shares, rows, sums); });
 }
 
 inline void collectSteps(const SenderShares& shares, Index steps, const float* rows, Index vectors, Rows<float> sums) {
-  vectors == 1 ? collectVectors<1>(shares, steps, rows, sums) : collectVectors<2>(shares, steps, rows, sums);
+  if (steps == 1) return collectStepsOf<1>(shares, rows, vectors, sums);
+  if (steps == 2) return collectStepsOf<2>(shares, rows, vectors, sums);
+  collectStepsOf<4>(shares, rows, vectors, sums);
 }
 
 inline void addTaps(const SpikeRow& spikes, const float* taps, Index count, float* rows) {

@@ -83,7 +83,8 @@ void sharesAreCollected(const Case& of, Random& random) {
 
 // Runs of none, one, and several synapses, of senders that come again.
 void stepsAreCollected(const Case& of, Random& random) {
-  const Index vectors = of.size % 2 + 1, width = vectors * of.kernels.lanes, count = of.size % 7;
+  const Index lanes = of.kernels.lanes, vectors = of.size % (longestCollected(lanes) / lanes) + 1;
+  const Index width = vectors * lanes, count = of.size % 7;
   constexpr Index kSenders = 5, kMostSteps = 4;
   const Floats rows = random.eighths((kRows + kMostSteps) * width);
   std::vector<SenderRun> runs;
