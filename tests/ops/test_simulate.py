@@ -515,6 +515,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "simulate: `implementation` must be None, 'reference' or 'cpu', got 'composed'. Choose one of these.",
     ),
     (
+        lambda: call(record=jnp.ones(3, bool)),
+        "simulate: `record` must be ids, got bool[3]. Pass those of a mask with jnp.flatnonzero.",
+    ),
+    (
         lambda: call(record=jnp.array([0, 3])),
         "simulate: `record` must be between 0 and 2, got 3. Pass ids of neurons.",
     ),

@@ -516,6 +516,17 @@ def test_resuming_with_other_settings_is_refused(whole) -> None:
         run(settings={"hidden": (8,)}, **options)
 
 
+def test_resuming_with_another_number_of_samples_is_refused(whole) -> None:
+    """The learning rate is scheduled over all steps: it would jump."""
+    config, half = replace(CONFIG, epochs=CONFIG.epochs + 1), events(0).select(slice(0, 64))
+    text = (
+        "fit: `train` must give the 20 steps per epoch of the checkpoint, got 8. "
+        "Resume with the data of the run, or start a new run."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(config, half, folder=whole[1], resume=True, settings={"hidden": (16,)})
+
+
 OTHERS = {
     "reset": (
         snnjax.layer(16, snnjax.neurons.lif(reset="zero"), capacity=8),

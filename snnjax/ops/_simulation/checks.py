@@ -106,6 +106,9 @@ def check_record(neurons: int, record: Any) -> None:
     """Check ids of neurons; the potential of a traced one that is none is not a number."""
     if record is None:
         return
+    if getattr(record, "dtype", None) == np.bool_:
+        given = short_repr(record)
+        fail(f"{_OP}: `record` must be ids, got {given}. Pass those of a mask with jnp.flatnonzero.")
     check_integers(_OP, "record", record)
     check_shape(_OP, "record", record, (None,), "recorded", "Pass ids of neurons")
     check_within(_OP, "record", record, neurons - 1, "Pass ids of neurons")
