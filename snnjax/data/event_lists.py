@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snnjax._check import check_array, check_integer, check_integers, check_within, fail, short_repr, type_words
+from snnjax._check import (
+    check_array,
+    check_integer,
+    check_integers,
+    check_within,
+    fail,
+    short_repr,
+    type_words,
+)
 from snnjax._types import hash_of, id_dtype
 
 # 2**32 / golden ratio: unrelated hashes for consecutive steps.

@@ -57,7 +57,9 @@ def _check_conductances(neurons: SynapticLIF, argument: str, added: Any) -> None
     known = concrete(added) if neurons.has_conductances else None
     if known is not None and np.any(known < 0):
         hint = "The reversal potential makes a synapse inhibitory"
-        fail(f"{_OP}: `{argument}` must be at least 0 with conductances, got {float(np.min(known)):g}. {hint}.")
+        fail(
+            f"{_OP}: `{argument}` must be at least 0 with conductances, got {float(np.min(known)):g}. {hint}."
+        )
 
 
 def check_state(neurons: SynapticLIF, num_neurons: int, state: Any) -> None:

@@ -84,9 +84,7 @@ class PoissonInput:
             is_high = bool(np.any(mean > _MOST_EVENTS))
             wrong = float(np.max(mean) if is_high else np.min(mean))
             hint = "Use a smaller dt" if is_high else "For inhibition, pass a negative weight"
-            fail(
-                f"{op}: `rate` must be between 0 and {_MOST_EVENTS:g} events a step, got {wrong:g}. {hint}."
-            )
+            fail(f"{op}: `rate` must be between 0 and {_MOST_EVENTS:g} events a step, got {wrong:g}. {hint}.")
         weights = jnp.asarray(known(op, "weight", weight), jnp.float32)
         return cls(_limits(mean), weights, int(receptor), step)
 
