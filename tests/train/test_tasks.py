@@ -316,6 +316,10 @@ FAILURES = {
         lambda: replace(DIGITS, hidden=()),
         "TaskSettings: `hidden` must hold at least one width, got none. Try (512, 256).",
     ),
+    "capacity": (
+        lambda: replace(DIGITS, capacity=2.0),
+        "TaskSettings: `capacity` must be a share of each layer, above 0 and up to 1, got 2. Try 0.1, or dense layers.",
+    ),
     "convolutions": (
         lambda: replace(TASKS["vowels"], convolutions=((4, 3, 2),)),
         "TaskSettings: `convolutions` must be () for vowels, whose inputs are not images, got ((4, 3, 2),). "
