@@ -317,6 +317,16 @@ def test_average_is_that_of_the_last_fifth_of_the_epochs(tmp_path) -> None:
         read_progress(tmp_path, NET, as_stored(longer, {}), reached, longer)
 
 
+def test_average_keeps_synapses_and_drawn_constants() -> None:
+    connection, neuron = snnjax.sparse(16, fan_in=3), snnjax.neurons.lif(decay=(0.8, 0.9))
+    net = snnjax.network(INPUTS, [snnjax.layer(connection, neuron)], snnjax.leaky_readout(CLASSES))
+    stats, config = net.init_stats(jax.random.key(1)), replace(CONFIG, epochs=15, selection="average")
+    reached = begin(net, net.init(jax.random.key(0)), stats, config)
+    for _ in range(config.epochs):
+        reached = after_epoch(reached, reached.state, {"loss": 1.0, "accuracy": 0.5}, None, config)
+    assert_same_bits(reached.best_stats, stats)
+
+
 def test_upper_bound_holds_activity_down(whole) -> None:
     bound = run(replace(CONFIG, activity_bound=0.05))
     assert bound.metrics[-1]["activity"][0] < 0.5 * whole[0].metrics[-1]["activity"][0]
