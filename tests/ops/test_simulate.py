@@ -567,8 +567,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "simulate: `stdp.bounds` must be at least 0 with conductances, got -1. The reversal potential makes a "
         "synapse inhibitory.",
     ),
-        "cuba_lif: `reset` must be at most the threshold, 1, got 2. Do not swap the two.",
-    ),
     (
         lambda: PoissonInput.of(rate=1.0, weight=np.inf, dt=0.1),
         "PoissonInput.of: `weight` must be a finite number, or one for each neuron, that is known, got inf. Pass a "
