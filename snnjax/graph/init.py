@@ -138,7 +138,7 @@ def _scaled_to_activity(
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Scale the params before each layer of neurons until its mean activity is the target, in order.
 
-    Where no factor reaches it, as without spikes in the sample, params stay as they are.
+    Where no factor makes them as active, as without spikes in the sample, params stay as they are.
 
     Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity instead of the variance.
     """
@@ -233,7 +233,7 @@ def first_state(
 
 
 def _log2_factor(activity: Callable[[Array], Array], target: Any) -> tuple[Array, Array]:
-    """The logarithm of the factor at which an increasing activity reaches the target, or 0, and whether it does."""
+    """The logarithm of the factor at which an increasing activity reaches the target, or 0, and whether one does."""
 
     def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
@@ -242,5 +242,5 @@ def _log2_factor(activity: Callable[[Array], Array], target: Any) -> tuple[Array
         return jnp.where(too_quiet, middle, low), jnp.where(too_quiet, high, middle)
 
     low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.float32(-_LOG2_RANGE), jnp.float32(_LOG2_RANGE)))
-    reached = (low > -_LOG2_RANGE) & (high < _LOG2_RANGE)
+    reached = high < _LOG2_RANGE
     return jnp.where(reached, 0.5 * (low + high), 0), reached
