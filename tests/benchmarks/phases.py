@@ -65,7 +65,14 @@ PHASES = {
         *("countMarks", "compressMarked", "expandMarked", "RowLister::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
-        *("Arrivals::*", "writeUnderWay", "DelayLine::*", "SampleGroups::*", "Groups::*", "IncomingSynapses::*"),
+        *(
+            "Arrivals::*",
+            "writeUnderWay",
+            "DelayLine::*",
+            "SampleGroups::*",
+            "Groups::*",
+            "IncomingSynapses::*",
+        ),
     ),
     "weights copied close together": (
         "pack*",
