@@ -8,7 +8,7 @@
 namespace snnjax {
 namespace {
 
-constexpr Index kRowBytes = 44 << 10;  // of a group, which stay in a first-level cache (48 KiB where AVX-512 is recent)
+constexpr Index kRowBytes = 32 << 10;  // of a group, which stay in a first-level cache
 constexpr Index kNeuronsPerTask = 64;
 
 Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
