@@ -104,6 +104,8 @@ def check_array(op: str, argument: str, value: Any) -> None:
     good = all(hasattr(value, attribute) for attribute in ("shape", "dtype", "ndim", "astype"))
     if not good or isinstance(value, tuple):  # such as weights of 8 bits with their scale
         fail(f"{op}: `{argument}` must be an array, got {type_words(value)}. Pass a JAX or NumPy array.")
+    if np.ma.is_masked(value):  # JAX would read what the mask hides
+        fail(f"{op}: `{argument}` must have no masked entries, got a MaskedArray. Leave them out.")
 
 
 def check_number(op: str, argument: str, value: Any) -> None:
@@ -148,8 +150,11 @@ def check_integers(op: str, argument: str, value: Any) -> None:
     """Check that `value` is an array of integers; an empty one may have any dtype, as that of an empty list has."""
     check_array(op, argument, value)
     if not jnp.issubdtype(value.dtype, jnp.integer) and value.size > 0:
-        dtype = value.dtype.name
-        fail(f"{op}: `{argument}` must hold integers, got {dtype}. Cast it with {argument}.astype(int).")
+        name = argument.split()[0]  # without what it is of
+        hint = f"Cast it with {name}.astype(int)"
+        if np.dtype(value.dtype).kind in "SU":
+            hint = f"Number words with np.unique({name}, return_inverse=True)"
+        fail(f"{op}: `{argument}` must hold integers, got {value.dtype.name}. {hint}.")
 
 
 def check_shape(

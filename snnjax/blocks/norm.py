@@ -81,8 +81,10 @@ class BatchNorm(Block):
 
     def affine(self, params: NormParams, stats: NormStats) -> tuple[Array, Array]:
         """The factor and the term of each channel, ``factor * x + term``."""
-        factor = upcast(params.scale) * jax.lax.rsqrt(stats.variance + self.epsilon)
-        return factor, upcast(params.bias) - stats.mean * factor
+        scale = upcast(params.scale)
+        mean, variance = (each.astype(scale.dtype) for each in stats)
+        factor = scale * jax.lax.rsqrt(variance + self.epsilon)
+        return factor, upcast(params.bias) - mean * factor
 
     def apply(
         self,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
@@ -15,6 +16,7 @@ from snnjax._check import (
     check_shape,
     check_within,
     fail,
+    short_repr,
     type_words,
 )
 from snnjax._types import id_dtype
@@ -129,6 +131,7 @@ class EventDataset:
 
     def select(self, indices: Any) -> "EventDataset":
         """The data set of the samples at `indices`."""
+        indices = _as_indices("EventDataset.select", indices)
         names = ("ids", "counts", "labels", "outside")
         return replace(self, **{name: getattr(self, name)[indices] for name in names})
 
@@ -163,6 +166,7 @@ class EventDataset:
 
         Every event has the value 1.
         """
+        indices = _as_indices("EventDataset.take", indices)
         ids = np.ascontiguousarray(self.ids[indices].swapaxes(0, 1))
         counts = np.ascontiguousarray(self.counts[indices].T)
         spikes = SparseSpikes(
@@ -221,6 +225,7 @@ class SeriesDataset:
 
     def select(self, indices: Any) -> "SeriesDataset":
         """The data set of the samples at `indices`."""
+        indices = _as_indices("SeriesDataset.select", indices)
         return replace(
             self,
             series=self.series[indices],
@@ -230,6 +235,7 @@ class SeriesDataset:
 
     def take(self, indices: Any) -> Batch:
         """The samples at `indices` as a `Batch` whose inputs are ``[time, batch, channels]``."""
+        indices = _as_indices("SeriesDataset.take", indices)
         series = np.ascontiguousarray(self.series[indices].swapaxes(0, 1))
         labels = np.ascontiguousarray(self.labels[indices].T)  # labels per step become [time, batch]
         return Batch(jnp.asarray(series), _to_int32(labels), _to_int32(self.lengths[indices]))
@@ -266,17 +272,31 @@ class ImageDataset:
 
     def select(self, indices: Any) -> "ImageDataset":
         """The data set of the samples at `indices`."""
+        indices = _as_indices("ImageDataset.select", indices)
         return replace(self, images=self.images[indices], labels=self.labels[indices])
 
     def take(self, indices: Any) -> Batch:
         """The samples at `indices` as a `Batch` of float32 ``[batch, height * width]`` in [0, 1], for the encoders."""
+        indices = _as_indices("ImageDataset.take", indices)
         images = self.images[indices]
         pixels = images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
         return Batch(jnp.asarray(pixels), _to_int32(self.labels[indices]), None)
 
 
 def _to_int32(values: np.ndarray) -> Array:
-    return jnp.asarray(values.astype(np.int32))
+    # Any negative label is none: that of a NaN, which was cast to an integer, would become 0.
+    return jnp.asarray(np.maximum(values.astype(np.int64), -1).astype(np.int32))
+
+
+def _as_indices(op: str, indices: Any) -> Any:
+    """Indices of samples, a mask of them or a slice; a single one would remove the axis of the samples."""
+    if isinstance(indices, slice):
+        return indices
+    found = np.asarray(indices)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iub"):
+        hint = "Pass a list, such as [0]"
+        fail(f"{op}: `indices` must be integers [batch], got {short_repr(indices)}. {hint}.")
+    return found if found.size else found.astype(np.int64)  # an empty list holds floats
 
 
 def binned_dataset(
@@ -334,13 +354,23 @@ def _check_shape(op: str, argument: str, value: np.ndarray, ndim: int, shape: tu
 
 
 def _check_numbers(op: str, argument: str, value: np.ndarray) -> None:
-    """Check that `value` holds real numbers: a NaN would silence the neurons of its sample, and no score shows that."""
+    """Check that `value` holds real numbers that JAX can hold.
+
+    A NaN would silence the neurons of its sample, and no score shows that.
+    """
     if not any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_)):
         fail(f"{op}: `{argument}` must hold numbers, got {value.dtype.name}. Cast it to float32.")
     finite = np.isfinite(value)
     if not finite.all():
         actual = f"NaN or infinity in sample {np.argwhere(~finite)[0, 0]}"
         fail(f"{op}: `{argument}` must be finite, got {actual}. Fill what is missing, or remove the sample.")
+    dtype = jax.dtypes.canonicalize_dtype(value.dtype)
+    if dtype == value.dtype or value.size == 0:
+        return
+    most = (jnp.finfo if dtype.kind == "f" else jnp.iinfo)(dtype).max
+    largest = np.abs(value.astype(np.float64)).max()
+    if largest > most:
+        fail(f"{op}: `{argument}` must fit into {dtype.name}, got {largest:g}. Scale it to numbers near 1.")
 
 
 def _check_labels(op: str, labels: np.ndarray, samples: int, num_classes: int) -> None:

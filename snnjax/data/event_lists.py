@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snnjax._check import check_integer, check_integers, check_within, fail, short_repr, type_words
+from snnjax._check import (
+    check_array,
+    check_integer,
+    check_integers,
+    check_within,
+    fail,
+    short_repr,
+    type_words,
+)
 from snnjax._types import hash_of, id_dtype
 
 # 2**32 / golden ratio: unrelated hashes for consecutive steps.
@@ -227,10 +235,12 @@ def _fair_choice(
 def _as_array(op: str, argument: str, value: Any) -> np.ndarray:
     """`value` as an array, or an error."""
     try:
-        return np.asarray(value)
+        found = np.asanyarray(value)
     except ValueError:  # a list of arrays of several lengths
         actual = f"{type_words(value)} of several lengths"
         fail(f"{op}: `{argument}` must be one array, got {actual}. Bin one sample at a time.")
+    check_array(op, argument, found)
+    return np.asarray(found)
 
 
 def _check_events(

@@ -29,7 +29,6 @@ from snnjax.data.datasets import EventDataset, binned_dataset
 from snnjax.data.inner_ear import make_inner_ear
 from snnjax.data.spoken import default_folder
 
-NUM_SPEAKERS = 6
 _NAME = re.compile(r"([0-9])_([^_]+)_([0-9]+)")
 _EACH = ("digit", "speaker", "index")
 _HINT = (

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import concrete
 from snnjax.blocks.block import Block, Context, Shape, Signal, shaped, widened, with_counts, within
 from snnjax.blocks.pool import Pooled
 from snnjax.blocks.spiking import Spiking, SpikingParams
@@ -35,14 +37,15 @@ def draw(
     dtype: Any,
     stats: Any,
     sample: Sample | None,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """Draw the params of all nodes, scaled to the neurons that they drive, and to the activity on a sample.
 
-    `stats` are the statistics for the sample, None for those before the first call.
+    `stats` are the statistics for the sample, None for those before the first call. The second result is whether each
+    layer of neurons could be given the activity.
     """
     params = _scaled_to_neurons(_drawn(key, nodes, shapes, dtype), nodes, shapes)
     if sample is None:
-        return params
+        return params, {}
     stats = initial_stats(key, nodes, shapes) if stats is None else stats
     return _scaled_to_activity(params, nodes, shapes, stats, sample)
 
@@ -132,13 +135,15 @@ def _share_of_pools(by_name: Any, name: str) -> float:
 
 def _scaled_to_activity(
     params: dict[str, Any], nodes: Any, shapes: Any, stats: Any, sample: Sample
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """Scale the params before each layer of neurons until its mean activity is the target, in order.
+
+    Where no factor makes them as active, as without spikes in the sample, params stay as they are.
 
     Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity instead of the variance.
     """
     signals: dict[str, Signal] = dict(sample.inputs)
-    scaling = scaling_nodes(params, nodes)
+    scaling, reached = scaling_nodes(params, nodes), {}
     for index, node in enumerate(nodes):
         names = scaling.get(node.name, ())
         if node.block.is_spiking and names:
@@ -155,13 +160,25 @@ def _scaled_to_activity(
                     )
                 return rate
 
-            params = _times(params, nodes, names, jnp.exp2(_log2_factor(activity, sample.target)))
+            factor, reached[node.name] = _log2_factor(activity, sample.target)
+            params = _times(params, nodes, names, jnp.exp2(factor))
             for place in affected[:-1]:
                 signals[nodes[place].name], _ = _run_alone(
                     nodes[place], shapes[place], params, stats, signals, sample
                 )
         signals[node.name], _ = _run_alone(node, shapes[index], params, stats, signals, sample)
-    return params
+    return params, reached
+
+
+def warn_of_unreached(reached: dict[str, Array], target: Any) -> None:
+    """Warn of layers that no scale of their weights gives the activity, if that is known."""
+    for name, found in reached.items():
+        if concrete(found) is not None and not found:
+            text = (
+                f"network.init: `{name}` does not reach an activity of {target} on these inputs at any scale of its "
+                "weights, which keep that of their fan-in. Pass inputs with more spikes, or another target_activity."
+            )
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _between(nodes: Any, names: set[str]) -> list[int]:
@@ -215,8 +232,8 @@ def first_state(
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype == jnp.float32 else leaf, state)
 
 
-def _log2_factor(activity: Callable[[Array], Array], target: Any) -> Array:
-    """The logarithm of the factor at which an increasing activity reaches the target."""
+def _log2_factor(activity: Callable[[Array], Array], target: Any) -> tuple[Array, Array]:
+    """The logarithm of the factor at which an increasing activity reaches the target, or 0, and whether one does."""
 
     def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
@@ -225,4 +242,5 @@ def _log2_factor(activity: Callable[[Array], Array], target: Any) -> Array:
         return jnp.where(too_quiet, middle, low), jnp.where(too_quiet, high, middle)
 
     low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.float32(-_LOG2_RANGE), jnp.float32(_LOG2_RANGE)))
-    return 0.5 * (low + high)
+    reached = high < _LOG2_RANGE
+    return jnp.where(reached, 0.5 * (low + high), 0), reached

@@ -30,7 +30,7 @@ from snnjax.graph.check import CONNECTIONS, check_dtypes, check_params, check_st
 from snnjax.graph.containers import Graph, Node
 from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
-from snnjax.graph.init import Sample, draw, first_state, initial_stats
+from snnjax.graph.init import Sample, draw, first_state, initial_stats, warn_of_unreached
 from snnjax.graph.options import checked_record, recorded_nodes, second_thresholds
 from snnjax.graph.plan import FEWEST_STEPS, MANY_ROWS, Mode, Segment, plan
 from snnjax.graph.run import Running, run
@@ -173,13 +173,15 @@ class Network:
         """Draw the initial parameters: weights are scaled to their fan-in and to the neurons that they drive.
 
         With sample `inputs`, they are also scaled, layer by layer, until each layer's activity is `target_activity`,
-        over the steps within `lengths`.
+        over the steps within `lengths`. Where no scale gives a layer that activity, its weights are scaled to their
+        fan-in alone.
 
         Raises:
             ValueError: if inputs or lengths do not fit, or the activity is outside (0, 1).
 
         Warns:
-            RuntimeWarning: if sample inputs are as large as the bytes of an image.
+            RuntimeWarning: if sample inputs are as large as the bytes of an image; if a layer does not reach the
+                activity.
         """
         check_key("network.init", key)
         if not jnp.issubdtype(dtype, jnp.floating):
@@ -201,7 +203,9 @@ class Network:
             lengths = None if lengths is None else as_lengths("network.init", lengths, steps, batch)
             sample = Sample(signals, lengths, target_activity)
         stats = None if stats is None else checked_stats("network.init", stats, self._stats_like)
-        return draw(key, self.nodes, self.in_shapes, jnp.dtype(dtype), stats, sample)
+        params, reached = draw(key, self.nodes, self.in_shapes, jnp.dtype(dtype), stats, sample)
+        warn_of_unreached(reached, target_activity)
+        return params
 
     def init_stats(self, key: Array) -> Stats:
         """The stats before the first call: running statistics of norms, constants that are drawn and not learned."""

@@ -15,9 +15,9 @@ _MOST_STEPS = 2**24  # that the kernels count
 _SAME = 1e-9
 
 
-def in_steps(op: str, refractory: Any, dt: Any) -> Array:
+def in_steps(op: str, refractory: Any, dt: float) -> Array:
     """A refractory period in ms as the nearest number of steps, int32."""
-    steps = np.rint(positive(op, "refractory", refractory, or_zero=True) / positive(op, "dt", dt))
+    steps = np.rint(positive(op, "refractory", refractory, or_zero=True) / dt)
     if np.any(steps >= _MOST_STEPS):
         most = float(np.max(steps))
         fail(f"{op}: `refractory` must be below {_MOST_STEPS} steps of dt, got {most:g}. Use a larger dt.")
@@ -26,7 +26,18 @@ def in_steps(op: str, refractory: Any, dt: Any) -> Array:
 
 def voltages(op: str, **values: Any) -> dict[str, Array]:
     """Potentials in mV by name, float32."""
-    return {name: jnp.asarray(known(op, name, value), jnp.float32) for name, value in values.items()}
+    found = {name: known(op, name, value) for name, value in values.items()}
+    _check_reset(op, found["reset"], found["threshold"])
+    return {name: jnp.asarray(value, jnp.float32) for name, value in found.items()}
+
+
+def _check_reset(op: str, reset: np.ndarray, threshold: np.ndarray) -> None:
+    """Check that a neuron is below its threshold after a spike: else it would spike again whenever it is free."""
+    if len({len(reset), len(threshold)} - {1}) > 1:
+        return  # constants of unlike numbers of neurons, which `simulate` refuses
+    reset, threshold = np.broadcast_arrays(reset, threshold)
+    for own, most in zip(reset[reset > threshold], threshold[reset > threshold], strict=True):
+        fail(f"{op}: `reset` must be at most the threshold, {most:g}, got {own:g}. Do not swap the two.")
 
 
 def sequence(op: str, name: str, values: Any) -> Sequence[Any]:
@@ -49,12 +60,12 @@ def stacked(op: str, name: str, rows: Sequence[np.ndarray]) -> Array:
     return jnp.asarray(np.array([np.broadcast_to(row, width) for row in rows]), jnp.float32)
 
 
-def decays(step: np.ndarray, taus: Sequence[np.ndarray]) -> list[np.ndarray]:
+def decays(step: float, taus: Sequence[np.ndarray]) -> list[np.ndarray]:
     """``exp(-dt / tau)``; 0 for a time constant of 0."""
     return [np.where(tau > 0, np.exp(-step / np.where(tau > 0, tau, 1.0)), 0.0) for tau in taus]
 
 
-def effect_on_membrane(step: np.ndarray, tau: np.ndarray, synaptic_tau: np.ndarray) -> np.ndarray:
+def effect_on_membrane(step: float, tau: np.ndarray, synaptic_tau: np.ndarray) -> np.ndarray:
     """What a current of 1 mV that decays adds in a step, exactly; a current of no duration adds itself."""
     own, other = np.exp(-step / tau), decays(step, [synaptic_tau])[0]
     difference = synaptic_tau - tau

@@ -7,7 +7,7 @@ import numpy as np
 
 from snnjax._check import fail
 from snnjax.neurons._synaptic import decays, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation.records import SynapticLIF, known, positive
+from snnjax.ops._simulation.records import SynapticLIF, known, positive, step_length
 
 
 def coba_lif(
@@ -36,13 +36,13 @@ def coba_lif(
         reversals: reversal potential :math:`E_r` of each receptor in mV.
         rest: resting potential in mV, to which a constant input current may be added.
         threshold: a neuron spikes above it, in mV.
-        reset: potential after a spike in mV.
+        reset: potential after a spike in mV, at most the threshold.
         refractory: time in ms for which it stays there, rounded to steps.
         dt: length of a step in ms.
 
     Raises:
-        ValueError: if a time is negative, there are not as many reversal potentials as time constants, or a number is
-            none.
+        ValueError: if a time is negative, there are not as many reversal potentials as time constants, a number is
+            none, or a reset is above its threshold.
 
     Example:
         >>> from snnjax import neurons
@@ -63,7 +63,7 @@ def coba_lif(
         Brette et al. 2007, doi:10.1007/s10827-007-0038-6.
     """
     op = "coba_lif"
-    step, own = positive(op, "dt", dt), positive(op, "tau", tau)
+    step, own = step_length(op, dt), positive(op, "tau", tau)
     taus = [positive(op, "synaptic_taus", each) for each in sequence(op, "synaptic_taus", synaptic_taus)]
     pulls = [known(op, "reversals", each) for each in sequence(op, "reversals", reversals)]
     if len(pulls) != len(taus):
@@ -75,8 +75,9 @@ def coba_lif(
         leak=jnp.asarray(-step / own, jnp.float32),
         gain=jnp.asarray(np.ones(1), jnp.float32),
         **voltages(op, rest=rest, threshold=threshold, reset=reset),
-        refractory=in_steps(op, refractory, dt),
+        refractory=in_steps(op, refractory, step),
         synaptic_decay=stacked(op, "synaptic_taus", decays(step, taus)),
         effect=stacked(op, "reversals", pulls),
         has_conductances=True,
+        dt=step,
     )

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation.records import SynapticLIF, positive
+from snnjax.ops._simulation.records import SynapticLIF, positive, step_length
 
 
 def cuba_lif(
@@ -33,12 +33,12 @@ def cuba_lif(
         synaptic_taus: time constant of each receptor in ms.
         rest: resting potential in mV, to which a constant input current may be added.
         threshold: a neuron spikes above it, in mV.
-        reset: potential after a spike in mV.
+        reset: potential after a spike in mV, at most the threshold.
         refractory: time in ms for which it stays there, rounded to steps.
         dt: length of a step in ms.
 
     Raises:
-        ValueError: if a time is negative, or a number is none.
+        ValueError: if a time is negative, a number is none, or a reset is above its threshold.
 
     Example:
         >>> from snnjax import neurons
@@ -58,7 +58,7 @@ def cuba_lif(
         Vogels and Abbott 2005, doi:10.1523/JNEUROSCI.3508-05.2005; Rotter and Diesmann 1999, doi:10.1007/s004220050570.
     """
     op = "cuba_lif"
-    step, own = positive(op, "dt", dt), positive(op, "tau", tau)
+    step, own = step_length(op, dt), positive(op, "tau", tau)
     taus = [
         positive(op, "synaptic_taus", each, or_zero=True)
         for each in sequence(op, "synaptic_taus", synaptic_taus)
@@ -68,8 +68,9 @@ def cuba_lif(
         leak=jnp.asarray(np.exp(-step / own), jnp.float32),
         gain=jnp.asarray(-np.expm1(-step / own), jnp.float32),
         **voltages(op, rest=rest, threshold=threshold, reset=reset),
-        refractory=in_steps(op, refractory, dt),
+        refractory=in_steps(op, refractory, step),
         synaptic_decay=stacked(op, "synaptic_taus", decays(step, taus)),
         effect=stacked(op, "synaptic_taus", effects),
         has_conductances=False,
+        dt=step,
     )

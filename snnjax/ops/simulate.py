@@ -134,7 +134,7 @@ def simulate(
     check_network(neurons, synapses, weights)
     check_state(neurons, synapses.num_neurons, state)
     check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
-    check_plasticity(synapses.num_neurons, weights, state, stdp, short_term)
+    check_plasticity(neurons, synapses.num_neurons, weights, state, stdp, short_term)
     check_record(synapses.num_neurons, record)
     late = _delays(delays, synapses, state.pending.shape[0])
     given = gathered((neurons, synapses, weights, state, late, currents, poisson, record, stdp, short_term))

@@ -63,7 +63,7 @@ def fit(
     loss: Loss,
     config: TrainConfig,
     stats: Stats | None = None,
-    decoder: str = "sum",
+    decoder: str | None = None,
     folder: Path | str | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -97,8 +97,8 @@ def fit(
         loss: one of `snnjax.losses`.
         config: the settings.
         stats: the first running statistics of norms; None for those of ``network.init_stats``.
-        decoder: the decoder of `snnjax.metrics.predictions` that matches the loss; of several readouts, it decodes the
-            first.
+        decoder: the decoder of `snnjax.metrics.predictions`, None for that of the loss (`LOSSES`), or else "sum"; of
+            several readouts, it decodes the first.
         folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing.
         resume: continue from the checkpoint in `folder`. `config.epochs` may differ, so that a finished run can be
             extended; from then on the schedules are those of the new number of epochs.
@@ -112,10 +112,10 @@ def fit(
 
     Raises:
         ValueError: if there is no checkpoint to resume from, or it is of another network, or has other
-            settings or more epochs; if `params` are those of another network; if the folder
-            already holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch begins; if a
-            batch cannot be divided among the devices; if a data set has no samples, or more classes than the network
-            has outputs.
+            settings, more epochs, or another number of steps per epoch; if `params` are those of another network; if
+            the folder already holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch
+            begins; if a batch cannot be divided among the devices; if a data set has no samples, or more classes than
+            the network has outputs.
 
     Warns:
         RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training.
@@ -142,7 +142,7 @@ def fit(
     first = len(progress.metrics)
     source = train if callable(train) else lambda epoch: train
     with Prepared(source, first, config.epochs) as parts, stop_signals() as stop:
-        steps = _steps_per_epoch(parts, first, config, network)
+        steps = _steps_per_epoch(parts, progress, config, network)
         optimiser = make_optimiser(config, steps)
         step, test = _programs(network, progress.state.params, loss, optimiser, config, decoder, places)
         with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
@@ -163,7 +163,7 @@ def _programs(
     loss: Loss,
     optimiser: Any,
     config: TrainConfig,
-    decoder: str,
+    decoder: str | None,
     places: "_Places",
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """A function that trains on a batch, and one that evaluates a state on data if there are any, compiled once."""
@@ -277,7 +277,8 @@ def _check_arguments(loss: Any, config: Any, network: Network, params: Any, vali
         fail(f"fit: `validation` must be a data set to select the best epoch, got None. {hint}.")
 
 
-def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, network: Network) -> int:
+def _steps_per_epoch(datasets: Prepared, progress: Progress, config: TrainConfig, network: Network) -> int:
+    first = len(progress.metrics)
     if first == config.epochs:  # nothing left to do
         return 1
     dataset = datasets.get(first)
@@ -288,7 +289,20 @@ def _steps_per_epoch(datasets: Prepared, first: int, config: TrainConfig, networ
             f"fit: `train` must hold {plural(config.batch_size, 'sample')}, got {samples}. Pass more samples, or a "
             "smaller batch size."
         )
-    return samples // config.batch_size
+    steps, done = samples // config.batch_size, _steps_done(progress)
+    if done != first * steps:  # the schedules would not be those of the run to resume
+        expected = f"give the {done / first:g} steps per epoch of the checkpoint"
+        fail(
+            f"fit: `train` must {expected}, got {steps}. Resume with the data of the run, or start a new run."
+        )
+    return steps
+
+
+def _steps_done(progress: Progress) -> int:
+    """The steps of the optimiser so far."""
+    import optax
+
+    return int(optax.tree_utils.tree_get_all_with_path(progress.state.optimiser, "count")[0][1])
 
 
 def _keep(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import alternatives, fail, short_repr
@@ -83,11 +84,17 @@ def after_epoch(
 
 
 def _averaged(mean: Any, new: Any, epoch: int, config: TrainConfig) -> Any:
-    """The mean over the last epochs after another one; before them, what is new."""
-    import optax
+    """The mean over the last epochs after another one; before them, what is new.
 
+    What does not change keeps its bits: synapses, and constants of neurons that are drawn.
+    """
     count = epoch - (config.epochs - config.averaged_epochs)
-    return new if count <= 1 else optax.incremental_update(new, mean, 1 / count)
+
+    def after(new: Any, old: Any) -> Any:
+        is_float = jnp.issubdtype(new.dtype, jnp.floating)
+        return jnp.where(new == old, new, old + (new - old) / count) if is_float else new
+
+    return new if count <= 1 else jax.tree.map(after, new, mean)
 
 
 def _score(line: dict[str, Any]) -> tuple[float, float]:

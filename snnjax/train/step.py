@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -21,6 +22,7 @@ from snnjax.metrics.classification import right_answers
 from snnjax.train.config import TrainConfig
 from snnjax.train.online import online_gradients
 from snnjax.train.parallel import forward
+from snnjax.train.tasks import LOSSES
 from snnjax.train.totals import Totals, count, count_operations, spiking_nodes, summarise
 
 Loss = Callable[..., Array]  # loss(outputs, labels, lengths=lengths) -> [], such as those of `snnjax.losses`
@@ -39,7 +41,7 @@ def make_train_step(
     loss: Loss,
     optimiser: Any,
     config: TrainConfig,
-    decoder: str = "sum",
+    decoder: str | None = None,
     mesh: Mesh | None = None,
 ) -> Callable[..., tuple[TrainState, Totals]]:
     """Make a jitted training step, ``train_step(state, batch, second_threshold, key=None) -> (state, totals)``.
@@ -47,7 +49,8 @@ def make_train_step(
     The objective is ``loss + activity_strength * penalty``, with the penalty of `activity_upper_bound` above
     `activity_bound` and of `activity_lower_bound` below `activity_floor`, both on each layer's mean activity. The
     second threshold is a traced argument, so a schedule does not recompile. The old state is donated: use the new one.
-    The network runs with ``train=True``: norms use the statistics of the batch, and dropout drops by the `key`.
+    The network runs with ``train=True``: norms use the statistics of the batch, and dropout drops by the `key`. The
+    `decoder` is as for `evaluate`.
 
     With an online `rule` the gradient is that of the loss of each step, the mean over the steps of each sample: its
     padding changes nothing. An `activity_strength` adds the gradient of the same penalty, on the activity of the
@@ -76,7 +79,7 @@ def make_train_step(
     _check_config(network, config, mesh)
     # Neurons of the readout may be as active as the task requires.
     hidden = [name for name in spiking_nodes(network) if name not in dict(network.outputs).values()]
-    run = forward(network, mesh, train=True)
+    run, decoder = forward(network, mesh, train=True), decoder_of(loss, decoder)
 
     def penalty(activity: dict[str, Array]) -> Array:
         return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
@@ -112,6 +115,12 @@ def make_train_step(
     return jax.jit(train_step, donate_argnums=0)
 
 
+def decoder_of(loss: Loss, decoder: str | None) -> str:
+    """The decoder that is given, or that of the loss."""
+    own = loss.func if isinstance(loss, partial) else loss
+    return decoder or next((fitting for known, fitting, _ in LOSSES.values() if known is own), "sum")
+
+
 def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> None:
     """Warn of second thresholds without effect, and refuse an online rule on several devices."""
     for second in (config.second_threshold, config.final_second_threshold):
@@ -139,7 +148,7 @@ def evaluate(
     *,
     loss: Loss,
     stats: Stats | None = None,
-    decoder: str = "sum",
+    decoder: str | None = None,
     batch_size: int = 128,
     second_threshold: float | None = None,
     step: Callable[..., Totals] | None = None,
@@ -151,7 +160,8 @@ def evaluate(
         dataset: a data set of `snnjax.data`, with ``len(dataset)`` and ``dataset.take(indices)``.
         loss: a loss of `snnjax.losses`.
         stats: the running statistics of its norms, such as `FitResult.stats`; None if it has none.
-        decoder: the decoder of `snnjax.metrics.predictions`; of several readouts, it decodes the first.
+        decoder: the decoder of `snnjax.metrics.predictions`, None for that of the loss (`LOSSES`), or else "sum"; of
+            several readouts, it decodes the first.
         batch_size: samples per batch; the last batch is padded with samples that do not count.
         second_threshold: None keeps those of the layers; it only affects gradients.
         step: the result of `make_evaluation_step`, to compile once for many calls.
@@ -195,14 +205,14 @@ def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> Non
         )
 
 
-def make_evaluation_step(network: Network, loss: Loss, decoder: str) -> Callable[..., Totals]:
+def make_evaluation_step(network: Network, loss: Loss, decoder: str | None = None) -> Callable[..., Totals]:
     """Make a jitted function for the totals of a batch, ``step(params, stats, batch, second_threshold) -> totals``."""
 
     def one_loss(output: Any, label: Array, length: Array) -> Array:
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
         return loss(one, label[..., None], lengths=length[None])
 
-    run = forward(network)
+    run, decoder = forward(network), decoder_of(loss, decoder)
 
     @jax.jit
     def step(params: Params, stats: Stats | None, batch: Batch, second_threshold: Any) -> Totals:

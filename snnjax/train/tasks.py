@@ -87,6 +87,9 @@ class TaskSettings:
             self._check_fold(op)
         if self.samples is not None:
             check_integer(op, "samples", self.samples, 1)
+        if self.capacity is not None and not 0 < self.capacity <= 1:
+            expected = "be a share of each layer, above 0 and up to 1"
+            fail(f"{op}: `capacity` must {expected}, got {self.capacity:g}. Try 0.1, or dense layers.")
         if self.convolutions and self.task not in _CAMERAS:
             expected = f"be () for {self.task}, whose inputs are not images"
             fail(f"{op}: `convolutions` must {expected}, got {self.convolutions}. Train dense layers on it.")

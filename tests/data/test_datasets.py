@@ -152,7 +152,7 @@ def test_series_dataset_takes_time_first():
 
 
 def test_series_dataset_takes_labels_of_steps_time_first():
-    labels = np.array([[0, 1, -1], [1, -1, -1]], np.int8)
+    labels = np.array([[0, 1, -(2**32)], [1, -1, -1]])  # NaN as an integer is as small
     data = SeriesDataset(np.zeros((2, 3, 1), np.float32), np.array([2, 1]), labels, num_classes=2)
     batch = data.take([1, 0])
     assert batch.labels.tolist() == [[1, 0], [-1, 1], [-1, -1]] and batch.labels.dtype == jnp.int32
@@ -268,6 +268,29 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
         (
             lambda: SeriesDataset(SERIES, LABELS + 0.5, LABELS, 1),
             "SeriesDataset: `lengths` must hold integers, got float64. Cast it with lengths.astype(int).",
+        ),
+        (
+            lambda: SeriesDataset(np.full((3, 4, 2), 1e300), LABELS, LABELS, 1),
+            "SeriesDataset: `series` must fit into float32, got 1e+300. Scale it to numbers near 1.",
+        ),
+        (
+            lambda: EVENTS.take(1),
+            "EventDataset.take: `indices` must be integers [batch], got 1. Pass a list, such as [0].",
+        ),
+        (
+            lambda: EventDataset.from_events([([0.0], np.ma.array([1], mask=[1]))], [0], 1, 3, num_classes=1),
+            "EventDataset.from_events: `ids of recordings[0]` must have no masked entries, got a MaskedArray. "
+            "Leave them out.",
+        ),
+        (
+            lambda: EventDataset.from_events([([0.0], [0.5])], [0], 1, 3, num_classes=1),
+            "EventDataset.from_events: `ids of recordings[0]` must hold integers, got float64. "
+            "Cast it with ids.astype(int).",
+        ),
+        (
+            lambda: EventDataset(IDS, COUNTS, np.array(["one", "two", "one"]), 3, 2),
+            "EventDataset: `labels` must hold integers, got str96. Number words with "
+            "np.unique(labels, return_inverse=True).",
         ),
         (
             lambda: SeriesDataset(np.array(SERIES, object), LABELS, LABELS, 1),

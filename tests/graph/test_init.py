@@ -10,7 +10,7 @@ import pytest
 
 from snnjax import axonal, dense, layer, leaky_readout, network, neurons
 from tests.graph.helpers import initial, random_spikes
-from tests.numbers import assert_close
+from tests.numbers import assert_close, assert_same_bits
 from tests.ops.common import jit
 
 STEPS, BATCH, INPUTS, DEPTH = 50, 8, 100, 4
@@ -58,6 +58,15 @@ def test_padded_samples_count_nowhere() -> None:
     chex.assert_trees_all_close(
         params, initial(net, inputs[: STEPS // 4], target_activity=0.1), rtol=1e-6, strict=True
     )
+
+
+def test_weights_of_layers_that_cannot_be_active_keep_their_scale() -> None:
+    net, silence = network(4, [layer(8)], leaky_readout(2)), jnp.zeros((5, 2, 4))
+    with pytest.warns(
+        RuntimeWarning, match=r"^network\.init: `layer_0/neuron` does not reach an activity of 0\.05 "
+    ):
+        params = net.init(jax.random.key(0), silence)
+    assert_same_bits(params, net.init(jax.random.key(0)))
 
 
 def test_init_is_a_pure_function_of_its_key() -> None:

@@ -251,6 +251,14 @@ def test_frozen_norms_use_their_statistics_in_training() -> None:
     chex.assert_trees_all_equal(runs[0].stats, stats, strict=True)
 
 
+def test_statistics_have_the_dtype_of_the_scale_in_evaluation() -> None:
+    """Running statistics are float32, also beside parameters in float64."""
+    norm, stats = blocks.batch_norm(), NormStats(jnp.ones(3), jnp.full(3, 4.0))
+    with jax.enable_x64(True):
+        params = norm.init(KEY, (3,), dtype=jnp.float64)
+        assert [each.dtype for each in norm.affine(params, stats)] == [jnp.float64] * 2
+
+
 def test_neurons_behind_a_norm_spike_from_the_start() -> None:
     """A norm has the drive of the neurons after it: about 5 % of them spike in a step; or as many as asked for."""
     net = network(40, [layer(60, norm=blocks.batch_norm()), layer(60, norm=blocks.layer_norm())])

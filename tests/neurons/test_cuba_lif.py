@@ -43,6 +43,14 @@ def test_constants_may_be_of_each_neuron() -> None:
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: make(dt=0.0), "cuba_lif: `dt` must be above 0, got 0. Pass a length in ms."),
+    (
+        lambda: make(dt=np.ones(3)),
+        "cuba_lif: `dt` must be one number, got float64[3]. All neurons have steps of one length.",
+    ),
+    (
+        lambda: make(reset=(-60.0, -40.0)),
+        "cuba_lif: `reset` must be at most the threshold, -50, got -40. Do not swap the two.",
+    ),
     (lambda: make(tau=-1.0), "cuba_lif: `tau` must be above 0, got -1. Pass a length in ms."),
     (
         lambda: make(synaptic_taus=(-1.0,)),

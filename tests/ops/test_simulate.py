@@ -121,6 +121,7 @@ def random_network(seed: int, size: int, receptors: int, *, shared: bool, conduc
         synaptic_decay=halves(rng, receptors, width),
         effect=halves(rng, receptors, width),
         has_conductances=conductances,
+        dt=1.0,
     )
     state = SimulationState(
         dyadic(rng, -16, 16, size),
@@ -405,6 +406,7 @@ CELLS = neurons.cuba_lif(
 SYNAPSES, WEIGHTS = Synapses.from_mask(np.ones((3, 3), bool)), jnp.zeros(9)
 STATE = simulation_state(CELLS, 3)
 POISSON = PoissonInput.of(rate=10.0, weight=1.0, dt=0.1)
+OPEN = dataclasses.replace(CELLS, has_conductances=True)
 HINT = "Call simulation_state with these neurons."
 
 
@@ -513,6 +515,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "simulate: `implementation` must be None, 'reference' or 'cpu', got 'composed'. Choose one of these.",
     ),
     (
+        lambda: call(record=jnp.ones(3, bool)),
+        "simulate: `record` must be ids, got bool[3]. Pass those of a mask with jnp.flatnonzero.",
+    ),
+    (
         lambda: call(record=jnp.array([0, 3])),
         "simulate: `record` must be between 0 and 2, got 3. Pass ids of neurons.",
     ),
@@ -535,7 +541,31 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: PoissonInput.of(rate=-1.0, weight=1.0, dt=0.1),
-        "PoissonInput.of: `rate` must be between 0 and 500 events a step, got -0.0001. Use a smaller dt.",
+        "PoissonInput.of: `rate` must be between 0 and 500 events a step, got -0.0001. For inhibition, pass a "
+        "negative weight.",
+    ),
+    (
+        lambda: PoissonInput.of(rate=1.0, weight=1.0, dt=np.ones(3)),
+        "PoissonInput.of: `dt` must be one number, got float64[3]. All neurons have steps of one length.",
+    ),
+    (
+        lambda: call(poisson=PoissonInput.of(rate=10.0, weight=1.0, dt=1.0), key=KEY),
+        "simulate: `poisson.dt` must be that of the neurons, 0.1, got 1. Make both with one dt.",
+    ),
+    (
+        lambda: call(neurons=OPEN, weights=-jnp.ones(9)),
+        "simulate: `weights` must be at least 0 with conductances, got -1. The reversal potential makes a synapse "
+        "inhibitory.",
+    ),
+    (
+        lambda: call(neurons=OPEN, poisson=PoissonInput.of(rate=1.0, weight=-2.0, dt=0.1), key=KEY),
+        "simulate: `poisson.weights` must be at least 0 with conductances, got -2. The reversal potential makes a "
+        "synapse inhibitory.",
+    ),
+    (
+        lambda: call(neurons=OPEN, state=simulation_state(OPEN, 3, stdp=True), stdp=STDP(bounds=(-1.0, 1.0))),
+        "simulate: `stdp.bounds` must be at least 0 with conductances, got -1. The reversal potential makes a "
+        "synapse inhibitory.",
     ),
     (
         lambda: PoissonInput.of(rate=1.0, weight=np.inf, dt=0.1),

@@ -317,6 +317,16 @@ def test_average_is_that_of_the_last_fifth_of_the_epochs(tmp_path) -> None:
         read_progress(tmp_path, NET, as_stored(longer, {}), reached, longer)
 
 
+def test_average_keeps_synapses_and_drawn_constants() -> None:
+    connection, neuron = snnjax.sparse(16, fan_in=3), snnjax.neurons.lif(decay=(0.8, 0.9))
+    net = snnjax.network(INPUTS, [snnjax.layer(connection, neuron)], snnjax.leaky_readout(CLASSES))
+    stats, config = net.init_stats(jax.random.key(1)), replace(CONFIG, epochs=15, selection="average")
+    reached = begin(net, net.init(jax.random.key(0)), stats, config)
+    for _ in range(config.epochs):
+        reached = after_epoch(reached, reached.state, {"loss": 1.0, "accuracy": 0.5}, None, config)
+    assert_same_bits(reached.best_stats, stats)
+
+
 def test_upper_bound_holds_activity_down(whole) -> None:
     bound = run(replace(CONFIG, activity_bound=0.05))
     assert bound.metrics[-1]["activity"][0] < 0.5 * whole[0].metrics[-1]["activity"][0]
@@ -514,6 +524,17 @@ def test_resuming_with_other_settings_is_refused(whole) -> None:
     text = text.replace("`learning_rate` must be 0.1", "`hidden` must be [16]").replace("0.01", "[8]")
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(settings={"hidden": (8,)}, **options)
+
+
+def test_resuming_with_another_number_of_samples_is_refused(whole) -> None:
+    """The learning rate is scheduled over all steps: it would jump."""
+    config, half = replace(CONFIG, epochs=CONFIG.epochs + 1), events(0).select(slice(0, 64))
+    text = (
+        "fit: `train` must give the 20 steps per epoch of the checkpoint, got 8. "
+        "Resume with the data of the run, or start a new run."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        run(config, half, folder=whole[1], resume=True, settings={"hidden": (16,)})
 
 
 OTHERS = {

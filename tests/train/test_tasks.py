@@ -24,6 +24,7 @@ from snnjax.train import (
     task_settings,
     tasks,
 )
+from snnjax.train.step import decoder_of
 from snnjax.train.totals import spiking_nodes
 from tests.data.test_aedat import HEADER, packet
 from tests.data.test_nmnist import encode
@@ -276,7 +277,9 @@ def test_settings_come_back_from_a_checkpoint(task: str, model: str) -> None:
 )
 def test_decoder_and_readout_fit_the_loss(loss: str, decoder: str, spikes: bool) -> None:
     settings = replace(DIGITS, loss=loss, hidden=(4,))
-    assert loss_of(settings)[1] == decoder
+    function, found = loss_of(settings)
+    assert decoder == found == decoder_of(function, None)
+    assert decoder_of(function, "sum") == decoder_of(lambda outputs, labels, lengths: 0.0, None) == "sum"
     assert build_network(settings, 8, 3).nodes[-1].block.is_spiking == spikes
 
 
@@ -312,6 +315,10 @@ FAILURES = {
     "hidden": (
         lambda: replace(DIGITS, hidden=()),
         "TaskSettings: `hidden` must hold at least one width, got none. Try (512, 256).",
+    ),
+    "capacity": (
+        lambda: replace(DIGITS, capacity=2.0),
+        "TaskSettings: `capacity` must be a share of each layer, above 0 and up to 1, got 2. Try 0.1, or dense layers.",
     ),
     "convolutions": (
         lambda: replace(TASKS["vowels"], convolutions=((4, 3, 2),)),

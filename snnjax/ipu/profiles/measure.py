@@ -29,7 +29,7 @@ def profile(function: Callable[..., Any], *args: Any, runs: int = 1, **kwargs: A
 
     Raises:
         RuntimeError: if there is no IPU, or the program does not fit.
-        ValueError: if `runs` is not positive.
+        ValueError: if `runs` is not positive, or `compiler_options` are not given to `jax.jit`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -41,6 +41,11 @@ def profile(function: Callable[..., Any], *args: Any, runs: int = 1, **kwargs: A
         (True, 0, True)
     """
     check_integer("profile", "runs", runs, 1)
+    if "compiler_options" in kwargs:
+        hint = "Write profile(jax.jit(function, compiler_options=...), ...)"
+        fail(
+            f"profile: `compiler_options` must be those of jax.jit, got {kwargs['compiler_options']}. {hint}."
+        )
     return measured(function, args, kwargs, runs, {})
 
 

@@ -1,8 +1,10 @@
 """Checks of the arguments of `simulate`."""
 
+import math
 from types import NoneType
 from typing import Any
 
+import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import (
@@ -11,6 +13,7 @@ from snnjax._check import (
     check_key,
     check_shape,
     check_within,
+    concrete,
     fail,
     plural,
     short_repr,
@@ -23,6 +26,7 @@ from snnjax.ops._simulation.records import PoissonInput, SimulationState, Synapt
 from snnjax.synapses import Synapses
 
 _OP = "simulate"
+_SAME_STEP = 1e-6  # relative: a length of a step may have been rounded to float32
 
 
 def check_neurons(op: str, neurons: Any) -> None:
@@ -44,6 +48,17 @@ def check_network(neurons: Any, synapses: Any, weights: Any) -> None:
             f"{_OP}: `synapses` must lead to {plural(neurons.num_receptors, 'receptor')} of "
             f"{synapses.num_neurons} neurons, {targets} targets, got {synapses.num_targets}. "
             "Synapses.from_blocks joins those of each receptor."
+        )
+    _check_conductances(neurons, "weights", weights.values if isinstance(weights, Quantised) else weights)
+
+
+def _check_conductances(neurons: SynapticLIF, argument: str, added: Any) -> None:
+    """Check that what spikes add is not negative, if it is a conductance; traced numbers cannot be checked."""
+    known = concrete(added) if neurons.has_conductances else None
+    if known is not None and np.any(known < 0):
+        hint = "The reversal potential makes a synapse inhibitory"
+        fail(
+            f"{_OP}: `{argument}` must be at least 0 with conductances, got {float(np.min(known)):g}. {hint}."
         )
 
 
@@ -82,6 +97,10 @@ def check_input(
             f"{_OP}: `poisson.receptor` must be below {neurons.num_receptors}, the number of receptors, "
             f"got {poisson.receptor}. Choose one of them."
         )
+    if not math.isclose(poisson.dt, neurons.dt, rel_tol=_SAME_STEP):
+        hint = "Make both with one dt"
+        fail(f"{_OP}: `poisson.dt` must be that of the neurons, {neurons.dt:g}, got {poisson.dt:g}. {hint}.")
+    _check_conductances(neurons, "poisson.weights", poisson.weights)
     check_key(_OP, key)
 
 
@@ -89,12 +108,17 @@ def check_record(neurons: int, record: Any) -> None:
     """Check ids of neurons; the potential of a traced one that is none is not a number."""
     if record is None:
         return
+    if getattr(record, "dtype", None) == np.bool_:
+        given = short_repr(record)
+        fail(f"{_OP}: `record` must be ids, got {given}. Pass those of a mask with jnp.flatnonzero.")
     check_integers(_OP, "record", record)
     check_shape(_OP, "record", record, (None,), "recorded", "Pass ids of neurons")
     check_within(_OP, "record", record, neurons - 1, "Pass ids of neurons")
 
 
-def check_plasticity(neurons: int, weights: Any, state: SimulationState, stdp: Any, short_term: Any) -> None:
+def check_plasticity(
+    neurons: SynapticLIF, num_neurons: int, weights: Any, state: SimulationState, stdp: Any, short_term: Any
+) -> None:
     """Check the rules of plasticity, and that the state has what they carry."""
     each = (("stdp", stdp, "traces", STDPTraces), ("short_term", short_term, "short_term", ShortTermState))
     for name, rule, field, kind in each:
@@ -105,10 +129,10 @@ def check_plasticity(neurons: int, weights: Any, state: SimulationState, stdp: A
             fail(f"{_OP}: `state.{field}` must {expected}, got {type_words(held)}. {hint}.")
         for part in () if held is None else held._fields:
             hint = "Call simulation_state with these neurons"
-            check_shape(_OP, f"state.{field}.{part}", getattr(held, part), (neurons,), "neurons", hint)
+            check_shape(_OP, f"state.{field}.{part}", getattr(held, part), (num_neurons,), "neurons", hint)
             check_float_array(_OP, f"state.{field}.{part}", getattr(held, part))
     if short_term is not None:
-        check_short_term(_OP, "short_term", short_term, neurons)
+        check_short_term(_OP, "short_term", short_term, num_neurons)
     if stdp is None:
         return
     if isinstance(weights, Quantised) or weights.dtype != accumulation_dtype(weights.dtype):
@@ -118,6 +142,7 @@ def check_plasticity(neurons: int, weights: Any, state: SimulationState, stdp: A
             "Cast them."
         )
     check_stdp(_OP, "stdp", stdp, weights)
+    _check_conductances(neurons, "stdp.bounds", stdp.bounds[0])
 
 
 def constant(op: str, name: str, value: Array, num_neurons: int) -> Array:

@@ -37,6 +37,7 @@ class SynapticLIF:
     # What a current of 1 mV adds to the membrane in a step; or the reversal potential in mV.
     effect: Float[Array, "receptors neurons_or_1"]
     has_conductances: bool = field(metadata={"static": True})
+    dt: float = field(metadata={"static": True})  # ms, the length of a step
 
     @property
     def num_receptors(self) -> int:
@@ -60,6 +61,7 @@ class PoissonInput:
     limits: Int[Array, "levels neurons_or_1"]
     weights: Float[Array, " neurons_or_1"]
     receptor: int = field(metadata={"static": True})
+    dt: float = field(metadata={"static": True})  # ms, the length of a step, that of the neurons
 
     @classmethod
     def of(cls, *, rate: Any, weight: Any, dt: float, receptor: int = 0) -> "PoissonInput":
@@ -76,15 +78,15 @@ class PoissonInput:
         """
         op = "PoissonInput.of"
         check_integer(op, "receptor", receptor, 0)
-        step = positive(op, "dt", dt)
+        step = step_length(op, dt)
         mean = known(op, "rate", rate) * step / _MS_PER_S
         if np.any(mean < 0) or np.any(mean > _MOST_EVENTS):
-            wrong = float(np.max(mean)) if np.any(mean > _MOST_EVENTS) else float(np.min(mean))
-            fail(
-                f"{op}: `rate` must be between 0 and {_MOST_EVENTS:g} events a step, got {wrong:g}. "
-                "Use a smaller dt."
-            )
-        return cls(_limits(mean), jnp.asarray(known(op, "weight", weight), jnp.float32), int(receptor))
+            is_high = bool(np.any(mean > _MOST_EVENTS))
+            wrong = float(np.max(mean) if is_high else np.min(mean))
+            hint = "Use a smaller dt" if is_high else "For inhibition, pass a negative weight"
+            fail(f"{op}: `rate` must be between 0 and {_MOST_EVENTS:g} events a step, got {wrong:g}. {hint}.")
+        weights = jnp.asarray(known(op, "weight", weight), jnp.float32)
+        return cls(_limits(mean), weights, int(receptor), step)
 
 
 def _limits(mean: np.ndarray) -> Array:
@@ -144,3 +146,10 @@ def positive(op: str, name: str, value: Any, *, or_zero: bool = False) -> np.nda
         wrong = float(np.min(numbers))
         fail(f"{op}: `{name}` must be {least}, got {wrong:g}. Pass a length in ms.")
     return numbers
+
+
+def step_length(op: str, dt: Any) -> float:
+    """The length of a step in ms, one for all neurons."""
+    if np.ndim(dt) != 0:
+        fail(f"{op}: `dt` must be one number, got {short_repr(dt)}. All neurons have steps of one length.")
+    return float(positive(op, "dt", dt)[0])

@@ -174,6 +174,15 @@ def test_runs_are_a_positive_number(runs: Any) -> None:
         profile(jnp.sin, 1.0, runs=runs)
 
 
+def test_options_of_the_compiler_belong_to_jit() -> None:
+    with pytest.raises(ValueError) as error:
+        profile(jnp.sin, 1.0, compiler_options={"ipu_tiles": "4"})
+    assert str(error.value) == (
+        "profile: `compiler_options` must be those of jax.jit, got {'ipu_tiles': '4'}. "
+        "Write profile(jax.jit(function, compiler_options=...), ...)."
+    )
+
+
 @pytest.mark.parametrize("is_recurrent", [False, True])
 def test_every_codelet_of_the_network_has_a_purpose(is_recurrent: bool) -> None:
     """A new one is a row of profiles/parts.py."""
