@@ -15,6 +15,7 @@ PHASES = {
         *("multiply", "Product::*", "addPatches", "convolve", "runForward"),
         *("ConvolutionColumns::add", "ConvolutionColumns::addDense", "addTaps"),
         *("writeVectors", "finishStream", "SynapticShares::*", "ArrivingPairs::*"),
+        *("sendPairs", "sendDelayed", "ShareColumns::*", "SampleColumns::*"),
     ),
     "cotangents sent back densely": (
         *(
@@ -51,7 +52,7 @@ PHASES = {
         *("TransposedSpikes::accumulate", "TransposedSpikes::addDense", "ConvolutionColumns::addGradient"),
         *("DenseConvolution::addGradient", "addProducts", "addPatchGradients", "addRows"),
         *("computeWeightGradient", "finishWeightGradient", "convolveToWeights", "DelayGradient::*"),
-        *("streamRows", "sumTaps", "pickTaps", "readVectors", "correlatePairs"),
+        *("streamRows", "sumTaps", "pickTaps", "readVectors", "correlatePairs", "correlateDelayed"),
     ),
     "steps of the neurons, forward": ("stepForward", "stepRow", "affine", "stepSynaptic", "addPoisson"),
     "steps of the neurons, backward": (
@@ -64,7 +65,14 @@ PHASES = {
         *("countMarks", "compressMarked", "expandMarked", "RowLister::*"),
         *("SpikeLists::*", "SpikeRows::*", "ListedRows::*", "*Source::*", "StepSpikes::*", "Selection::*"),
         *("TransposedSpikes::TransposedSpikes", "TransposedSpikes::fill", "ForwardPass::*"),
-        *("Arrivals::*", "writeUnderWay", "DelayLine::*"),
+        *(
+            "Arrivals::*",
+            "writeUnderWay",
+            "DelayLine::*",
+            "SampleGroups::*",
+            "Groups::*",
+            "IncomingSynapses::*",
+        ),
     ),
     "weights copied close together": (
         "pack*",

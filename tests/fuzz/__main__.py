@@ -12,8 +12,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests import quick
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")  # for programs of two IPUs
+# Two devices for programs of two IPUs.
+os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count=2 {quick.XLA_FLAGS}")
+# Calls are compiled far longer than they run, more so under sanitizers; the kernels are not XLA's.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import hypothesis
 

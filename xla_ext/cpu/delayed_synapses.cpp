@@ -1,12 +1,17 @@
 #include "delayed_synapses.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <tuple>
+
+#include "incoming_synapses.hpp"
+#include "sample_columns.hpp"
 
 namespace snnjax {
 namespace {
 
-constexpr Index kColumnsPerTask = 16;  // whole cache lines of rows
+constexpr Index kTargets = SampleColumns::kTargets;
 constexpr Index kNeuronsPerTask = 64;
 // Neurons collect together what lies in a first-level cache: some places of a few targets, and where they reach. What
 // all targets of some samples receive is to stay in the second-level cache until all neurons are done.
@@ -20,125 +25,156 @@ constexpr Index kLeastTargets = 4;
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 Index tasksFor(Index count, Index each) { return (count + each - 1) / each; }
 
-// The synapses of each target, by ascending neuron. A target out of range has none, and each synapse belongs to one
-// neuron at most, whatever the ends are.
-class ByTarget {
+// Of one place, what belongs to the two steps between which a spike is split: its shares, or the cotangents of both.
+using Pair = float __attribute__((vector_size(2 * sizeof(float))));
+using PairInColumn = Pair __attribute__((aligned(sizeof(float)), may_alias));
+
+Pair load(const float* from) { return *reinterpret_cast<const PairInColumn*>(from); }
+void store(float* to, Pair pair) { *reinterpret_cast<PairInColumn*>(to) = pair; }
+
+// The synapses of kTargets targets each.
+IncomingSynapses incomingOf(const Synapses& synapses) {
+  return {synapses, tasksFor(synapses.outputs, kTargets), [](Index, Index target) { return target / kTargets; }};
+}
+
+// The shares of the synapses of kTargets targets, and the place of the columns of these, `stride` apart, where the
+// first share arrives of what is sent at place 0. They are sorted by pairs of targets, whose columns stay in the cache
+// together, and then by sender, so that both synapses of a neuron read its spikes at once.
+class ShareColumns {
  public:
-  struct Entry {
-    std::uint32_t neuron, synapse;
-  };
-
-  explicit ByTarget(const Synapses& synapses) : starts_(size(synapses.outputs + 2)), entries_(synapses.count) {
-    each(synapses, [&](Index, Index, Index target) { ++starts_[size(target + 2)]; });
-    for (Index target = 0; target < synapses.outputs; ++target) starts_[size(target + 2)] += starts_[size(target + 1)];
-    each(synapses, [&](Index neuron, Index synapse, Index target) {
-      entries_[starts_[size(target + 1)]++] = {static_cast<std::uint32_t>(neuron), static_cast<std::uint32_t>(synapse)};
-    });
+  // `weights` of all synapses, or nullptr for the shares of 1.
+  ShareColumns(const IncomingSynapses& incoming, const DelayedSynapses& of, const float* weights, Index task,
+               Index stride)
+      : entries_(incoming.begin(task)),
+        count_(incoming.end(task) - entries_),
+        slots_(count_),
+        senders_(count_),
+        places_(count_),
+        shares_(count_) {
+    Borrowed<float> numbers(5 * count_);
+    float *const own = numbers.data(), *const delays = own + count_, *const whole = delays + count_;
+    float *const now = whole + count_, *const next = now + count_;
+    for (Index k = 0; k < count_; ++k) {
+      own[k] = weights == nullptr ? 1.0F : weights[entries_[k].synapse];
+      delays[k] = of.delays[entries_[k].synapse];
+      slots_[k] = static_cast<std::uint32_t>(of.all.target(entries_[k].synapse) - task * kTargets);
+      ++starts_[slots_[k] / 2 + 1];
+    }
+    kernels().splitShares(own, delays, count_, of.longest + 1, whole, now, next);
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    std::array<Index, kPairs + 1> free = starts_;
+    for (Index k = 0; k < count_; ++k) {
+      const Index column = slots_[k], slot = free[size(column / 2)]++;
+      slots_[k] = static_cast<std::uint32_t>(slot);
+      senders_[slot] = entries_[k].sender;
+      places_[slot] = static_cast<std::uint32_t>(column * stride + static_cast<Index>(whole[k]));
+      shares_[slot] = Pair{now[k], next[k]};
+    }
   }
 
-  const Entry* begin(Index target) const { return entries_.data() + starts_[size(target)]; }
-  const Entry* end(Index target) const { return entries_.data() + starts_[size(target + 1)]; }
-  // The first of a target whose neuron is not below this one.
-  const Entry* from(Index target, Index neuron) const {
-    return std::lower_bound(begin(target), end(target), neuron, [](const Entry& a, Index b) { return a.neuron < b; });
-  }
+  Index count() const { return count_; }
+  std::uint32_t sender(Index slot) const { return senders_[slot]; }
+  const std::uint32_t* places(Index slot) const { return places_.data() + slot; }
+  const Pair* shares(Index slot) const { return shares_.data() + slot; }
 
- private:
+  // Calls visit.operator()<n>(slot, spikes) for the n synapses from a slot on of each neuron in [first, end) that
+  // spikes.
   template <typename Visit>
-  static void each(const Synapses& synapses, Visit visit) {
-    Index synapse = 0;
-    for (Index neuron = 0; neuron < synapses.neurons; ++neuron) {
-      for (const Index end = synapses.end(neuron); synapse < end; ++synapse) {
-        const Index target = synapses.target(synapse);
-        if (target < synapses.outputs) visit(neuron, synapse, target);
+  void eachSender(const SampleGroups& groups, Index group, Index first, Index end, Visit visit) const {
+    for (std::size_t pair = 0; pair < kPairs; ++pair) {
+      const std::uint32_t* const senders = senders_.data();
+      Index slot = std::lower_bound(senders + starts_[pair], senders + starts_[pair + 1], first) - senders;
+      while (slot < starts_[pair + 1] && senders[slot] < end) {
+        const SpikeRow spikes = groups.row(group, senders[slot]);
+        const bool are_two = slot + 1 < starts_[pair + 1] && senders[slot + 1] == senders[slot];
+        if (spikes.count > 0) {
+          are_two ? visit.template operator()<2>(slot, spikes) : visit.template operator()<1>(slot, spikes);
+        }
+        slot += are_two ? 2 : 1;
       }
     }
   }
-
-  std::vector<Index> starts_;  // of each target, between which one is left free until all are sorted
-  Borrowed<Entry> entries_;
-};
-
-// Of one place, what belongs to the two steps between which a spike is split: its shares, or the cotangents of both.
-// They lie side by side, so that each synapse reads and writes them at once for each spike.
-using Pair = float __attribute__((vector_size(2 * sizeof(float))));
-
-// A share of 0 is nothing whatever the weight.
-Pair shares(const Share& share, float weight) {
-  return Pair{share.now == 0.0F ? 0.0F : share.now * weight, share.next == 0.0F ? 0.0F : share.next * weight};
-}
-
-// column[id] += value * pair for the places where a neuron spikes.
-void scatter(const SpikeRow& spikes, Pair pair, Pair* column) {
-  if (spikes.values != nullptr) {
-    for (std::uint32_t k = 0; k < spikes.count; ++k) column[spikes.ids[k]] += spikes.values[k] * pair;
-    return;
-  }
-  for (std::uint32_t k = 0; k < spikes.count; ++k) column[spikes.ids[k]] += pair;
-}
-
-// The sum of value * column[id]. Four sums at a time hide the latency of additions.
-Pair gathered(const SpikeRow& spikes, const Pair* column) {
-  constexpr std::uint32_t kSums = 4;
-  Pair sums[kSums] = {};
-  const auto add = [&](auto term) {
-    std::uint32_t k = 0;
-    for (; k + kSums <= spikes.count; k += kSums) {
-      for (std::uint32_t i = 0; i < kSums; ++i) sums[i] += term(k + i);
-    }
-    for (; k < spikes.count; ++k) sums[0] += term(k);
-  };
-  if (spikes.values == nullptr) {
-    add([&](std::uint32_t k) { return column[spikes.ids[k]]; });
-  } else {
-    add([&](std::uint32_t k) { return spikes.values[k] * column[spikes.ids[k]]; });
-  }
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
-// sums[k] += <pair, column[id]>.
-void addProducts(const SpikeRow& spikes, Pair pair, const Pair* column, Pair* sums) {
-  for (std::uint32_t k = 0; k < spikes.count; ++k) sums[k] += pair * column[spikes.ids[k]];
-}
-
-// Some targets of what arrives, as columns; where nothing arrives any more it is 0.
-template <typename Write>
-void readColumns(const Arriving<const float>& g, const DelayedSynapses& synapses, Index first, Index count,
-                 Write write) {
-  for (Index place = 0; place < synapses.arriving(); ++place) {
-    const float* const row = g.row(synapses, place) + first;
-    for (Index k = 0; k < count; ++k) write(k, place, row[k]);
-  }
-  for (Index place = synapses.arriving(); place < synapses.places(); ++place) {
-    for (Index k = 0; k < count; ++k) write(k, place, 0.0F);
-  }
-}
-
-// The cotangents of a few targets as columns of pairs, which stay in the second-level cache.
-class Cotangents {
- public:
-  Cotangents(const DelayedSynapses& synapses, const Arriving<const float>& g)
-      : synapses_(synapses), g_(g), pairs_(kColumnsPerTask * synapses.places()) {}
-
-  void read(Index first, Index count) {
-    const Index batch = synapses_.batch, places = synapses_.places();
-    readColumns(g_, synapses_, first, count, [&](Index k, Index place, float number) {
-      Pair* const pair = pairs_.data() + k * places + place;
-      (*pair)[0] = number;
-      if (place >= batch) pair[-batch][1] = number;
-    });
-  }
-
-  // The k-th of them, from where a spike at place 0 arrives.
-  const Pair* column(Index k, const Share& share) const {
-    return pairs_.data() + k * synapses_.places() + share.whole * synapses_.batch;
+  // Calls visit(synapse, slot), by ascending synapse.
+  template <typename Visit>
+  void eachSynapse(Visit visit) const {
+    for (Index k = 0; k < count_; ++k) visit(Index{entries_[k].synapse}, Index{slots_[k]});
   }
 
  private:
-  const DelayedSynapses& synapses_;
-  const Arriving<const float>& g_;
-  Borrowed<Pair> pairs_;
+  static constexpr std::size_t kPairs = kTargets / 2;
+
+  const IncomingSynapses::Entry* entries_;
+  Index count_;
+  std::array<Index, kPairs + 1> starts_{};  // of the slots of each pair
+  Borrowed<std::uint32_t> slots_;           // of the entries
+  Borrowed<std::uint32_t> senders_, places_;
+  Borrowed<Pair> shares_;
 };
+
+// column[place] += value * share where a neuron spikes, of the columns of its `kCount` synapses.
+template <int kCount>
+void scatter(const SpikeRow& spikes, const Pair* shares, const std::uint32_t* places, float* columns) {
+  Pair own[kCount];
+  float* column[kCount];
+  for (int i = 0; i < kCount; ++i) own[i] = shares[i], column[i] = columns + places[i];
+  const std::uint32_t* const ids = spikes.ids;
+  const auto add = [&](auto value) {
+    for (std::uint32_t k = 0, count = spikes.count; k < count; ++k) {
+      const Index place = ids[k];
+      for (int i = 0; i < kCount; ++i) {
+        store(column[i] + place, load(column[i] + place) + value(k, own[i]));
+      }
+    }
+  };
+  if (spikes.values == nullptr) {
+    add([](std::uint32_t, Pair share) { return share; });
+  } else {
+    add([values = spikes.values](std::uint32_t k, Pair share) { return values[k] * share; });
+  }
+}
+
+// sums += value * column[place]. Four sums at a time hide the latency of additions.
+template <int kCount>
+void gather(const SpikeRow& spikes, const std::uint32_t* places, const float* columns, Pair* sums) {
+  constexpr std::uint32_t kAtOnce = 4 / kCount;
+  Pair own[kAtOnce][kCount] = {};
+  const float* column[kCount];
+  for (int i = 0; i < kCount; ++i) column[i] = columns + places[i];
+  const std::uint32_t *const ids = spikes.ids, count = spikes.count;
+  const auto add = [&](auto value) {
+    std::uint32_t k = 0;
+    for (; k + kAtOnce <= count; k += kAtOnce) {
+      for (std::uint32_t j = 0; j < kAtOnce; ++j) {
+        for (int i = 0; i < kCount; ++i) own[j][i] += value(k + j, load(column[i] + ids[k + j]));
+      }
+    }
+    for (; k < count; ++k) {
+      for (int i = 0; i < kCount; ++i) own[0][i] += value(k, load(column[i] + ids[k]));
+    }
+  };
+  if (spikes.values == nullptr) {
+    add([](std::uint32_t, Pair met) { return met; });
+  } else {
+    add([values = spikes.values](std::uint32_t k, Pair met) { return values[k] * met; });
+  }
+  for (int i = 0; i < kCount; ++i) {
+    for (std::uint32_t j = 0; j < kAtOnce; ++j) sums[i] += own[j][i];
+  }
+}
+
+// sums[k] += <share, column[place]> for each spike.
+template <int kCount>
+void addProducts(const SpikeRow& spikes, const Pair* shares, const std::uint32_t* places, const float* columns,
+                 Pair* sums) {
+  Pair own[kCount];
+  const float* column[kCount];
+  for (int i = 0; i < kCount; ++i) own[i] = shares[i], column[i] = columns + places[i];
+  for (std::uint32_t k = 0; k < spikes.count; ++k) {
+    Pair sum = sums[k];
+    for (int i = 0; i < kCount; ++i) sum += own[i] * load(column[i] + spikes.ids[k]);
+    sums[k] = sum;
+  }
+}
 
 // What the targets receive, in columns of some samples: step t of the target k is row k * rows() + t, of samples().
 class ArrivingColumns {
@@ -281,82 +317,76 @@ class SharesOfNeurons {
 
 void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Start& start,
                  const Arriving<float>& out, const Threads& threads) {
-  const ByTarget by_target(synapses.all);
-  const ListedRows by_neuron = sent.transposed();
-  const Index batch = synapses.batch, places = synapses.places(), outputs = synapses.all.outputs;
-  threads.run(tasksFor(outputs, kColumnsPerTask), [&](Index task, Index) {
-    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, outputs - first);
-    Borrowed<Pair> columns(count * places);
-    std::fill_n(columns.data(), count * places, Pair{});
-    for (Index k = 0; k < count; ++k) {
-      for (const auto* entry = by_target.begin(first + k); entry != by_target.end(first + k); ++entry) {
-        const Share share = synapses.share(entry->synapse);
-        scatter(by_neuron.row(entry->neuron), shares(share, synapses.weights[entry->synapse]),
-                columns.data() + k * places + share.whole * batch);
-      }
-    }
-    for (Index place = 0; place < synapses.arriving(); ++place) {
-      float* const row = out.row(synapses, place) + first;
-      const bool is_pending = start.pending != nullptr && place < synapses.longest * batch;
-      const bool has_bias = start.bias != nullptr && place < synapses.sent();
-      for (Index k = 0; k < count; ++k) {
-        const Pair* const pair = columns.data() + k * places + place;
-        row[k] = pair[0][0] + (place < batch ? 0.0F : pair[-batch][1]);
-        if (is_pending) row[k] += start.pending[place * outputs + first + k];
-        if (has_bias) row[k] += start.bias[first + k];
-      }
+  const IncomingSynapses incoming = incomingOf(synapses.all);
+  const SampleGroups groups(sent, synapses, threads);
+  threads.run(tasksFor(synapses.all.outputs, kTargets), [&](Index task, Index) {
+    const Index first = task * kTargets, count = std::min(kTargets, synapses.all.outputs - first);
+    SampleColumns columns(synapses, groups);
+    const ShareColumns own(incoming, synapses, synapses.weights, task, columns.stride());
+    for (Index group = 0; group < groups.count(); ++group) {
+      columns.fill(start, group, first, count);
+      own.eachSender(groups, group, 0, synapses.all.neurons, [&]<int kCount>(Index slot, const SpikeRow& spikes) {
+        scatter<kCount>(spikes, own.shares(slot), own.places(slot), columns.data());
+      });
+      columns.write(out, group, first, count);
     }
   });
 }
 
 void correlateDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,
                       float* g_weights, float* g_delays, const Threads& threads) {
-  const ByTarget by_target(synapses.all);
-  const ListedRows by_neuron = sent.transposed();
+  const IncomingSynapses incoming = incomingOf(synapses.all);
+  const SampleGroups groups(sent, synapses, threads);
   std::fill_n(g_weights, synapses.all.count, 0.0F);
   if (g_delays != nullptr) std::fill_n(g_delays, synapses.all.count, 0.0F);
-  threads.run(tasksFor(synapses.all.outputs, kColumnsPerTask), [&](Index task, Index) {
-    const Index first = task * kColumnsPerTask, count = std::min(kColumnsPerTask, synapses.all.outputs - first);
-    Cotangents received(synapses, g);
-    received.read(first, count);
-    for (Index k = 0; k < count; ++k) {
-      for (const auto* entry = by_target.begin(first + k); entry != by_target.end(first + k); ++entry) {
-        const Share share = synapses.share(entry->synapse);
-        const Pair sum = gathered(by_neuron.row(entry->neuron), received.column(k, share));
-        synapses.write(entry->synapse, share, sum[0], sum[1], g_weights, g_delays);
-      }
+  threads.run(tasksFor(synapses.all.outputs, kTargets), [&](Index task, Index) {
+    const Index first = task * kTargets, count = std::min(kTargets, synapses.all.outputs - first);
+    SampleColumns columns(synapses, groups);
+    const ShareColumns own(incoming, synapses, nullptr, task, columns.stride());
+    Borrowed<Pair> sums(own.count());
+    std::fill_n(sums.data(), own.count(), Pair{});
+    for (Index group = 0; group < groups.count(); ++group) {
+      columns.read(g, group, first, count);
+      own.eachSender(groups, group, 0, synapses.all.neurons, [&]<int kCount>(Index slot, const SpikeRow& spikes) {
+        gather<kCount>(spikes, own.places(slot), columns.data(), sums.data() + slot);
+      });
     }
+    own.eachSynapse([&](Index synapse, Index slot) {
+      const Pair share = *own.shares(slot), sum = sums[slot];
+      g_weights[synapse] = share[1] == 0.0F ? sum[0] : share[0] * sum[0] + share[1] * sum[1];
+      if (g_delays != nullptr) g_delays[synapse] = synapses.weights[synapse] * (sum[1] - sum[0]);
+    });
   });
 }
 
 void collectDelayedToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
                            const Arriving<const float>& g, float* out, const Threads& threads) {
-  const ByTarget by_target(synapses.all);
-  Borrowed<std::uint32_t> places;
-  const ListedRows by_neuron = sent.transposed(&places);
-  Borrowed<Pair> sums(by_neuron.entries());
-  std::fill_n(sums.data(), by_neuron.entries(), Pair{});
+  const IncomingSynapses incoming = incomingOf(synapses.all);
+  Borrowed<std::uint32_t> positions;
+  const SampleGroups groups(sent, synapses, threads, &positions);
   const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs;
-  Cotangents received(synapses, g);
-  for (Index first = 0; first < outputs; first += kColumnsPerTask) {
-    const Index count = std::min(kColumnsPerTask, outputs - first);
-    received.read(first, count);
-    threads.run(tasksFor(neurons, kNeuronsPerTask), [&](Index task, Index) {
-      const Index behind = std::min((task + 1) * kNeuronsPerTask, neurons);
-      for (Index k = 0; k < count; ++k) {
-        const auto* const end = by_target.from(first + k, behind);
-        for (const auto* entry = by_target.from(first + k, task * kNeuronsPerTask); entry != end; ++entry) {
-          const Share share = synapses.share(entry->synapse);
-          addProducts(by_neuron.row(entry->neuron), shares(share, synapses.weights[entry->synapse]),
-                      received.column(k, share), sums.data() + by_neuron.start(entry->neuron));
-        }
-      }
+  std::vector<SampleColumns> columns;
+  for (Index group = 0; group < groups.count(); ++group) columns.emplace_back(synapses, groups);
+  Borrowed<Pair> sums(sent.entries());
+  std::fill_n(sums.data(), sent.entries(), Pair{});
+  for (Index first = 0; first < outputs && groups.count() > 0; first += kTargets) {
+    const ShareColumns own(incoming, synapses, synapses.weights, first / kTargets, columns[0].stride());
+    threads.run(groups.count(), [&](Index group, Index) {
+      columns[size(group)].read(g, group, first, std::min(kTargets, outputs - first));
+    });
+    threads.run(groups.count() * tasksFor(neurons, kNeuronsPerTask), [&](Index task, Index) {
+      const Index group = task % groups.count(), neuron = task / groups.count() * kNeuronsPerTask;
+      own.eachSender(groups, group, neuron, std::min(neuron + kNeuronsPerTask, neurons),
+                     [&]<int kCount>(Index slot, const SpikeRow& spikes) {
+                       addProducts<kCount>(spikes, own.shares(slot), own.places(slot), columns[size(group)].data(),
+                                           sums.data() + groups.start(group, own.sender(slot)));
+                     });
     });
   }
   std::fill_n(out, sent.rows() * capacity, 0.0F);
   for (Index row = 0; row < sent.rows(); ++row) {
     for (Index k = 0; k < sent.count(row); ++k) {
-      const Pair sum = sums[places[sent.start(row) + k]];
+      const Pair sum = sums[positions[sent.start(row) + k]];
       out[row * capacity + sent.slots(row)[k]] = sum[0] + sum[1];
     }
   }

@@ -1,9 +1,8 @@
 // Synapses with a delay each, and the products of spikes over time with their weights.
 //
-// A sequence [time, batch, neurons] is read by columns: one for each neuron or target, in which step t of sample b has
-// the place t * batch + b. A delay of k steps then is a shift by k * batch places, the same for all samples, and a
-// column is so short that it stays in the first-level cache while all spikes of all its synapses are added to it, or
-// collected from it, one by one.
+// What targets receive is kept in columns (sample_columns.hpp): one for each target, in which a delay of k steps is a
+// shift by k places, and which are so short that two of them stay in the first-level cache while all spikes of all
+// their synapses are added to them, or meet their cotangents, one by one.
 #pragma once
 
 #include <algorithm>
@@ -28,18 +27,11 @@ struct DelayedSynapses {
   Index steps, batch, longest;
 
   Index sent() const { return steps * batch; }  // places of a column of spikes
-  Index arriving() const { return (steps + longest) * batch; }
-  Index places() const { return arriving() + batch; }  // of any share, one of 0 included
   Share share(Index synapse) const {
     const float delay = delays[synapse] > 0.0F ? std::min(delays[synapse], static_cast<float>(longest)) : 0.0F;
     const Index whole = std::min(static_cast<Index>(delay), std::max<Index>(longest - 1, 0));
     const float next = delay - static_cast<float>(whole);
     return {whole, 1.0F - next, next};
-  }
-  // Writes the cotangents of a synapse from what its spikes meet at both steps; `g_delays` may be nullptr.
-  void write(Index synapse, const Share& share, float now, float next, float* g_weights, float* g_delays) const {
-    g_weights[synapse] = share.next == 0.0F ? now : share.now * now + share.next * next;
-    if (g_delays != nullptr) g_delays[synapse] = weights[synapse] * (next - now);
   }
 };
 

@@ -10,28 +10,11 @@ SpikeTimingPlasticity::SpikeTimingPlasticity(const Synapses& synapses, const boo
       weights_(weights),
       before_(before),
       after_(after),
-      starts_(static_cast<std::size_t>(synapses.neurons + 2)),
-      incoming_(synapses.count),
-      fires_(static_cast<std::size_t>(synapses.neurons)) {
-  eachPlastic([&](Index, Index, Index receiver) { ++starts_[static_cast<std::size_t>(receiver + 2)]; });
-  for (std::size_t j = 2; j < starts_.size(); ++j) starts_[j] += starts_[j - 1];
-  eachPlastic([&](Index sender, Index synapse, Index receiver) {
-    Index& place = starts_[static_cast<std::size_t>(receiver + 1)];
-    incoming_[place++] = {static_cast<std::uint32_t>(sender), static_cast<std::uint32_t>(synapse)};
-  });
-}
-
-// Each synapse belongs to one neuron at most, whatever the ends are.
-template <typename Visit>
-void SpikeTimingPlasticity::eachPlastic(Visit visit) const {
-  Index synapse = 0;
-  for (Index sender = 0; sender < synapses_.neurons; ++sender) {
-    for (const Index end = synapses_.end(sender); synapse < end; ++synapse) {
-      const Index target = synapses_.target(synapse);
-      if (target < synapses_.outputs && changes(synapse)) visit(sender, synapse, target % synapses_.neurons);
-    }
-  }
-}
+      incoming_(synapses, synapses.neurons,
+                [this](Index synapse, Index target) {
+                  return changes(synapse) ? target % synapses_.neurons : IncomingSynapses::kNone;
+                }),
+      fires_(static_cast<std::size_t>(synapses.neurons)) {}
 
 void SpikeTimingPlasticity::step(const std::uint32_t* spikes, Index count) {
   for (Index k = 0; k < count; ++k) fires_[spikes[k]] = true;
@@ -56,9 +39,8 @@ void SpikeTimingPlasticity::weaken(std::uint32_t sender) {
 }
 
 void SpikeTimingPlasticity::strengthen(std::uint32_t receiver) {
-  for (Index k = starts_[receiver]; k < starts_[receiver + 1]; ++k) {
-    const auto [sender, synapse] = incoming_[k];
-    if (!fires_[sender]) change(synapse, rule_.rates[0] * before_[sender]);
+  for (const auto* entry = incoming_.begin(receiver); entry != incoming_.end(receiver); ++entry) {
+    if (!fires_[entry->sender]) change(entry->synapse, rule_.rates[0] * before_[entry->sender]);
   }
 }
 

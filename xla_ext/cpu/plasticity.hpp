@@ -5,8 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "memory.hpp"
-#include "synapses.hpp"
+#include "incoming_synapses.hpp"
 
 namespace snnjax {
 
@@ -27,13 +26,7 @@ class SpikeTimingPlasticity {
   void step(const std::uint32_t* spikes, Index count);
 
  private:
-  struct Incoming {
-    std::uint32_t sender, synapse;
-  };
-
   bool changes(Index synapse) const { return plastic_ == nullptr || plastic_[synapse]; }
-  template <typename Visit>
-  void eachPlastic(Visit visit) const;
   void weaken(std::uint32_t sender);
   void strengthen(std::uint32_t receiver);
   void change(Index synapse, float by);
@@ -42,8 +35,7 @@ class SpikeTimingPlasticity {
   const bool* plastic_;
   const Rule rule_;
   float *weights_, *before_, *after_;
-  std::vector<Index> starts_;  // of the incoming synapses of each neuron
-  Borrowed<Incoming> incoming_;
+  const IncomingSynapses incoming_;  // of each neuron, those that change
   std::vector<bool> fires_;
 };
 
