@@ -138,7 +138,7 @@ def _scaled_to_activity(
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Scale the params before each layer of neurons until its mean activity is the target, in order.
 
-    Where no factor makes them as active, as without spikes in the sample, params stay as they are.
+    Where no factor makes them spike, as without spikes in the sample, params stay as they are.
 
     Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity instead of the variance.
     """
@@ -176,7 +176,7 @@ def warn_of_unreached(reached: dict[str, Array], target: Any) -> None:
         if concrete(found) is not None and not found:
             text = (
                 f"network.init: `{name}` does not reach an activity of {target} on these inputs at any scale of its "
-                "weights, which keep that of their fan-in. Pass inputs with more spikes, or another target_activity."
+                "weights. Pass inputs with more spikes, or another target_activity."
             )
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
@@ -233,14 +233,19 @@ def first_state(
 
 
 def _log2_factor(activity: Callable[[Array], Array], target: Any) -> tuple[Array, Array]:
-    """The logarithm of the factor at which an increasing activity reaches the target, or 0, and whether one does."""
+    """The logarithm of the factor at which an increasing activity is nearest to the target, and whether it reaches it.
 
-    def halve(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = bounds
+    Where nothing spikes at any factor it is 0, the logarithm of 1.
+    """
+
+    def halve(_: Any, before: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        low, high, spikes = before
         middle = 0.5 * (low + high)
-        too_quiet = activity(middle) < target
-        return jnp.where(too_quiet, middle, low), jnp.where(too_quiet, high, middle)
+        rate = activity(middle)
+        too_quiet = rate < target
+        low, high = jnp.where(too_quiet, middle, low), jnp.where(too_quiet, high, middle)
+        return low, high, spikes | (rate > 0)
 
-    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.float32(-_LOG2_RANGE), jnp.float32(_LOG2_RANGE)))
-    reached = high < _LOG2_RANGE
-    return jnp.where(reached, 0.5 * (low + high), 0), reached
+    start = jnp.float32(-_LOG2_RANGE), jnp.float32(_LOG2_RANGE), jnp.bool_(False)
+    low, high, spikes = jax.lax.fori_loop(0, _HALVINGS, halve, start)
+    return jnp.where(spikes, 0.5 * (low + high), 0), high < _LOG2_RANGE

@@ -173,7 +173,7 @@ class Network:
         """Draw the initial parameters: weights are scaled to their fan-in and to the neurons that they drive.
 
         With sample `inputs`, they are also scaled, layer by layer, until each layer's activity is `target_activity`,
-        over the steps within `lengths`. Where no scale gives a layer that activity, its weights are scaled to their
+        over the steps within `lengths`. Where a layer does not spike at any scale, its weights are scaled to their
         fan-in alone.
 
         Raises:
