@@ -438,9 +438,9 @@ def test_gpu_benchmark_runs_without_a_gpu(monkeypatch, tmp_path):
 
 
 def test_pixels_are_learned_by_both_networks(capsys, monkeypatch, tmp_path):
-    few = np.ones((32, 16, 1), np.float32), np.zeros(32, np.int32)
+    few = np.ones((32, 4, 1), np.float32), np.zeros(32, np.int32)
     monkeypatch.setattr(sequential, "sequences", lambda split, order: few)
-    small = {"LSTM": sequential.lstm(3), "spiking": sequential.spiking(3)}
+    small = {"LSTM": sequential.lstm(3), "spiking": sequential.spiking(12)}
     networks_of = {name: sequential.Network(name, model, 0.1) for name, model in small.items()}
     monkeypatch.setattr(sequential, "NETWORKS", networks_of)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # optax, plain JAX
