@@ -213,19 +213,24 @@ SynapticCotangents::SynapticCotangents(const SynapticDelays& of, const Extent& e
       left_(left),
       gain_(gain),
       shares_(of, slots()),
-      rows_((extent.steps + of.longest()) * extent.batch * of.neurons()) {}
+      rows_((extent.steps + of.longest()) * extent.batch * of.neurons() + kernels().lanes) {}
 
-const float* SynapticCotangents::take(Index step, Index sample, const float* g_v) {
-  const Index neurons = of_.neurons(), behind = step - extent_.ends[sample];
-  float* const own = rows_.data() + (step * extent_.batch + sample) * neurons;
-  if (behind < 0) {
-    for (Index i = 0; i < neurons; ++i) own[i] = gain_[i] * g_v[i];
-  } else if (behind < left_.count()) {
-    left_.read(behind, extent_.batch * neurons, sample * neurons, neurons, own);
-  } else {
-    std::fill_n(own, neurons, 0.0F);
+Rows<const float> SynapticCotangents::take(Index step, Index first, Index samples, Rows<const float> g_v) {
+  const Index neurons = of_.neurons();
+  const Rows<float> rows{rows_.data() + (step * extent_.batch + first) * neurons, neurons};
+  for (Index r = 0; r < samples; ++r) {
+    const Index sample = first + r, behind = step - extent_.ends[sample];
+    float* const own = rows.row(r);
+    if (behind < 0) {
+      const float* const g = g_v.row(r);
+      for (Index i = 0; i < neurons; ++i) own[i] = gain_[i] * g[i];
+    } else if (behind < left_.count()) {
+      left_.read(behind, extent_.batch * neurons, sample * neurons, neurons, own);
+    } else {
+      std::fill_n(own, neurons, 0.0F);
+    }
   }
-  return own;
+  return {rows.data, rows.stride};
 }
 
 void SynapticCotangents::writeFirst(Index rows, const WritableNumbers& to) const {
@@ -262,7 +267,6 @@ SynapticCollector::SynapticCollector(SynapticCotangents& of, Index samples, Inde
       width_(width),
       slots_(of.slots()),
       lines_(width * slots_ * roundUp(samples, kernels().lanes)),
-      row_(samples * width),
       sums_(width * CollectingShares::kMostSteps * roundUp(samples, kernels().lanes)) {}
 
 void SynapticCollector::begin(Index first, Index samples) {
@@ -282,11 +286,8 @@ void SynapticCollector::put(Index step, Rows<const float> g_v) {
     }
   }
   --now_;
-  for (Index r = 0; r < samples_; ++r) {
-    const float* const own = of_.take(step, first_ + r, g_v.data == nullptr ? nullptr : g_v.row(r));
-    std::copy_n(own, of_.of_.neurons(), row_.data() + r * width_);
-  }
-  kernels().transpose({row_.data(), width_}, samples_, width_, {lines_.data() + now_ * lanes_, slots_ * lanes_});
+  kernels().transpose(of_.take(step, first_, samples_, g_v), samples_, of_.of_.neurons(),
+                      {lines_.data() + now_ * lanes_, slots_ * lanes_});
 }
 
 void SynapticCollector::collect(Index step, Rows<const float> g_v, Rows<float> out) {

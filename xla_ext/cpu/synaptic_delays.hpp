@@ -119,8 +119,9 @@ class SynapticCotangents {
   // `left` are those of what has not arrived at the end of each sample; `gain` is [neurons].
   SynapticCotangents(const SynapticDelays& of, const Extent& extent, const UnderWay& left, const float* gain);
 
-  // Of a sample in a step, from those of its membranes, which count until its end.
-  const float* take(Index step, Index sample, const float* g_v);
+  // Of some samples in a step, from those of their membranes, which count until the end of each. Whole vectors may be
+  // read of each row.
+  Rows<const float> take(Index step, Index first, Index samples, Rows<const float> g_v);
   // Those of what arrived in the first steps as a state had it.
   void writeFirst(Index rows, const WritableNumbers& to) const;
   // The gradients by `sent`, the spikes that come back in each step; either may be absent.
@@ -158,7 +159,7 @@ class SynapticCollector {
   Index first_ = 0, samples_ = 0, lanes_ = 0, now_ = 0;  // lanes: samples of whole vectors
   Index ahead_ = 0;                                      // steps that have sums
   Buffer<float> lines_;                                  // of each neuron, a slot for each step [width, slots, lanes]
-  Buffer<float> row_, sums_;                             // [samples, width] and [width, steps at once, lanes]
+  Buffer<float> sums_;                                   // [width, steps at once, lanes]
 };
 
 }  // namespace snnjax
