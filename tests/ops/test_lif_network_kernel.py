@@ -95,6 +95,7 @@ FORMS = (
     Form(3, 20, 65, (65, 5), recurrent=True, capacity=12, currents=True, second_states=(RESONANCE, None)),
     Form(9, 18, 65, (65, 5), None, True, currents=True, second_states=(ALL, None), recurrent_delay=4),
     Form(6, 4, 9, (9,), None, True, currents=True, second_states=(ALL,), recurrent_delay=0, synaptic=True),
+    Form(3, 0, 5, (5,), 0, True, currents=True, second_states=(ALL,), recurrent_delay=2, synaptic=True),
     Form(5, 33, 200, (200,), None, second_states=(ALL,), given="bfloat16", dtype="bfloat16", currents=True),
 )
 

@@ -283,7 +283,7 @@ def as_taps(constants: LayerConstants, switches: LayerSwitches) -> LayerConstant
 
 def arrived(back: Array, arriving: Array) -> tuple[Array, Array]:
     """What arrives in a step whose spikes come back by taps ``[batch, taps * neurons]``, and in the steps after it."""
-    by_tap = jnp.moveaxis(back.reshape(back.shape[0], -1, arriving.shape[-1]), 1, 0)
+    by_tap = jnp.moveaxis(back.reshape(len(back), len(arriving) + 1, arriving.shape[-1]), 1, 0)
     rows = by_tap + jnp.pad(arriving, ((0, 1), (0, 0), (0, 0)))
     return rows[0], rows[1:]
 
