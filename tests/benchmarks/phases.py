@@ -70,7 +70,6 @@ PHASES = {
             "writeUnderWay",
             "DelayLine::*",
             "SampleGroups::*",
-            "Groups::*",
             "IncomingSynapses::*",
         ),
     ),

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <utility>
+
+#include "sample_groups.hpp"
 
 namespace snnjax {
 namespace {
@@ -23,94 +24,12 @@ struct Lanes {
   static Index vectors(const DelayedSynapses& synapses) { return tasksFor(synapses.all.outputs, kernels().lanes); }
 };
 
-// Samples in groups, and their spikes by neuron.
-class Groups {
- public:
-  // `places` receives how many spikes are before each of those given.
-  Groups(const ListedRows& sent, const DelayedSynapses& synapses, const Threads& threads,
-         Borrowed<std::uint32_t>* places = nullptr)
-      : synapses_(synapses),
-        length_(synapses.steps + synapses.longest),
-        samples_(std::clamp<Index>(kRowBytes / (length_ * kernels().lanes * Index{sizeof(float)}), 1,
-                                   std::max<Index>(synapses.batch, 1))),
-        starts_((synapses.all.neurons + 1) * count()),
-        ids_(sent.entries()) {
-    require32Bits(sent.entries());
-    require32Bits(samples_ * length_);
-    if (sent.hasValues()) values_ = Borrowed<float>(sent.entries());
-    if (places != nullptr && sent.rows() > 0) {
-      *places = Borrowed<std::uint32_t>(sent.start(sent.rows() - 1) + sent.count(sent.rows() - 1));
-    }
-    std::vector<Index> entries(static_cast<std::size_t>(count() + 1));
-    for (Index group = 0; group < count(); ++group) {
-      Index& behind = entries[static_cast<std::size_t>(group + 1)];
-      behind = entries[static_cast<std::size_t>(group)];
-      eachRow(group, [&](Index place, Index) { behind += sent.count(place); });
-    }
-    threads.run(count(), [&](Index group, Index) {
-      sort(sent, group, entries[static_cast<std::size_t>(group)], places == nullptr ? nullptr : places->data());
-    });
-  }
-
-  Index count() const { return tasksFor(synapses_.batch, samples_); }
-  Index rows() const { return samples_ * length_; }
-  // The rows of a group, as ids, in which a neuron spikes.
-  SpikeRow row(Index group, Index neuron) const {
-    const Index first = start(group, neuron);
-    return {ids_.data() + first, values_ ? values_.data() + first : nullptr,
-            static_cast<std::uint32_t>(start(group, neuron + 1) - first), false};
-  }
-  bool anySpike(Index neuron) const {
-    for (Index group = 0; group < count(); ++group) {
-      if (start(group, neuron) < start(group, neuron + 1)) return true;
-    }
-    return false;
-  }
-  // How many spikes are before these.
-  Index start(Index group, Index neuron) const { return starts_[group * (synapses_.all.neurons + 1) + neuron]; }
-
-  Index firstSample(Index group) const { return group * samples_; }
-  Index samples(Index group) const { return std::min(samples_, synapses_.batch - firstSample(group)); }
-
- private:
-  // Calls visit(place, row) for all spikes of a group.
-  template <typename Visit>
-  void eachRow(Index group, Visit visit) const {
-    for (Index step = 0; step < synapses_.steps; ++step) {
-      for (Index k = 0; k < samples(group); ++k) {
-        visit(step * synapses_.batch + firstSample(group) + k, step + k * length_);
-      }
-    }
-  }
-
-  void sort(const ListedRows& sent, Index group, Index entry, std::uint32_t* places) {
-    const Index neurons = synapses_.all.neurons;
-    std::uint32_t* const starts = starts_.data() + group * (neurons + 1);
-    std::vector<std::uint32_t> next(static_cast<std::size_t>(neurons));
-    eachRow(group, [&](Index place, Index) {
-      for (Index k = 0; k < sent.count(place); ++k) ++next[sent.ids(place)[k]];
-    });
-    for (Index neuron = 0; neuron < neurons; ++neuron) {
-      starts[neuron] = static_cast<std::uint32_t>(entry);
-      entry += std::exchange(next[static_cast<std::size_t>(neuron)], starts[neuron]);
-    }
-    starts[neurons] = static_cast<std::uint32_t>(entry);
-    eachRow(group, [&](Index place, Index row) {
-      const SpikeRow spikes = sent.row(place);
-      for (std::uint32_t k = 0; k < spikes.count; ++k) {
-        const std::uint32_t to = next[spikes.ids[k]]++;
-        ids_[to] = static_cast<std::uint32_t>(row);
-        if (places != nullptr) places[sent.start(place) + k] = to;
-        if (values_) values_[to] = spikes.values[k];
-      }
-    });
-  }
-
-  const DelayedSynapses& synapses_;
-  Index length_, samples_;  // rows of a sample, and samples of a group
-  Borrowed<std::uint32_t> starts_, ids_;
-  Borrowed<float> values_;
-};
+// Samples whose rows stay in a first-level cache.
+SampleGroups groupsOf(const ListedRows& sent, const DelayedSynapses& synapses, const Threads& threads,
+                      Borrowed<std::uint32_t>* places = nullptr) {
+  const Index rows = kRowBytes / (kernels().lanes * Index{sizeof(float)});
+  return {sent, synapses, synapses.steps + synapses.longest, rows, threads, places};
+}
 
 // The taps of neurons that spike to a vector of targets.
 class Taps {
@@ -120,7 +39,7 @@ class Taps {
 
   Index count() const { return synapses_.longest + 1; }
   const float* of(Index neuron) const { return numbers_.data() + neuron * count() * kernels().lanes; }
-  void spread(const Lanes& to, const Groups& groups, Index first, Index end) {
+  void spread(const Lanes& to, const SampleGroups& groups, Index first, Index end) {
     for (Index neuron = first; neuron < end; ++neuron) {
       if (!groups.anySpike(neuron)) continue;
       const Index synapse = neuron * synapses_.all.outputs + to.first;
@@ -137,13 +56,13 @@ class Taps {
 // What a vector of targets receives in the steps of a group, in rows that stay in the first-level cache.
 class ArrivingRows {
  public:
-  ArrivingRows(const DelayedSynapses& synapses, const Groups& groups, const Lanes& targets)
-      : synapses_(synapses), groups_(groups), targets_(targets), numbers_(groups.rows() * kernels().lanes) {}
+  ArrivingRows(const DelayedSynapses& synapses, const SampleGroups& groups, const Lanes& targets)
+      : synapses_(synapses), groups_(groups), targets_(targets), numbers_(groups.places() * kernels().lanes) {}
 
   float* data() { return numbers_.data(); }
 
   void fill(const Start& start, Index group) {
-    std::fill_n(numbers_.data(), groups_.rows() * kernels().lanes, 0.0F);
+    std::fill_n(numbers_.data(), groups_.places() * kernels().lanes, 0.0F);
     each(group, start.bias == nullptr ? 0 : synapses_.steps, [&](Index, Index samples, const Rows<float>& own) {
       kernels().readVectors({start.bias + targets_.first, 0}, samples, targets_.count, own);
     });
@@ -175,14 +94,14 @@ class ArrivingRows {
   // Calls copy(place, samples, own) for the first of so many steps: the samples of a step share pages of memory.
   template <typename Copy>
   void each(Index group, Index steps, Copy copy) {
-    const Index first = groups_.firstSample(group), samples = groups_.samples(group), lanes = kernels().lanes;
+    const Index first = groups_.first(group), samples = groups_.samples(group), lanes = kernels().lanes;
     for (Index step = 0; step < steps; ++step) {
       copy(step * synapses_.batch + first, samples, Rows<float>{numbers_.data() + step * lanes, length() * lanes});
     }
   }
 
   const DelayedSynapses& synapses_;
-  const Groups& groups_;
+  const SampleGroups& groups_;
   Lanes targets_;
   Borrowed<float> numbers_;
 };
@@ -208,7 +127,7 @@ bool arePairsOfShortDelays(const DelayedSynapses& synapses) {
 
 void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const Start& start, const Arriving<float>& out,
                const Threads& threads) {
-  const Groups groups(sent, synapses, threads);
+  const SampleGroups groups = groupsOf(sent, synapses, threads);
   const Index neurons = synapses.all.neurons;
   threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
     const Lanes to(synapses, vector);
@@ -229,7 +148,7 @@ void sendPairs(const ListedRows& sent, const DelayedSynapses& synapses, const St
 
 void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,
                     float* g_weights, float* g_delays, const Threads& threads) {
-  const Groups groups(sent, synapses, threads);
+  const SampleGroups groups = groupsOf(sent, synapses, threads);
   const Index neurons = synapses.all.neurons, taps = synapses.longest + 1, size = taps * kernels().lanes;
   threads.run(Lanes::vectors(synapses), [&](Index vector, Index) {
     const Lanes to(synapses, vector);
@@ -255,7 +174,7 @@ void correlatePairs(const ListedRows& sent, const DelayedSynapses& synapses, con
 void collectPairsToSlots(const ListedRows& sent, Index capacity, const DelayedSynapses& synapses,
                          const Arriving<const float>& g, float* out, const Threads& threads) {
   Borrowed<std::uint32_t> places;
-  const Groups groups(sent, synapses, threads, &places);
+  const SampleGroups groups = groupsOf(sent, synapses, threads, &places);
   const Index neurons = synapses.all.neurons;
   Taps taps(synapses);
   Borrowed<float> sums(sent.entries());

@@ -318,7 +318,7 @@ class SharesOfNeurons {
 void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Start& start,
                  const Arriving<float>& out, const Threads& threads) {
   const IncomingSynapses incoming = incomingOf(synapses.all);
-  const SampleGroups groups(sent, synapses, threads);
+  const SampleGroups groups = SampleColumns::groupsOf(sent, synapses, threads);
   threads.run(tasksFor(synapses.all.outputs, kTargets), [&](Index task, Index) {
     const Index first = task * kTargets, count = std::min(kTargets, synapses.all.outputs - first);
     SampleColumns columns(synapses, groups);
@@ -336,7 +336,7 @@ void sendDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const 
 void correlateDelayed(const ListedRows& sent, const DelayedSynapses& synapses, const Arriving<const float>& g,
                       float* g_weights, float* g_delays, const Threads& threads) {
   const IncomingSynapses incoming = incomingOf(synapses.all);
-  const SampleGroups groups(sent, synapses, threads);
+  const SampleGroups groups = SampleColumns::groupsOf(sent, synapses, threads);
   std::fill_n(g_weights, synapses.all.count, 0.0F);
   if (g_delays != nullptr) std::fill_n(g_delays, synapses.all.count, 0.0F);
   threads.run(tasksFor(synapses.all.outputs, kTargets), [&](Index task, Index) {
@@ -363,7 +363,7 @@ void collectDelayedToSlots(const ListedRows& sent, Index capacity, const Delayed
                            const Arriving<const float>& g, float* out, const Threads& threads) {
   const IncomingSynapses incoming = incomingOf(synapses.all);
   Borrowed<std::uint32_t> positions;
-  const SampleGroups groups(sent, synapses, threads, &positions);
+  const SampleGroups groups = SampleColumns::groupsOf(sent, synapses, threads, &positions);
   const Index neurons = synapses.all.neurons, outputs = synapses.all.outputs;
   std::vector<SampleColumns> columns;
   for (Index group = 0; group < groups.count(); ++group) columns.emplace_back(synapses, groups);
