@@ -287,9 +287,12 @@ struct LayerBackward {
   KeptRows arrived = {};  // the cotangents of what arrives through them [rows, neurons], where delays need these
 };
 
+// Samples that a thread takes together. Through synapses with delays larger blocks collect faster, but a small batch is
+// to keep several cores busy. Blocks do not depend on the number of threads, so no bit does.
 inline Index backwardBlock(const LayerBackward& pass) {
-  const Index most = pass.layer.synaptic_delays == nullptr ? kBackwardBlock : longestCollected(kernels().lanes);
-  return std::clamp<Index>(pass.extent.batch, 1, most);
+  const Index longest = longestCollected(kernels().lanes), batch = pass.extent.batch;
+  const bool is_larger = pass.layer.synaptic_delays != nullptr && batch >= 2 * longest;
+  return std::clamp<Index>(batch, 1, is_larger ? longest : kBackwardBlock);
 }
 
 // Whether membranes are computed again.
