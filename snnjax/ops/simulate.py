@@ -15,7 +15,6 @@ from snnjax._check import (
     check_shape,
     check_switches,
     check_within,
-    concrete,
     fail,
 )
 from snnjax._dispatch import Kernel, Target, evaluate
@@ -25,6 +24,7 @@ from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype
 from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
 from snnjax.ops._simulation.checks import (
+    check_conductances,
     check_input,
     check_network,
     check_neurons,
@@ -32,6 +32,7 @@ from snnjax.ops._simulation.checks import (
     check_record,
     check_state,
     constant,
+    traced_faults,
 )
 from snnjax.ops._simulation.records import PoissonInput, SimulationOutput, SimulationState, SynapticLIF
 from snnjax.ops._simulation.reference import Static, reference, tree_of_results
@@ -91,7 +92,8 @@ def simulate(
         synapses: from neuron i to target ``r * neurons + j``, receptor r of neuron j; with one receptor simply j.
         weights: one for each synapse, in mV (currents) or in units of the leak conductance; an inhibitory current has a
             negative weight, an inhibitory conductance a positive one. bfloat16 halves their memory, int8 halves it
-            again (`quantisation.Quantised`, with a scale for each target).
+            again (`quantisation.Quantised`, with a scale for each target). Where a traced conductance is negative, the
+            potentials are NaN.
         state: `simulation_state`, or that of the piece before.
         key: a PRNG key, for `poisson`.
         steps: how many.
@@ -135,6 +137,7 @@ def simulate(
     check_state(neurons, synapses.num_neurons, state)
     check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
     check_plasticity(neurons, synapses.num_neurons, weights, state, stdp, short_term)
+    check_conductances(neurons, weights, poisson, stdp)
     check_record(synapses.num_neurons, record)
     late = _delays(delays, synapses, state.pending.shape[0])
     given = gathered((neurons, synapses, weights, state, late, currents, poisson, record, stdp, short_term))
@@ -228,11 +231,9 @@ def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
     return delays
 
 
-def _or_nan(v: Array, delays: Array, longest: int) -> Array:
-    """Potentials, not a number if a delay is out of range that could not be checked: then no neuron spikes."""
-    if concrete(delays) is not None:
-        return v
-    return jnp.where(jnp.all((delays >= 1) & (delays <= longest)), v, jnp.nan)
+def _or_nan(v: Array, faults: list[Array]) -> Array:
+    """Potentials, not a number if there is any fault: then no neuron spikes."""
+    return jnp.where(jnp.any(jnp.stack(faults)), jnp.nan, v) if faults else v
 
 
 def _operands(
@@ -252,11 +253,12 @@ def _operands(
     """All arrays, with numbers in the accumulation dtype."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
     v, received, remaining, pending, step = state[:5]
+    faults = traced_faults(neurons, weights, poisson, stdp, delays, pending.shape[0])
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
     events = jnp.zeros(1) if poisson is None else constant(_OP, "poisson.weights", poisson.weights, count)
     words = jnp.zeros(2, jnp.uint32) if poisson is None else jax.random.bits(key, (2,), jnp.uint32)
     return Operands(
-        v=_or_nan(v.astype(dtype), delays, pending.shape[0]),
+        v=_or_nan(v.astype(dtype), faults),
         received=received.astype(dtype),
         remaining=remaining.astype(jnp.int32),
         pending=pending.astype(dtype),

@@ -11,16 +11,8 @@ import pytest
 from snnjax import simulate, simulation_state
 from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, stdp
 from tests.ops.common import jit
-from tests.ops.test_simulate import (
-    CELLS,
-    HINT,
-    STEPS,
-    WEIGHTS,
-    call,
-    each_implementation,
-    plastic_network,
-    run,
-)
+from tests.ops.test_simulate import STEPS, each_implementation, plastic_network, run
+from tests.ops.test_simulate_errors import CELLS, HINT, WEIGHTS, call
 
 
 @each_implementation

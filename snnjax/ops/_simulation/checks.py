@@ -1,9 +1,11 @@
 """Checks of the arguments of `simulate`."""
 
 import math
+from collections.abc import Iterator
 from types import NoneType
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -49,17 +51,43 @@ def check_network(neurons: Any, synapses: Any, weights: Any) -> None:
             f"{synapses.num_neurons} neurons, {targets} targets, got {synapses.num_targets}. "
             "Synapses.from_blocks joins those of each receptor."
         )
-    _check_conductances(neurons, "weights", weights.values if isinstance(weights, Quantised) else weights)
 
 
-def _check_conductances(neurons: SynapticLIF, argument: str, added: Any) -> None:
-    """Check that what spikes add is not negative, if it is a conductance; traced numbers cannot be checked."""
-    known = concrete(added) if neurons.has_conductances else None
-    if known is not None and np.any(known < 0):
-        hint = "The reversal potential makes a synapse inhibitory"
-        fail(
-            f"{_OP}: `{argument}` must be at least 0 with conductances, got {float(np.min(known)):g}. {hint}."
-        )
+def check_conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -> None:
+    """Check that what spikes add is not negative, if it is a conductance."""
+    for argument, added in _conductances(neurons, weights, poisson, stdp):
+        known = concrete(added)
+        if known is not None and np.any(known < 0):
+            hint = "The reversal potential makes a synapse inhibitory"
+            least = float(np.min(known))
+            fail(f"{_OP}: `{argument}` must be at least 0 with conductances, got {least:g}. {hint}.")
+
+
+def _conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -> Iterator[tuple[str, Any]]:
+    """All that must not be negative, by argument."""
+    if not neurons.has_conductances:
+        return
+    is_quantised = isinstance(weights, Quantised)
+    yield from zip(
+        ("weights.values", "weights.scale") if is_quantised else ("weights",),
+        weights if is_quantised else (weights,),
+        strict=True,
+    )
+    if poisson is not None:
+        yield "poisson.weights", poisson.weights
+    if stdp is not None:
+        yield "stdp.bounds", stdp.bounds[0]
+
+
+def traced_faults(
+    neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any, delays: Array, longest: int
+) -> list[Array]:
+    """Whether traced arguments are out of range, which no error can say: a boolean for each."""
+    added = [each for _, each in _conductances(neurons, weights, poisson, stdp) if concrete(each) is None]
+    faults = [jnp.any(each < 0) for each in added]
+    if concrete(delays) is None:
+        faults.append(jnp.any((delays < 1) | (delays > longest)))
+    return faults
 
 
 def check_state(neurons: SynapticLIF, num_neurons: int, state: Any) -> None:
@@ -100,7 +128,6 @@ def check_input(
     if not math.isclose(poisson.dt, neurons.dt, rel_tol=_SAME_STEP):
         hint = "Make both with one dt"
         fail(f"{_OP}: `poisson.dt` must be that of the neurons, {neurons.dt:g}, got {poisson.dt:g}. {hint}.")
-    _check_conductances(neurons, "poisson.weights", poisson.weights)
     check_key(_OP, key)
 
 
@@ -142,7 +169,6 @@ def check_plasticity(
             "Cast them."
         )
     check_stdp(_OP, "stdp", stdp, weights)
-    _check_conductances(neurons, "stdp.bounds", stdp.bounds[0])
 
 
 def constant(op: str, name: str, value: Array, num_neurons: int) -> Array:
