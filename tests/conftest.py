@@ -55,7 +55,7 @@ messages.watch()
 # failure is due to the change. `HYPOTHESIS_PROFILE=search` looks for new ones.
 hypothesis.settings.register_profile(
     "repeatable",
-    max_examples=15,
+    max_examples=12,
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -34,7 +34,8 @@ from tests.ops.test_spike_matmul_kernel import Product, compiled_product, lists
 FORMS = (
     Form(8, 70, 200, (300, 65), 3, capacity=(30, None), record_spikes=False),
     Form(6, 40, 130, (200,), recurrent=True, given="uint16 lists", slots=20, surrogate="arctan", capacity=40),
-    Form(6, 40, 30, (70,), recurrent=True, recurrent_delay=6, synaptic=True),
+    Form(6, 70, 30, (70,), recurrent=True, recurrent_delay=6, synaptic=True),
+    Form(6, 13, 30, (70,), recurrent=True),
 )
 # Short lists, long ones, and one row.
 PRODUCTS = (Product(64, 500, 700, 60), Product(64, 500, 700, 400), Product(1, 500, 1300, 500))

@@ -78,7 +78,7 @@ FORMS = (
     Form(0, 3, 5, (6,), recurrent=True, second_states=(ALL,), recurrent_delay=0),
     # A delay of each synapse, the second time with blocks of several vectors of samples.
     Form(7, 9, 20, (65, 5), None, True, reset="zero", detach_reset=False, recurrent_delay=3, synaptic=True),
-    Form(5, 39, 20, (20, 64), 2, True, capacity=(8, None), recurrent_delay=2, synaptic=True, connected=0.3),
+    Form(5, 71, 20, (20, 64), 2, True, capacity=(8, None), recurrent_delay=2, synaptic=True, connected=0.3),
     Form(9, 3, 7, (17,), recurrent=True, dtype="bfloat16", recurrent_delay=12, synaptic=True, connected=0.7),
     # Surrogates of bounded support, over several groups of steps.
     Form(10, 33, 20, (64, 20), None, True, capacity=(20, None), surrogate="arctan", cutoff=0.5),

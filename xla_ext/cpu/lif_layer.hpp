@@ -287,12 +287,16 @@ struct LayerBackward {
   KeptRows arrived = {};  // the cotangents of what arrives through them [rows, neurons], where delays need these
 };
 
-// Samples that a thread takes together. Through synapses with delays larger blocks collect faster, but a small batch is
-// to keep several cores busy. Blocks do not depend on the number of threads, so no bit does.
+// Samples that a thread takes together. Larger blocks are faster, above all where cotangents are collected through
+// synapses with delays, but a small batch of a recurrent layer is to keep several cores busy. Blocks do not depend on
+// the number of threads, so no bit does.
 inline Index backwardBlock(const LayerBackward& pass) {
-  const Index longest = longestCollected(kernels().lanes), batch = pass.extent.batch;
-  const bool is_larger = pass.layer.synaptic_delays != nullptr && batch >= 2 * longest;
-  return std::clamp<Index>(batch, 1, is_larger ? longest : kBackwardBlock);
+  const Layer& layer = pass.layer;
+  const Index batch = pass.extent.batch, longest = longestCollected(kernels().lanes);
+  Index most = kBackwardBlock;
+  if (layer.synaptic_delays != nullptr && batch >= 2 * longest) most = longest;
+  if (layer.recurrent.numbers && batch <= kBackwardBlock) most = kForwardBlock;
+  return std::clamp<Index>(batch, 1, most);
 }
 
 // Whether membranes are computed again.

@@ -34,7 +34,9 @@ bool isSummed(const LayerBackward& pass, Index kind) {
 class Sums {
  public:
   explicit Sums(const LayerBackward& pass)
-      : blocks_((pass.extent.batch + kBackwardBlock - 1) / kBackwardBlock), neurons_(pass.layer.neurons()) {
+      : samples_(backwardBlock(pass)),
+        blocks_((pass.extent.batch + samples_ - 1) / samples_),
+        neurons_(pass.layer.neurons()) {
     for (Index kind = 0; kind < kSums; ++kind) {
       places_[static_cast<std::size_t>(kind)] = isSummed(pass, kind) ? kinds_++ : -1;
     }
@@ -55,7 +57,7 @@ class Sums {
   }
 
  private:
-  Index blocks_, neurons_, kinds_ = 0;
+  Index samples_, blocks_, neurons_, kinds_ = 0;  // samples of a block
   std::array<Index, static_cast<std::size_t>(kSums)> places_{};
   Buffer<double> memory_;
 };
@@ -351,7 +353,7 @@ class PatchBackward {
   }
 
   void addStepSums(Index step) {
-    const Index block = record_.firstSample() / kBackwardBlock;
+    const Index block = record_.firstSample() / block_;
     for (Index kind = 0; kind < kSums; ++kind) {
       const float* from = stepSum(kind, step >= 0);
       if (from == nullptr) continue;

@@ -16,7 +16,7 @@ EDGES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
 
 def examples(count: int) -> hypothesis.settings:
     """So many examples, more in a search; each compiles two programs, and ``ipus`` is the same for all of them."""
-    count = count * hypothesis.settings.default.max_examples // 15
+    count = count * hypothesis.settings.default.max_examples // 12
     checks = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture]
     return hypothesis.settings(max_examples=count, suppress_health_check=checks)
 
