@@ -216,7 +216,7 @@ def small(form: Form) -> Form:
     return form._replace(
         steps=least(form.steps, 6),
         batch=least(form.batch, 2),
-        inputs=least(form.inputs, 7),
+        inputs=least(form.inputs, 5 if form.currents else 7),  # currents are those of the first layer
         widths=tuple(least(width, 5) for width in form.widths),
         outputs=None if form.outputs is None else least(form.outputs, 3),
         slots=least(form.slots, 8),

@@ -11,7 +11,7 @@ import pytest
 from tests import soak
 from tests.ops.common import generic
 from tests.ops.kernel_checks import check_kernel, needs_kernels
-from tests.ops.random_networks import Form, arguments, random_form
+from tests.ops.random_networks import Form, arguments, of_currents, random_form
 
 # Two steps, so that a reset, whose gradient may be missing, affects a later step.
 FORM = Form(3, 1, 2, (2,), None, dtype="float64", lengths=False, bias=False)
@@ -36,6 +36,12 @@ def test_gradients_are_the_differences_and_wrong_ones_are_not(monkeypatch: pytes
     coarse, fine = error_of(FORM)
     assert coarse > soak.TOLERANCE
     assert fine > soak.FINER_TOLERANCE
+
+
+def test_currents_of_a_small_form_are_those_of_its_neurons() -> None:
+    for width in (0, 3, 5, 6, 200):
+        small = soak.small(of_currents(Form(3, 2, 40, (width, 9))))
+        assert small.inputs == small.widths[0]
 
 
 def test_misses_are_counted_and_written(
