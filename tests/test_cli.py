@@ -1,5 +1,6 @@
 """The command line: its output, its exit codes and its error messages."""
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -298,6 +299,24 @@ def test_options_change_the_settings_of_the_task() -> None:
     assert settings == replace(expected, hidden=(5, 4), training=training)
     settings = _train.settings_of(cli.command_line().parse_args(["train", "--dense"]))
     assert settings == replace(expected, capacity=None)
+
+
+def test_model_of_a_resumed_run_is_its_own_or_differs(monkeypatch) -> None:
+    """Other settings than those of the checkpoint are refused, so another model must never yield the same ones."""
+    models = {}
+    for task in _train.TASK_NAMES:
+        for model in ("dense", "conv", "residual", "small", "delayed"):
+            with contextlib.suppress(ValueError):
+                models[task, model] = train.task_settings(task, model)
+    assert len(models) > len(_train.TASK_NAMES) + 5
+    for (task, model), stored in models.items():
+        header = {"settings": stored.as_dict(), "config": dataclasses.asdict(stored.training)}
+        monkeypatch.setattr(train, "read_run", lambda path, header=header: json.loads(json.dumps(header)))
+        for other in (model for own, model in models if own == task):
+            options, is_same = cli.command_line().parse_args(["train", "--resume", "--model", other]), False
+            with contextlib.suppress(ValueError):  # dense layers that the run has none of
+                is_same = _train.settings_of(options) == stored
+            assert is_same == (other == model)
 
 
 FAILURES = {
