@@ -302,6 +302,14 @@ FAILURES = {
         + ", ".join(f"no {name}" for name in sorted(DIGITS.as_dict().keys() - {"task"}))
         + ". Use the version of snnjax that trained it.",
     ),
+    **{
+        f"validation share of {share}": (
+            lambda share=share: replace(DIGITS, validation_share=share),
+            "TaskSettings: `validation_share` must be a share of the training data, at least 0 and below 1, got "
+            f"{share:g}. Try 0.1, or 0 for none.",
+        )
+        for share in (-0.1, 1.0, float("nan"))
+    },
     "newer neuron option": (
         lambda: replace(DIGITS, neuron_options={"delay": 1, "reset": "zero"}),
         "TaskSettings: `neuron_options` must be options of neurons.lif, got delay. "
