@@ -217,6 +217,19 @@ def test_gain_is_applied() -> None:
     np.testing.assert_array_equal(params["n0"].weights, [[1.0]])
 
 
+@pytest.mark.parametrize("tau", [20.0, 1e4, 1e12])
+def test_gain_of_slow_neurons_is_exact(tau: float) -> None:
+    """In float32 one minus their decay would be off by percents, or 0."""
+    slow, steps = nir.LI(tau=np.array([tau]), r=np.array([tau]), v_leak=np.array([0.5])), 20
+    network, params, stats = from_nir(graph_of(identity(), slow), dt=DT)
+    v, expected = 0.0, []
+    for _ in range(steps):
+        v += DT / tau * (0.5 - v + tau)
+        expected.append(v)
+    found = run(network, params, stats, np.ones((steps, 1, 1), np.float32))[:, 0, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
 def test_integrate_and_fire_does_not_leak() -> None:
     node = nir.IF(r=np.array([2000.0]), v_threshold=np.array([0.5]))
     made, params = read(graph_of(identity(), node))
