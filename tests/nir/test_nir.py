@@ -524,3 +524,17 @@ def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
         np.testing.assert_allclose(decay(graph, dt=DT / 2), 0.95, rtol=1e-6)
         graph.nodes["layer_0_neuron"].tau *= 3
         np.testing.assert_allclose(decay(graph), 1 - 0.1 / 3, rtol=1e-6)
+
+
+def test_weights_where_the_metadata_have_none_count_more_than_metadata() -> None:
+    """Another library may fill in what a mask left out."""
+    mask = np.eye(3, 4, dtype=bool)
+    network = snnjax.network(3, [snnjax.layer(snnjax.dense(4, mask=mask))])
+    graph = to_nir(network, network.init(jax.random.key(0)), dt=DT)
+    node = graph.nodes["layer_0_connection"]
+    node.weight = 2 * node.weight
+    assert np.array_equal(read(graph)[0]["layer_0/connection"].mask.entries, mask)
+    node.weight = node.weight + 1
+    made, params = read(graph)
+    used = made["layer_0/connection"].used(params["layer_0/connection"].weights)
+    np.testing.assert_array_equal(used, node.weight.T)
