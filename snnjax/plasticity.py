@@ -119,7 +119,8 @@ def stdp_traces(
         receptors: how many each neuron has among the targets of the synapses.
 
     Raises:
-        ValueError: if `receptors` is not an integer of at least 1, or does not divide the targets of the synapses.
+        ValueError: if `receptors` is not an integer of at least 1, does not divide the targets of the synapses, or is
+            not 1 for dense weights.
 
     Example:
         >>> import jax.numpy as jnp
@@ -128,6 +129,8 @@ def stdp_traces(
         (2,)
     """
     check_integer("stdp_traces", "receptors", receptors, 1)
+    if synapses is None and receptors != 1:
+        fail(f"stdp_traces: `receptors` must be 1 for dense weights, got {receptors}. Pass their synapses.")
     if synapses is not None and synapses.num_targets % receptors != 0:
         fail(
             f"stdp_traces: `receptors` must divide the number of targets, {synapses.num_targets}, got {receptors}. "

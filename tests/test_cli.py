@@ -351,6 +351,15 @@ FAILURES = {
         ["train", "--second-threshold", "2"],
         "train: `second_threshold` must be at most the threshold, 1, got 2. Try 0.9.",
     ),
+    "bound without a penalty": (
+        ["train", "--rule", "eprop", "--activity-bound", "0.02"],
+        "train: `activity_bound` must come with a penalty, got 0.02 with a strength of 0, as online rules have it. "
+        "Add --activity-strength 1, or omit it.",
+    ),
+    "share of data with a validation part": (
+        ["train", "--task", "ssc", "--validation-share", "0.2"],
+        "train: `validation_share` must be omitted for ssc, got 0.2. It has its own validation part.",
+    ),
     "name": (
         ["new", "my-task"],
         "new: `name` must be a word of letters, digits and _, got 'my-task'. Try my_task.",

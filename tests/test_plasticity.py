@@ -203,6 +203,10 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
             "stdp: `rule.decay` must hold finite numbers, got nan. Pass floats.",
         ),
         (
+            lambda one, two: stdp_traces(jnp.ones((3, 4)), receptors=2),
+            "stdp_traces: `receptors` must be 1 for dense weights, got 2. Pass their synapses.",
+        ),
+        (
             lambda one, two: stdp_traces(jnp.ones(6), SYNAPSES, receptors=3),
             "stdp_traces: `receptors` must divide the number of targets, 2, got 3. Pass how many each neuron has.",
         ),

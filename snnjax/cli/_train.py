@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from snnjax.cli._checks import check_second_threshold, check_widths, warn_of_short_lists
+from snnjax.cli._checks import check_meant, check_second_threshold, check_widths, warn_of_short_lists
 from snnjax.cli._defaults import Parser, table
 from snnjax.cli._runs import add_data
 from snnjax.cli._text import (
@@ -225,6 +225,7 @@ def settings_of(options: argparse.Namespace) -> Any:
     changes |= {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings = replace(settings, **changes)
     check_second_threshold(settings)
+    check_meant(options, settings)
     return settings
 
 

@@ -204,7 +204,9 @@ class Session:
 
         Raises:
             OutOfTileMemory: if not even one sample fits.
+            ValueError: if `largest` is not an integer of at least 1.
         """
+        check_integer("Session.find_batch_size", "largest", largest, 1)
         best, size = 0, 1
         while size <= largest:
             try:

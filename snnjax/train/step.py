@@ -60,7 +60,8 @@ def make_train_step(
     totals and the new state are those of the whole batch, up to rounding.
 
     Raises:
-        ValueError: for an online rule with a mesh, and for layers that it does not know.
+        ValueError: for an online rule with a mesh, and for layers that it does not know; for a second threshold if no
+            layer has lists.
 
     Example:
         >>> import jax, optax
@@ -122,10 +123,14 @@ def decoder_of(loss: Loss, decoder: str | None) -> str:
 
 
 def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> None:
-    """Warn of second thresholds without effect, and refuse an online rule on several devices."""
+    """Warn of second thresholds without effect or refuse them, and an online rule on several devices."""
+    blocks: list[Any] = [node.block for node in network.nodes]
+    has_lists = any(isinstance(block, Spiking) and block.capacity is not None for block in blocks)
+    if config.second_threshold is not None and not has_lists:
+        hint = "Give a layer a capacity, or leave it out"
+        fail(f"fit: `second_threshold` must be None without lists, got {config.second_threshold:g}. {hint}.")
     for second in (config.second_threshold, config.final_second_threshold):
-        for node in network.nodes:
-            block = node.block
+        for block in blocks:
             if second is not None and isinstance(block, Spiking) and block.capacity is not None:
                 warn_unless_below("TrainConfig", second, block.neuron)
     if config.rule != "bptt" and mesh is not None:

@@ -409,6 +409,8 @@ def test_batch_size_found_is_the_largest_power_of_two_that_fits(proportion: floa
         with pytest.raises((OutOfTileMemory, jax.errors.JaxRuntimeError)):
             session.compile(outer, *args(2 * best))
         assert session.find_batch_size(outer, args, largest=2) == 2
+        with pytest.raises(ValueError, match="`largest` must be an integer of at least 1, got 0"):
+            session.find_batch_size(outer, args, largest=0)
 
 
 @pytest.mark.usefixtures("ipus")
