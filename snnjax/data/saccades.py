@@ -89,12 +89,7 @@ def saccade_events(
     for name, value in (("contrast_threshold", contrast_threshold), ("dark", dark), ("amplitude", amplitude)):
         if not 0 < value < math.inf:
             fail(f"{op}: `{name}` must be a positive number, got {value!r}. Leave it out for its default.")
-    if key is not None:
-        images = augment_images(key, images, DEFAULT_AUGMENTATION if augmentation is None else augmentation)
-    elif augmentation is not None:
-        fail(
-            f"{op}: `key` must be given with an augmentation, got None. Pass one, and another one each epoch."
-        )
+    images = _augmented(op, key, images, augmentation)
     view = _View(
         images.shape[1] + 2 * margin,
         images.shape[2] + 2 * margin,
