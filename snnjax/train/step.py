@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from snnjax._check import fail, type_words
 from snnjax.blocks._listing import warn_unless_below
+from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch, batches
 from snnjax.graph import Network, NetworkOutput
@@ -61,7 +62,7 @@ def make_train_step(
 
     Raises:
         ValueError: for an online rule with a mesh, and for layers that it does not know; for a second threshold if no
-            layer has lists.
+            layer has lists; for a loss of first spikes if the readout does not spike.
 
     Example:
         >>> import jax, optax
@@ -80,7 +81,7 @@ def make_train_step(
     _check_config(network, config, mesh)
     # Neurons of the readout may be as active as the task requires.
     hidden = [name for name in spiking_nodes(network) if name not in dict(network.outputs).values()]
-    run, decoder = forward(network, mesh, train=True), decoder_of(loss, decoder)
+    run, decoder = forward(network, mesh, train=True), _fitting("fit", network, loss, decoder)
 
     def penalty(activity: dict[str, Array]) -> Array:
         return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
@@ -120,6 +121,16 @@ def decoder_of(loss: Loss, decoder: str | None) -> str:
     """The decoder that is given, or that of the loss."""
     own = loss.func if isinstance(loss, partial) else loss
     return decoder or next((fitting for known, fitting, _ in LOSSES.values() if known is own), "sum")
+
+
+def _fitting(op: str, network: Network, loss: Loss, decoder: str | None) -> str:
+    """The decoder, after checking that it fits to the readout: membranes have no first spike."""
+    found, readout = decoder_of(loss, decoder), network.outputs[0][1]
+    block = next((node.block for node in network.nodes if node.name == readout), None)
+    if found == "first_spike" and isinstance(block, Integrator):
+        hint = "Give the network a snnjax.spiking_readout, or choose another loss"
+        fail(f"{op}: `decoder` must be one of membranes for {readout!r}, got 'first_spike'. {hint}.")
+    return found
 
 
 def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> None:
@@ -217,7 +228,7 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str | None = Non
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
         return loss(one, label[..., None], lengths=length[None])
 
-    run, decoder = forward(network), decoder_of(loss, decoder)
+    run, decoder = forward(network), _fitting("evaluate", network, loss, decoder)
 
     @jax.jit
     def step(params: Params, stats: Stats | None, batch: Batch, second_threshold: Any) -> Totals:
