@@ -102,7 +102,7 @@ def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
     accuracy = 100 * json.loads((run_folder / "test.json").read_text())["accuracy"]
     assert line_with(out, "task") == (
         "task digits: 2312 inputs, hidden layers 12, 10 classes, spike lists of 10 % of the width; "
-        "8 validation samples"
+        "7 validation samples"
     )
     assert line_with(out, "test accuracy").startswith(f"test accuracy {accuracy:.2f} % (epoch ")
     assert re.search(r"training ran at [\d.]+ [kM] events/s\n", out)
@@ -129,7 +129,7 @@ def test_results_are_one_page_of_the_runs(run_folder, tmp_path, capsys) -> None:
     page = capsys.readouterr().out
     assert page == (tmp_path / "page.md").read_text()
     start = (
-        f"| digits | 12 (lif, lists of 10 %) | {100 * tested['accuracy']:.2f} % | 1 | best of 2 epochs on 8 "
+        f"| digits | 12 (lif, lists of 10 %) | {100 * tested['accuracy']:.2f} % | 1 | best of 2 epochs on 7 "
     )
     assert page.splitlines()[-3].startswith(start)
 
