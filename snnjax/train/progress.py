@@ -18,7 +18,6 @@ from snnjax import losses
 from snnjax._check import alternatives, fail, short_repr
 from snnjax._write import remove_partial_files, write_atomically
 from snnjax.graph import Network
-from snnjax.graph.describe import describe
 from snnjax.graph.network import Params, Stats
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint
 from snnjax.train.config import TrainConfig, make_optimiser
@@ -179,7 +178,7 @@ def objective_of(loss: Loss, decoder: str | None) -> dict[str, Any]:
     if getattr(own, "__module__", None) == losses.__name__:
         usual = {name: each.default for name, each in inspect.signature(own).parameters.items()}
         options = {name: value for name, value in usual.items() if value is not inspect.Parameter.empty}
-        found = {"loss": own.__name__, **describe(options | given)}
+        found = {"loss": own.__name__, **options, **given}
     return found | {"decoder": decoder_of(loss, decoder)}
 
 

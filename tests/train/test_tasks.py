@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +281,7 @@ def test_decoder_and_readout_fit_the_loss(loss: str, decoder: str, spikes: bool)
     settings = replace(DIGITS, loss=loss, hidden=(4,))
     function, found = loss_of(settings)
     assert decoder == found == decoder_of(function, None)
+    assert decoder == decoder_of(jax.jit(function), None) == decoder_of(jax.jit(partial(function)), None)
     assert decoder_of(function, "sum") == decoder_of(lambda outputs, labels, lengths: 0.0, None) == "sum"
     assert build_network(settings, 8, 3).nodes[-1].block.is_spiking == spikes
 
