@@ -173,13 +173,18 @@ def objective_of(loss: Loss, decoder: str | None) -> dict[str, Any]:
 
     The name of a function of one's own says nothing: another program may call the same one otherwise.
     """
-    own, given = (loss.func, loss.keywords) if isinstance(loss, functools.partial) else (loss, {})
-    found: dict[str, Any] = {"loss": "a function of one's own"}
-    if getattr(own, "__module__", None) == losses.__name__:
-        usual = {name: each.default for name, each in inspect.signature(own).parameters.items()}
-        options = {name: value for name, value in usual.items() if value is not inspect.Parameter.empty}
-        found = {"loss": own.__name__, **options, **given}
-    return found | {"decoder": decoder_of(loss, decoder)}
+    own: Any = loss
+    given: dict[str, Any] = {}
+    while getattr(own, "__module__", None) != losses.__name__:
+        if isinstance(own, functools.partial):
+            own, given = own.func, own.keywords | given
+        elif hasattr(own, "__wrapped__"):  # jitted, for instance
+            own = own.__wrapped__
+        else:
+            return {"loss": "a function of one's own", "decoder": decoder_of(loss, decoder)}
+    usual = {name: each.default for name, each in inspect.signature(own).parameters.items()}
+    options = {name: value for name, value in usual.items() if value is not inspect.Parameter.empty}
+    return {"loss": own.__name__, **options, **given, "decoder": decoder_of(loss, decoder)}
 
 
 def _plain(value: Any) -> Any:

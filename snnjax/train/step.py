@@ -120,9 +120,10 @@ def make_train_step(
 def decoder_of(loss: Loss, decoder: str | None) -> str:
     """The decoder that is given, or that of the loss, which may have bound arguments or be jitted."""
     own: Any = loss
-    while isinstance(own, partial) or hasattr(own, "__wrapped__"):
-        own = own.func if isinstance(own, partial) else own.__wrapped__
-    return decoder or next((fitting for known, fitting, _ in LOSSES.values() if known is own), "sum")
+    while decoder is None and own is not None:
+        decoder = next((fitting for known, fitting, _ in LOSSES.values() if known is own), None)
+        own = own.func if isinstance(own, partial) else getattr(own, "__wrapped__", None)
+    return decoder or "sum"
 
 
 def _fitting(op: str, network: Network, loss: Loss, decoder: str | None) -> str:
