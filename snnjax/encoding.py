@@ -24,6 +24,8 @@ from snnjax._check import (
 from snnjax._types import id_dtype, upcast
 from snnjax.sparse_spikes import SparseSpikes, beyond
 
+# Of the log form.
+_THRESHOLD = 0.1
 # In the log form without a time constant, a value this far above the threshold spikes in the last step.
 _LAST_STEP_EXCESS = 0.01
 # How far a value may be below a level by rounding: half a unit in the last place of its own, one of a product with a
@@ -64,7 +66,7 @@ def latency_encode(
     num_steps: int,
     *,
     form: str = "linear",
-    threshold: float = 0.1,
+    threshold: float | None = None,
     time_constant: float | None = None,
 ) -> Float[Array, "time batch inputs"]:
     """Encode each input as at most one spike, earlier for larger values; values of 0 (or less, or NaN) never spike.
@@ -72,11 +74,12 @@ def latency_encode(
     Form "linear": ``step = round((1 - value) * (num_steps - 1))`` for values in (0, 1], those above 1 counting as 1.
 
     Form "log": the time at which a leaky (RC) integrator charged by the value reaches `threshold`,
-    ``step = floor(time_constant * log(value / (value - threshold)))``; values up to `threshold`, and those that
-    would spike after the last step, never spike. `time_constant` is in steps; None chooses it so that a
-    value 1 % above `threshold` spikes in the last step.
+    ``step = floor(time_constant * log(value / (value - threshold)))``; values up to `threshold`, by default 0.1, and
+    those that would spike after the last step, never spike. `time_constant` is in steps; None chooses it so that a
+    value 1 % above `threshold` spikes in the last step. The form "linear" has neither.
 
-    Errors: those of `rate_encode`, an unknown form, or a threshold or time constant that is not positive.
+    Errors: those of `rate_encode`, an unknown form, a threshold or time constant that is not positive, or one for the
+    form "linear".
 
     Example:
         >>> import jax.numpy as jnp
@@ -99,7 +102,7 @@ def latency_spikes(
     capacity: int,
     *,
     form: str = "linear",
-    threshold: float = 0.1,
+    threshold: float | None = None,
     time_constant: float | None = None,
 ) -> SparseSpikes:
     """Encode as `latency_encode` does, as `SparseSpikes` ``[time, batch, capacity]`` and without a dense array.
@@ -155,8 +158,8 @@ def delta_encode(
     number or an array [channels]. A level counts as crossed if no more than rounding is missing: two units in the last
     place (of the dtype of `series`) of ``series[t]`` and of ``series[0]``, and at most a quarter of the threshold.
 
-    Errors: `series` is not a float array [time, batch, channels], or the threshold has another shape or is not
-    positive.
+    Errors: `series` is not a float array [time, batch, channels] of finite numbers, or the threshold has another shape
+    or is not positive. Traced numbers cannot be checked: a channel is silent from a NaN on.
 
     Example:
         >>> import jax.numpy as jnp
@@ -172,6 +175,11 @@ def delta_encode(
     hint = "Pass series with time first, for instance series.swapaxes(0, 1)"
     check_shape("delta_encode", "series", series, (None, None, None), "time, batch, channels", hint)
     check_float_array("delta_encode", "series", series)
+    numbers = concrete(series)
+    if numbers is not None and not np.isfinite(numbers).all():
+        first = int(np.argwhere(~np.isfinite(numbers))[0, 0])
+        hint = "Fill what is missing: a channel would be silent from there on"
+        fail(f"delta_encode: `series` must be finite, got NaN or infinity in step {first}. {hint}.")
     num_steps, _, num_channels = series.shape
     if isinstance(threshold, int | float):
         _check_positive("delta_encode", "threshold", threshold)
@@ -201,14 +209,24 @@ def delta_encode(
 
 
 def _latency_step(
-    op: str, values: Array, num_steps: int, form: str, threshold: float, time_constant: float | None
+    op: str,
+    values: Array,
+    num_steps: int,
+    form: str,
+    threshold: float | None,
+    time_constant: float | None,
 ) -> Int[Array, "batch inputs"]:
     """The step at which each input spikes, `num_steps` if it never does (int32)."""
     _check_values(op, values, num_steps)
     check_choice(op, "form", form, ("linear", "log"))
-    _check_positive(op, "threshold", threshold)
-    if time_constant is not None:
-        _check_positive(op, "time_constant", time_constant)
+    for name, given in (("threshold", threshold), ("time_constant", time_constant)):
+        if given is None:
+            continue
+        _check_positive(op, name, given)
+        if form == "linear":
+            hint = 'Pass form="log", or set small values to 0'
+            fail(f"{op}: `{name}` must be None with the form 'linear', got {given!r}. {hint}.")
+    threshold = _THRESHOLD if threshold is None else threshold
     precise = upcast(values)
     if form == "linear":
         spikes = precise > 0

@@ -6,13 +6,15 @@ derivative of that time, are exact up to rounding. There is neither a time step 
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from snnjax._check import check_float_array, check_shape, fail
+from snnjax._check import check_float_array, check_shape, concrete, fail
 
 # Bisection steps for the threshold crossing of a membrane: more than the bits of a float64.
 _HALVINGS = 60
@@ -68,7 +70,7 @@ def first_spike_times(
         threshold: threshold of all neurons.
 
     Raises:
-        ValueError: if shapes or dtypes do not match, or a constant is not positive.
+        ValueError: if shapes or dtypes do not match, a constant is not positive and finite, or a time is NaN.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -97,8 +99,11 @@ def first_spike_times(
         ("synapse_time", synapse_time),
         ("threshold", threshold),
     ):
-        if not value > 0:
-            fail(f"{op}: `{name}` must be positive, got {value}. Use the unit of the times.")
+        if not 0 < value < math.inf:
+            fail(f"{op}: `{name}` must be positive and finite, got {value}. Use the unit of the times.")
+    known = concrete(times)
+    if known is not None and np.isnan(known).any():
+        fail(f"{op}: `times` must hold numbers, got NaN. Pass infinity for an input without a spike.")
     return _first_spike_times(times, weights, _Neuron(membrane_time, synapse_time, threshold))
 
 

@@ -9,16 +9,14 @@ the loss NaN, and with it the gradients, so that it never trains silently. Lengt
 inside `jit` they count as all steps.
 """
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check_choice, check_float_array, check_shape, fail
+from snnjax._check import check_choice, check_float_array, fail
 from snnjax._types import upcast
 from snnjax.metrics import class_maxima, class_sums, decode, first_spike_times
-from snnjax.metrics.activity import Activity
+from snnjax.metrics.activity import Activity, rates_of
 from snnjax.metrics.decode import Outputs
 
 
@@ -299,14 +297,10 @@ def _pooled(op: str, activity: Activity, bound: float, over: str) -> list[Array]
     if not bound > 0:
         fail(f"{op}: `bound` must be positive, got {bound}. Try 0.04, four spikes in a hundred steps.")
     check_choice(op, "over", over, ("population", "neurons"))
-    hint = "Pass the activity that a network returns, one array per layer"
-    activity = list(activity.values()) if isinstance(activity, Mapping) else activity
-    if len(activity) == 0:
-        fail(f"{op}: `activity` must hold at least one layer, got none. {hint}.")
-    for layer, rate in enumerate(activity):
+    rates = rates_of(op, activity)
+    for layer, rate in enumerate(rates):
         check_float_array(op, f"activity[{layer}]", rate)
-        check_shape(op, f"activity[{layer}]", rate, (None, None), "batch, neurons", hint)
-    return [jnp.mean(upcast(rate), axis=1 if over == "population" else 0) for rate in activity]
+    return [jnp.mean(upcast(rate), axis=1 if over == "population" else 0) for rate in rates]
 
 
 def _total(penalties: list[Array]) -> Array:

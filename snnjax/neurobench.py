@@ -41,7 +41,8 @@ def to_neurobench(
     snnTorch: what they report has no meaning here.
 
     The model is called as ``model(batch)`` with ``batch[batch, time, inputs]``, the axes of NeuroBench, and returns the
-    predicted classes ``[batch]``. All steps count: pass sequences of one length.
+    predicted classes ``[batch]``, with the decoder "steps" ``[batch, time]``. All steps count: pass sequences of one
+    length.
 
     Args:
         network: one input and one output; dense weights and any neurons, feed-forward or recurrent, with or without
@@ -95,7 +96,8 @@ def to_neurobench(
                 _pass(torch, network, modules, signals, inputs, output)
             if decoder is None:
                 return _tensor(torch, jnp.swapaxes(output.output, 0, 1))
-            return _tensor(torch, metrics.predictions(output.output, decoder=decoder)).long()
+            named = metrics.predictions(output.output, decoder=decoder)
+            return _tensor(torch, named if named.ndim == 1 else jnp.swapaxes(named, 0, 1)).long()
 
     return Model()
 

@@ -60,7 +60,8 @@ def stdp(
 
     Raises:
         ValueError: if the lists or traces do not match the weights or synapses, or the weights not the synapses, the
-            weights are no floating-point numbers, a decay is not between 0 and 1, or the bounds are in the wrong order.
+            weights or traces are no floating-point numbers, a decay is not between 0 and 1, or the bounds are in the
+            wrong order.
 
     Example:
         >>> import jax.numpy as jnp
@@ -118,7 +119,8 @@ def stdp_traces(
         receptors: how many each neuron has among the targets of the synapses.
 
     Raises:
-        ValueError: if `receptors` is not an integer of at least 1, or does not divide the targets of the synapses.
+        ValueError: if `receptors` is not an integer of at least 1, does not divide the targets of the synapses, or is
+            not 1 for dense weights.
 
     Example:
         >>> import jax.numpy as jnp
@@ -127,6 +129,8 @@ def stdp_traces(
         (2,)
     """
     check_integer("stdp_traces", "receptors", receptors, 1)
+    if synapses is None and receptors != 1:
+        fail(f"stdp_traces: `receptors` must be 1 for dense weights, got {receptors}. Pass their synapses.")
     if synapses is not None and synapses.num_targets % receptors != 0:
         fail(
             f"stdp_traces: `receptors` must divide the number of targets, {synapses.num_targets}, got {receptors}. "
@@ -139,6 +143,8 @@ def stdp_traces(
 def _sizes(weights: Array, traces: STDPTraces, synapses: Synapses | None) -> tuple[int, int]:
     """The number of inputs and of neurons."""
     check_float_array("stdp", "weights", weights)
+    for name, trace in zip(STDPTraces._fields, traces, strict=True):
+        check_float_array("stdp", f"traces.{name}", trace)  # in integers, decays and rates would be 0
     if synapses is None:
         check_shape("stdp", "weights", weights, (None, None), "inputs, neurons", "Or pass their synapses")
         hint = "Make them with stdp_traces of these weights"
@@ -186,7 +192,8 @@ def short_term(
         The new state and the release ``[neurons]``.
 
     Raises:
-        ValueError: if the list is not of as many neurons as the state, or a number of the rule is not between 0 and 1.
+        ValueError: if the list is not of as many neurons as the state, a number of the rule is not between 0 and 1, or
+            the state holds no floating-point numbers.
 
     Example:
         >>> import jax.numpy as jnp
@@ -200,6 +207,8 @@ def short_term(
     Reference:
         Tsodyks, Pawelzik and Markram 1998, doi:10.1162/089976698300017502.
     """
+    for name, each in zip(ShortTermState._fields, state, strict=True):
+        check_float_array("short_term", f"state.{name}", each)
     neurons, dtype = state.used.shape[0], state.used.dtype
     _check_list("spikes", spikes, neurons, "short_term")
     check_short_term("short_term", "rule", rule, neurons)

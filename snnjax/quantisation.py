@@ -17,6 +17,7 @@ from snnjax._check import check_choice, check_float_array, check_shape, fail, ty
 from snnjax._quantised import Quantised as Quantised
 from snnjax._quantised import at_targets
 from snnjax._quantised import dequantise as dequantise
+from snnjax._types import upcast
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.sparse import SparseParams
 from snnjax.graph.network import Params, Stats
@@ -76,7 +77,10 @@ def quantise(
         if synapses is None
         else at_targets(scale, synapses, 1.0)
     )
-    return Quantised(jnp.clip(jnp.round(weights / steps), -most, most).astype(jnp.int8), scale)
+    rounded = jnp.round(
+        upcast(weights) / upcast(steps)
+    )  # 8 bits of a quotient in bfloat16 would be rounded twice
+    return Quantised(jnp.clip(rounded, -most, most).astype(jnp.int8), scale)
 
 
 def quantise_network(params: Params, bits: int = 8, stats: Stats | None = None) -> Params:

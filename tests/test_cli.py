@@ -1,5 +1,6 @@
 """The command line: its output, its exit codes and its error messages."""
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -101,7 +102,7 @@ def test_train_resumed_at_its_end_says_the_same(run_folder, capsys) -> None:
     accuracy = 100 * json.loads((run_folder / "test.json").read_text())["accuracy"]
     assert line_with(out, "task") == (
         "task digits: 2312 inputs, hidden layers 12, 10 classes, spike lists of 10 % of the width; "
-        "8 validation samples"
+        "7 validation samples"
     )
     assert line_with(out, "test accuracy").startswith(f"test accuracy {accuracy:.2f} % (epoch ")
     assert re.search(r"training ran at [\d.]+ [kM] events/s\n", out)
@@ -128,7 +129,7 @@ def test_results_are_one_page_of_the_runs(run_folder, tmp_path, capsys) -> None:
     page = capsys.readouterr().out
     assert page == (tmp_path / "page.md").read_text()
     start = (
-        f"| digits | 12 (lif, lists of 10 %) | {100 * tested['accuracy']:.2f} % | 1 | best of 2 epochs on 8 "
+        f"| digits | 12 (lif, lists of 10 %) | {100 * tested['accuracy']:.2f} % | 1 | best of 2 epochs on 7 "
     )
     assert page.splitlines()[-3].startswith(start)
 
@@ -300,6 +301,24 @@ def test_options_change_the_settings_of_the_task() -> None:
     assert settings == replace(expected, capacity=None)
 
 
+def test_model_of_a_resumed_run_is_its_own_or_differs(monkeypatch) -> None:
+    """Other settings than those of the checkpoint are refused, so another model must never yield the same ones."""
+    models = {}
+    for task in _train.TASK_NAMES:
+        for model in ("dense", "conv", "residual", "small", "delayed"):
+            with contextlib.suppress(ValueError):
+                models[task, model] = train.task_settings(task, model)
+    assert len(models) > len(_train.TASK_NAMES) + 5
+    for (task, model), stored in models.items():
+        header = {"settings": stored.as_dict(), "config": dataclasses.asdict(stored.training)}
+        monkeypatch.setattr(train, "read_run", lambda path, header=header: json.loads(json.dumps(header)))
+        for other in (model for own, model in models if own == task):
+            options, is_same = cli.command_line().parse_args(["train", "--resume", "--model", other]), False
+            with contextlib.suppress(ValueError):  # dense layers that the run has none of
+                is_same = _train.settings_of(options) == stored
+            assert is_same == (other == model)
+
+
 FAILURES = {
     "no checkpoint": (
         ["evaluate", "nowhere"],
@@ -331,6 +350,15 @@ FAILURES = {
     "second threshold above the threshold": (
         ["train", "--second-threshold", "2"],
         "train: `second_threshold` must be at most the threshold, 1, got 2. Try 0.9.",
+    ),
+    "bound without a penalty": (
+        ["train", "--rule", "eprop", "--activity-bound", "0.02"],
+        "train: `activity_bound` must come with a penalty, got 0.02 with a strength of 0, as online rules have it. "
+        "Add --activity-strength 1, or omit it.",
+    ),
+    "share of data with a validation part": (
+        ["train", "--task", "ssc", "--validation-share", "0.2"],
+        "train: `validation_share` must be omitted for ssc, got 0.2. It has its own validation part.",
     ),
     "name": (
         ["new", "my-task"],

@@ -211,6 +211,21 @@ SERIES = jnp.zeros((1, 1, 2))
             "latency_encode: `time_constant` must be a positive number, got -1.0. Leave it out for its default.",
         ),
         (
+            lambda: latency_encode(VALUES, 3, threshold=0.5),
+            "latency_encode: `threshold` must be None with the form 'linear', got 0.5. "
+            'Pass form="log", or set small values to 0.',
+        ),
+        (
+            lambda: latency_spikes(VALUES, 3, 2, time_constant=2.0),
+            "latency_spikes: `time_constant` must be None with the form 'linear', got 2.0. "
+            'Pass form="log", or set small values to 0.',
+        ),
+        (
+            lambda: delta_encode(SERIES.at[0, 0, 1].set(jnp.nan), 1.0),
+            "delta_encode: `series` must be finite, got NaN or infinity in step 0. "
+            "Fill what is missing: a channel would be silent from there on.",
+        ),
+        (
             lambda: latency_spikes(VALUES, 3, -1),
             "latency_spikes: `capacity` must be an integer of at least 0, got -1. Pass 0 or more.",
         ),

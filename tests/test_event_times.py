@@ -145,7 +145,11 @@ def test_equal_time_constants_are_the_alpha_function() -> None:
 
 def test_arguments_that_do_not_fit_are_refused() -> None:
     times, weights = jnp.ones((1, 2)), jnp.ones((2, 3))
-    with pytest.raises(ValueError, match="`threshold` must be positive, got 0"):
+    with pytest.raises(ValueError, match="`threshold` must be positive and finite, got 0"):
         first_spike_times(times, weights, threshold=0)
+    with pytest.raises(ValueError, match="`synapse_time` must be positive and finite, got inf"):
+        first_spike_times(times, weights, synapse_time=np.inf)
+    with pytest.raises(ValueError, match=r"`times` must hold numbers, got NaN\. Pass infinity for an input"):
+        first_spike_times(times.at[0, 1].set(jnp.nan), weights)
     with pytest.raises(ValueError, match=r"`weights` must have shape \[inputs, neurons\] = \[2, any\]"):
         first_spike_times(times, weights.T)

@@ -342,6 +342,11 @@ def test_activity_bounds_have_exact_gradients(bound, over: str) -> None:
 
 
 FAILURES = {
+    "spikes for activity": (
+        lambda: losses.activity_upper_bound(SPIKES, 0.1),
+        "activity_upper_bound: `activity` must be a dict or a list by layer, got an array. "
+        "Pass the activity that a network returns, one array per layer.",
+    ),
     "steps of lists": (
         lambda: losses.cross_entropy_steps(SparseSpikes.from_dense(SPIKES, capacity=2), LABELS),
         "cross_entropy_steps: `outputs` must be an array, got SparseSpikes. "

@@ -366,6 +366,11 @@ FAILURES = {
         "mean_activity: `activity` must hold at least one layer, got none. "
         "Pass the activity that a network returns, one array per layer.",
     ),
+    "spikes for activity": (
+        lambda: metrics.mean_activity(OUTPUTS),
+        "mean_activity: `activity` must be a dict or a list by layer, got an array. "
+        "Pass the activity that a network returns, one array per layer.",
+    ),
     "rank": (
         lambda: metrics.silent_layers([jnp.zeros(3)]),
         "silent_layers: `activity[0]` must have shape [batch, neurons], got [3]. "

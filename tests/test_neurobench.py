@@ -106,6 +106,19 @@ def test_without_a_decoder_a_model_returns_outputs() -> None:
 
 
 @needs_neurobench
+def test_classes_of_steps_have_the_axes_of_neurobench() -> None:
+    torch = importlib.import_module("torch")
+    net = network(INPUTS, [layer(8)], leaky_readout(CLASSES))
+    params, inputs = (
+        net.init(jax.random.key(0)),
+        np.random.default_rng(0).random((2, STEPS, INPUTS), np.float32),
+    )
+    found = to_neurobench(net, params, decoder="steps")(torch.from_numpy(inputs)).numpy()
+    output = net.apply(params, None, jnp.swapaxes(jnp.asarray(inputs), 0, 1))[0].output
+    np.testing.assert_array_equal(found, np.argmax(output, axis=-1).T)
+
+
+@needs_neurobench
 def test_what_neurobench_cannot_count_is_refused() -> None:
     torch = importlib.import_module("torch")
     expected = "to_neurobench: `network` must have "

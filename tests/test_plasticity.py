@@ -174,6 +174,18 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
             "stdp: `weights` must have a floating-point dtype, got int32. Cast it with weights.astype(jnp.float32).",
         ),
         (
+            lambda one, two: stdp(
+                jnp.ones((3, 2)), STDPTraces(jnp.zeros(3, int), jnp.zeros(2, int)), one, two, RULE
+            ),
+            "stdp: `traces.before` must have a floating-point dtype, got int32. Cast it with "
+            "traces.before.astype(jnp.float32).",
+        ),
+        (
+            lambda one, two: short_term(short_term_state(3, jnp.int32), one, ShortTerm(0.5, (0.5, 0.5))),
+            "short_term: `state.used` must have a floating-point dtype, got int32. Cast it with "
+            "state.used.astype(jnp.float32).",
+        ),
+        (
             lambda one, two: stdp(jnp.ones((3, 2)), stdp_traces(jnp.ones((1, 2))), one, two, RULE),
             "stdp: `traces.before` must have shape [neurons] = [3], got [1]. Make them with stdp_traces of these "
             "weights.",
@@ -189,6 +201,10 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
                 jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, STDP(decay=np.nan)
             ),
             "stdp: `rule.decay` must hold finite numbers, got nan. Pass floats.",
+        ),
+        (
+            lambda one, two: stdp_traces(jnp.ones((3, 4)), receptors=2),
+            "stdp_traces: `receptors` must be 1 for dense weights, got 2. Pass their synapses.",
         ),
         (
             lambda one, two: stdp_traces(jnp.ones(6), SYNAPSES, receptors=3),

@@ -55,6 +55,15 @@ def test_error_is_half_a_step_of_each_channel(bits: int, most: int) -> None:
     np.testing.assert_array_equal(again.values, stored.values)
 
 
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_quotients_of_short_dtypes_are_rounded_once(dtype: str, bits: int) -> None:
+    weights = jax.random.normal(jax.random.key(1), (200, 7)).astype(dtype)
+    stored = quantise(weights, bits)
+    exact = np.asarray(weights, np.float64) / np.asarray(stored.scale, np.float64)
+    np.testing.assert_array_equal(stored.values, np.rint(exact))
+
+
 def test_gradient_passes_straight_through() -> None:
     """It is the gradient with respect to the rounded weights, with which the network computes."""
     net = network(INPUTS, [layer(8, recurrent=True)], leaky_readout(3))

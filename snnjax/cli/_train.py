@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from snnjax.cli._checks import check_second_threshold, check_widths, warn_of_short_lists
+from snnjax.cli._checks import check_meant, check_second_threshold, check_widths, warn_of_short_lists
 from snnjax.cli._defaults import Parser, table
 from snnjax.cli._runs import add_data
 from snnjax.cli._text import (
@@ -35,6 +35,11 @@ TASK_NAMES = (
     "shd",
     "ssc",
     "dvs-gesture",
+)
+# The settings by which models differ, but for those that have an option of their own.
+_OF_MODEL = (
+    *("convolutions", "residual_blocks", "neuron", "neuron_options", "recurrent", "max_delay", "delay_per"),
+    *("num_steps", "downsample"),
 )
 # Number of test samples for the overview of the layers; the first of them is also drawn in full.
 _DRAWN_SAMPLES = 32
@@ -198,9 +203,10 @@ def settings_of(options: argparse.Namespace) -> Any:
     from snnjax.train import TaskSettings, read_run, task_settings
     from snnjax.train.progress import CHECKPOINT
 
-    settings = task_settings(options.task or "digits", options.model or "dense")
     if options.resume:
         settings = TaskSettings.from_header(read_run(options.out / CHECKPOINT))
+    else:
+        settings = task_settings(options.task or "digits", options.model or "dense")
     names = ("epochs", "batch_size", "learning_rate", "seed", "rule", "selection", "second_threshold")
     names += ("activity_bound", "activity_strength")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
@@ -209,7 +215,7 @@ def settings_of(options: argparse.Namespace) -> Any:
         changes["task"] = options.task
     if options.model is not None:  # a run of another model is not resumed
         of_model = task_settings(settings.task, options.model)
-        changes |= {name: getattr(of_model, name) for name in ("convolutions", "residual_blocks")}
+        changes |= {name: getattr(of_model, name) for name in _OF_MODEL}
     check_widths(options.hidden)
     if options.hidden is not None:
         changes["hidden"] = tuple(options.hidden)
@@ -219,6 +225,7 @@ def settings_of(options: argparse.Namespace) -> Any:
     changes |= {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings = replace(settings, **changes)
     check_second_threshold(settings)
+    check_meant(options, settings)
     return settings
 
 

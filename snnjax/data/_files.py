@@ -33,7 +33,7 @@ class CameraEvents(NamedTuple):
         columns = []
         sizes = {"polarity": 2, "y": height, "x": width}
         for name, size in sizes.items():
-            column = np.asarray(getattr(self, name))
+            column = np.asanyarray(getattr(self, name))  # with a mask, which the check refuses
             column = column.astype(np.uint8) if column.dtype == bool else column
             check_integers("CameraEvents.ids", name, column)
             check_within("CameraEvents.ids", name, column, size - 1, _HINTS[name])

@@ -70,7 +70,7 @@ class EventDataset:
         _check_shape("EventDataset", "ids", self.ids, 3)
         _check_shape("EventDataset", "counts", self.counts, 2, self.ids.shape[:2])
         if self.counts.dtype != np.int32:
-            dtype = self.counts.dtype.name
+            dtype = f"{self.counts.dtype}"  # with the order of its bytes
             fail(
                 f"EventDataset: `counts` must have dtype int32, got {dtype}. Cast it with counts.astype(np.int32)."
             )
@@ -84,7 +84,7 @@ class EventDataset:
             fail(f"EventDataset: `counts` must be at least 0, got {least}. Count the events of each list.")
         expected = id_dtype(self.num_neurons)
         if self.ids.dtype != expected:
-            wanted, dtype = expected.name, self.ids.dtype.name
+            wanted, dtype = expected.name, f"{self.ids.dtype}"
             hint = f"Cast them with ids.astype(np.{wanted})"
             fail(f"EventDataset: `ids` must have dtype {wanted}, got {dtype}. {hint}.")
         check_within("EventDataset", "ids", self.ids, self.num_neurons, "Fill unused slots with num_neurons")
@@ -360,6 +360,9 @@ def _check_numbers(op: str, argument: str, value: np.ndarray) -> None:
     """
     if not any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_)):
         fail(f"{op}: `{argument}` must hold numbers, got {value.dtype.name}. Cast it to float32.")
+    if not value.dtype.isnative or value.dtype == np.longdouble:
+        actual = f"{value.dtype}"
+        fail(f"{op}: `{argument}` must have a dtype that JAX has, got {actual}. Cast it to float32.")
     finite = np.isfinite(value)
     if not finite.all():
         actual = f"NaN or infinity in sample {np.argwhere(~finite)[0, 0]}"

@@ -57,7 +57,7 @@ def saccade_events(
     margin: int = 3,
     capacity: int | None = None,
     key: PRNGKeyArray | None = None,
-    augmentation: Augmentation = DEFAULT_AUGMENTATION,
+    augmentation: Augmentation | None = None,
 ) -> EventDataset:
     """Simulate an event camera that looks at `images` (uint8 [samples, height, width]) with three saccades.
 
@@ -68,9 +68,11 @@ def saccade_events(
     in a view `margin` pixels larger on each side: 28 x 28 digits give 2 x 34 x 34 = 2312 inputs.
 
     `capacity` None makes the lists as long as the fullest step; if there are more events than `capacity`, the listed
-    ones are chosen fairly, as in `bin_events`. With a `key` each image is first transformed by `augment_images`.
+    ones are chosen fairly, as in `bin_events`. With a `key` each image is first transformed by `augment_images`, within
+    the limits of `augmentation` or its default.
 
-    Errors: images are not uint8 [samples, height, width], labels do not match, or sizes are not positive.
+    Errors: images are not uint8 [samples, height, width], labels do not match, sizes are not positive, or there is an
+    augmentation without a key.
 
     Example:
         >>> from snnjax.data import load_mnist_10k, saccade_events
@@ -87,8 +89,7 @@ def saccade_events(
     for name, value in (("contrast_threshold", contrast_threshold), ("dark", dark), ("amplitude", amplitude)):
         if not 0 < value < math.inf:
             fail(f"{op}: `{name}` must be a positive number, got {value!r}. Leave it out for its default.")
-    if key is not None:
-        images = augment_images(key, images, augmentation)
+    images = _augmented(op, key, images, augmentation)
     view = _View(
         images.shape[1] + 2 * margin,
         images.shape[2] + 2 * margin,
@@ -118,6 +119,18 @@ def saccade_spikes(images: np.ndarray, **options: Any) -> SparseSpikes:
     check_images("saccade_spikes", images)
     events = saccade_events(images, np.zeros(len(images), np.int32), **options)
     return events.take(slice(None)).inputs
+
+
+def _augmented(
+    op: str, key: PRNGKeyArray | None, images: np.ndarray, augmentation: Augmentation | None
+) -> np.ndarray:
+    if key is not None:
+        return augment_images(key, images, DEFAULT_AUGMENTATION if augmentation is None else augmentation)
+    if augmentation is not None:
+        fail(
+            f"{op}: `key` must be given with an augmentation, got None. Pass one, and another one each epoch."
+        )
+    return images
 
 
 def _path(num_steps: int) -> np.ndarray:

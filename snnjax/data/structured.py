@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from snnjax._check import check_integer, fail, type_words
+from snnjax._check import check_array, check_integer, fail, type_words
 from snnjax.data._files import CameraEvents, check_downsample, pooled
 from snnjax.data.datasets import EventDataset, binned_dataset
 
@@ -24,8 +24,8 @@ def camera_events(events: Any, *, height: int, width: int) -> CameraEvents:
     The fields may be in any order, among others, and have any integer dtype; p may be bool. `height` and `width` are
     those of the camera, for instance 34 and 34: Tonic's ``sensor_size`` is ``(width, height, 2)``.
 
-    Errors: `events` is not a structured array [events], a field is missing or not an integer, ``x`` is outside ``[0,
-    width)``, ``y`` is outside ``[0, height)``, or ``p`` is neither 0 nor 1.
+    Errors: `events` is not a structured array [events], a field is missing, masked or not an integer, ``x`` is outside
+    ``[0, width)``, ``y`` is outside ``[0, height)``, or ``p`` is neither 0 nor 1.
 
     Example:
         >>> import numpy as np
@@ -113,6 +113,7 @@ def _convert(op: str, argument: str, events: Any, height: int, width: int) -> Ca
     sizes = {"t": 2**63, "x": width, "y": height, "p": 2}
     for name, size in sizes.items():
         column = events[name]
+        check_array(op, f"{argument}[{name!r}]", column)
         if column.dtype.kind not in ("iub" if name == "p" else "iu"):
             hint = "Convert it to whole microseconds" if name == "t" else "Cast the field"
             fail(f"{op}: `{argument}` must have integers as {name}, got {column.dtype.name}. {hint}.")

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._check import fail
+
 # Mixed precision after Micikevicius et al. 2018, arXiv:1710.03740: an overflow halves the scale, and this many steps
 # without one double it.
 FIRST_SCALE = 2.0**15
@@ -67,7 +69,7 @@ def make_step(
     If a gradient is not finite on any of them, the step changes only the loss scale.
     """
     one = gradient_of(jax.checkpoint(loss) if recompute else loss, precision)
-    many = one if micro_batches * replicas == 1 else accumulated(one)
+    many = one if micro_batches * replicas == 1 else accumulated(one, micro_batches)
 
     def step(state: OptimiserState, *batch: Any) -> tuple[OptimiserState, Array]:
         params = state.params
@@ -95,11 +97,17 @@ def gradient_of(loss: Loss, precision: Precision) -> Callable[..., tuple[Array, 
     return gradient
 
 
-def accumulated(gradient: Callable[..., tuple[Array, Any]]) -> Callable[..., tuple[Array, Any]]:
-    """The mean over the micro-batches along the first axis of each leaf of the batch, one after the other."""
+def accumulated(gradient: Callable[..., tuple[Array, Any]], count: int) -> Callable[..., tuple[Array, Any]]:
+    """The mean over as many micro-batches along the first axis of each leaf of the batch, one after the other."""
 
     def mean(params: Any, scale: Array, *batch: Any) -> tuple[Array, Any]:
-        count = jax.tree.leaves(batch)[0].shape[0]
+        for leaf in jax.tree.leaves(batch):
+            if leaf.shape[:1] != (count,):  # time steps or samples would each be a micro-batch
+                expected = f"have leaves with a leading axis of {count} (micro-batches)"
+                hint = "Stack as many as IPUs times gradient_accumulation"
+                fail(
+                    f"Session.optimize: `batch` must {expected} for each IPU, got {list(leaf.shape)}. {hint}."
+                )
         first = gradient(params, scale, *jax.tree.map(lambda leaf: leaf[0], batch))
         if count == 1:
             return first

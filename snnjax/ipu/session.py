@@ -155,6 +155,8 @@ class Session:
         A step raises `OutOfTileMemory` before it runs where its program needs more than `memory_proportion`, and
         ValueError if the session only compiles: ``session.compile(step, state, batch)`` then gives its program.
 
+        A batch without that leading axis of micro-batches raises ValueError.
+
         With precision "float16" the optimiser computes in float16, in which the ``eps=1e-8`` of `optax.adam` is 0
         and parameters become NaN: pass ``eps=1e-4``.
 
@@ -202,7 +204,9 @@ class Session:
 
         Raises:
             OutOfTileMemory: if not even one sample fits.
+            ValueError: if `largest` is not an integer of at least 1.
         """
+        check_integer("Session.find_batch_size", "largest", largest, 1)
         best, size = 0, 1
         while size <= largest:
             try:

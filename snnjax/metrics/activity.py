@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from snnjax._check import check_shape, fail, plural
+from snnjax._check import check_shape, fail, plural, type_words
 from snnjax._types import upcast
 from snnjax.metrics.decode import check_lengths
 
@@ -118,14 +118,12 @@ def dropped_share(
 
 def rates_of(op: str, activity: Activity) -> list[Float[Array, "batch _"]]:
     """The rates of each layer, in the order of `activity`, after checking them."""
-    rates_of_layers = list(activity.values()) if isinstance(activity, Mapping) else list(activity)
-    _check_activity(op, rates_of_layers)
-    return rates_of_layers
-
-
-def _check_activity(op: str, activity: Sequence[Array]) -> None:
     hint = "Pass the activity that a network returns, one array per layer"
-    if len(activity) == 0:
+    if hasattr(activity, "shape"):  # such as spikes, whose first axis is time
+        fail(f"{op}: `activity` must be a dict or a list by layer, got {type_words(activity)}. {hint}.")
+    rates_of_layers = list(activity.values()) if isinstance(activity, Mapping) else list(activity)
+    if len(rates_of_layers) == 0:
         fail(f"{op}: `activity` must hold at least one layer, got none. {hint}.")
-    for layer, rates in enumerate(activity):
+    for layer, rates in enumerate(rates_of_layers):
         check_shape(op, f"activity[{layer}]", rates, (None, None), "batch, neurons", hint)
+    return rates_of_layers

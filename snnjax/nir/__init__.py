@@ -123,7 +123,7 @@ def from_nir(
     previous step. Gains other than 1 and ``1 - decay`` and Scale nodes are merged into weights, v_leak into a bias; a
     node ``x/scale`` is added where there are none. Several Inputs and Outputs are those of a network with several, by
     their names. Images are (height, width, channels) here: reorder data ``[time, batch, channels, height, width]`` with
-    ``moveaxis(x, 2, -1)``.
+    ``moveaxis(x, 2, -1)``. What a Flatten passes on is in that order, too, as an output of the network.
 
     A graph from `to_nir`, read with its stored `dt` and `method`, gives the outputs of its network bit for bit, in
     every dtype; read with another `dt`, or modified, it follows its time constants.

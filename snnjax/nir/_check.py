@@ -14,6 +14,9 @@ MAX_NEURONS = MAX_SIZE
 def numbers(name: str, node: Any, field: str) -> np.ndarray:
     """A field of a node as float64, checked to be finite."""
     value = getattr(node, field)
+    if np.ma.is_masked(value):
+        hint = "Fill what it hides"
+        fail(f"from_nir: `graph` must hold no masked entries in {name}.{field}, got a MaskedArray. {hint}.")
     try:
         array = np.asarray(value, np.float64)
     except (TypeError, ValueError):

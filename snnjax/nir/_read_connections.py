@@ -96,11 +96,17 @@ def _dense(step: Step, signal: Signal) -> Weights:
     bias: Any = _bias(step, given.shape[0])
     if signal.factor is not None:
         weights = weights * signal.factor[:, None]
-    mask = array_of(step.node, "mask")
-    mask = mask.astype(bool) if mask is not None and mask.shape == weights.shape else None
-    return Weights(
-        dense(given.shape[0], mask=mask), LinearParams(weights, bias), Layout.of((given.shape[0],))
-    )
+    block = dense(given.shape[0], mask=_mask(step, weights))
+    return Weights(block, LinearParams(weights, bias), Layout.of((given.shape[0],)))
+
+
+def _mask(step: Step, weights: np.ndarray) -> np.ndarray | None:
+    """The mask from the metadata, if the weights still agree with it."""
+    kept = array_of(step.node, "mask")
+    if kept is None or kept.shape != weights.shape:
+        return None
+    mask = kept.astype(bool)
+    return None if weights[~mask].any() else mask
 
 
 def _convolution(step: Step, signal: Signal) -> Weights:

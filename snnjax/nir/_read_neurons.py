@@ -22,6 +22,8 @@ _GAIN_TOLERANCE = 1e-6
 _TAU_TOLERANCE = 3e-7
 # Numbers in float32 differ from those in the metadata by at most half a unit in the last place.
 _NUMBER_TOLERANCE = 2.0**-24
+# A gain of 1 - decay is computed in float32, in which a smaller one would be wrong by more than 0.06 %.
+_SMALLEST_GAIN = 1e-4
 # A network whose constants are drawn anew takes them from their range, in which decays must be between 0 and 1.
 _DECAY_MARGIN = 1e-6
 
@@ -257,6 +259,8 @@ def _gain(
         return wanted, None
     if fits[False]:
         return False, None
+    if leak.min(initial=1.0) < _SMALLEST_GAIN:
+        return False, factor * leak
     return True, None if fits[True] else factor
 
 

@@ -29,6 +29,7 @@ from snnjax.train.progress import (
     as_stored,
     begin,
     check_room,
+    objective_of,
     prepare_folder,
     read_progress,
     save,
@@ -111,11 +112,11 @@ def fit(
             devices if there are several processes.
 
     Raises:
-        ValueError: if there is no checkpoint to resume from, or it is of another network, or has other
-            settings, more epochs, or another number of steps per epoch; if `params` are those of another network; if
-            the folder already holds a checkpoint, cannot be written to, or has no room for a checkpoint when an epoch
-            begins; if a batch cannot be divided among the devices; if a data set has no samples, or more classes than
-            the network has outputs.
+        ValueError: if there is no checkpoint to resume from, or it is of another network, or has other settings,
+            another loss or decoder, more epochs, or another number of steps per epoch; if `params` are those of another
+            network; if the folder already holds a checkpoint, cannot be written to, or has no room for a checkpoint
+            when an epoch begins; if a batch cannot be divided among the devices; if a data set has no samples, or more
+            classes than the network has outputs.
 
     Warns:
         RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training.
@@ -136,7 +137,7 @@ def fit(
     _check_arguments(loss, config, network, params, validation)
     places = _places(devices, config)
     folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
-    stored = as_stored(config, settings or {})
+    stored = as_stored(config, settings or {}, objective_of(loss, decoder))
     start = begin(network, params, stats, config)
     progress = read_progress(folder, network, stored, start, config) if resume and folder else start
     first = len(progress.metrics)

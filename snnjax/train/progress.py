@@ -1,5 +1,7 @@
 """The state that an epoch changes, and how it is saved to a checkpoint and restored."""
 
+import functools
+import inspect
 import json
 import math
 import shutil
@@ -12,13 +14,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax import losses
 from snnjax._check import alternatives, fail, short_repr
 from snnjax._write import remove_partial_files, write_atomically
 from snnjax.graph import Network
 from snnjax.graph.network import Params, Stats
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint
 from snnjax.train.config import TrainConfig, make_optimiser
-from snnjax.train.step import TrainState
+from snnjax.train.step import Loss, TrainState, decoder_of
 
 CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
 # What the header of a checkpoint holds.
@@ -157,9 +160,31 @@ def save(folder: Path, network: Network, progress: Progress, stored: dict[str, A
     write_atomically(folder / METRICS, lines.encode())
 
 
-def as_stored(config: TrainConfig, settings: dict[str, Any]) -> dict[str, Any]:
+def as_stored(
+    config: TrainConfig, settings: dict[str, Any], objective: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """The settings as they come back from JSON, where tuples and arrays are lists."""
-    return json.loads(json.dumps({"config": asdict(config), "settings": settings}, default=_plain))
+    kinds = {"config": asdict(config), "settings": settings, "objective": objective or {}}
+    return json.loads(json.dumps(kinds, default=_plain))
+
+
+def objective_of(loss: Loss, decoder: str | None) -> dict[str, Any]:
+    """What a checkpoint says of the loss: its name and options if it is one of `snnjax.losses`, and the decoder.
+
+    The name of a function of one's own says nothing: another program may call the same one otherwise.
+    """
+    own: Any = loss
+    given: dict[str, Any] = {}
+    while getattr(own, "__module__", None) != losses.__name__:
+        if isinstance(own, functools.partial):
+            own, given = own.func, own.keywords | given
+        elif hasattr(own, "__wrapped__"):  # jitted, for instance
+            own = own.__wrapped__
+        else:
+            return {"loss": "a function of one's own", "decoder": decoder_of(loss, decoder)}
+    usual = {name: each.default for name, each in inspect.signature(own).parameters.items()}
+    options = {name: value for name, value in usual.items() if value is not inspect.Parameter.empty}
+    return {"loss": own.__name__, **options, **given, "decoder": decoder_of(loss, decoder)}
 
 
 def _plain(value: Any) -> Any:
@@ -200,15 +225,16 @@ def read_run(path: Path | str) -> dict[str, Any]:
 def read_progress(
     folder: Path, network: Network, stored: dict[str, Any], start: Progress, config: TrainConfig
 ) -> Progress:
-    """The progress in the checkpoint of `folder`, if network and settings are the same except for `config.epochs`.
+    """The progress in the checkpoint of `folder`, if network, settings and loss are the same but for `config.epochs`.
 
     `start` is the progress before the first epoch.
     """
     path = folder / CHECKPOINT
     header = read_run(path)
     for kind, values in stored.items():
-        known = header[kind] | ({"epochs": config.epochs} if kind == "config" else {})
-        for name in sorted(values.keys() | known.keys()):
+        # Versions before this one did not store the objective.
+        known = header.get(kind, values) | ({"epochs": config.epochs} if kind == "config" else {})
+        for name in {**values, **known}:
             old, new = known.get(name), values.get(name)
             if old != new:
                 hint = "Resume with the settings of the checkpoint, or start a new run in another folder"

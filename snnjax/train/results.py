@@ -5,6 +5,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,13 @@ _RECORD = {
     **dict.fromkeys(("epochs", "validation_samples", "parameters", "seed"), (int,)),
     **dict.fromkeys(("cpu_seconds", "peak_memory"), (int, float, type(None))),
     "fold": (int, type(None)),
+    "settings": (dict, type(None)),
     "test": (dict,),
 }
-# What records without these say: runs before there were other rules.
-_USUAL = {"selection": "best", "fold": None}
+# What records without these say: runs before there were other rules, and before settings were recorded.
+_USUAL = {"selection": "best", "fold": None, "settings": None}
+# By what the runs that are averaged differ.
+_VARIED = ("seed", "fold")
 _TEST = {
     **dict.fromkeys(("accuracy", "effective_acs", "effective_macs", "dense_operations"), (int, float)),
     **dict.fromkeys(("activity", "dropped_share"), (list,)),
@@ -138,6 +142,7 @@ def record_run(
         "best_epoch": result.best_epoch,
         "selection": settings.training.selection,
         "fold": settings.fold,
+        "settings": _all_settings(settings),
         "validation_samples": validation_samples,
         "parameters": metrics.parameter_count(result.params),
         "test": {name: tested[name] for name in tested if name not in ("loss", "silent_share")},
@@ -147,6 +152,12 @@ def record_run(
         "platform": jax.default_backend(),
         "kernels": _dispatch.instruction_set() or "none",
     }
+
+
+def _all_settings(settings: TaskSettings) -> dict[str, Any]:
+    """All that runs must have in common to be averaged."""
+    every = settings.as_dict() | asdict(settings.training)
+    return {name: value for name, value in every.items() if name not in _VARIED}
 
 
 def write_run(folder: Path, run: dict[str, Any]) -> None:
@@ -176,18 +187,18 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
         >>> read_runs([folder])[0]["task"]
         'digits'
     """
-    runs = []
+    runs: dict[Path, dict[str, Any]] = {}  # by their files, each of which may be in several places
     for place in map(Path, places):
         files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("[!.]*-[0-9]*.json")])
         if len(files) == 0:
             hint = "Train with `snnjax train`, and pass the folder given as --out"
             fail(f"read_runs: `places` must hold records of runs, got {place}. {hint}.")
-        runs += [_read(file) for file in files]
-    return runs
+        runs |= {file.resolve(): _read(file) for file in files}
+    return list(runs.values())
 
 
 def results_page(runs: Iterable[dict[str, Any]]) -> str:
-    """Make a Markdown page with one row for each task and network, over all seeds.
+    """Make a Markdown page with one row for each task, network and other settings, over all seeds.
 
     Errors: a record lacks what `record_run` puts into it, or has it as another type.
 
@@ -205,7 +216,8 @@ def results_page(runs: Iterable[dict[str, Any]]) -> str:
     for run in (_USUAL | run for run in runs):
         _check_record(run)
         alike = ("task", "network", "epochs", "parameters", "kernels", "selection")
-        key = *(run[name] for name in alike), run["fold"] is None
+        settings = json.dumps(run["settings"], sort_keys=True)  # such as --samples or --learning-rate
+        key = *(run[name] for name in alike), run["fold"] is None, settings
         groups.setdefault(key, []).append(run)
     rows = [_COLUMNS, ["---"] * len(_COLUMNS), *(_row(group) for group in groups.values())]
     tasks = dict.fromkeys(key[0] for key in groups)

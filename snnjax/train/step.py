@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from snnjax._check import fail, type_words
 from snnjax.blocks._listing import warn_unless_below
+from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch, batches
 from snnjax.graph import Network, NetworkOutput
@@ -60,7 +61,8 @@ def make_train_step(
     totals and the new state are those of the whole batch, up to rounding.
 
     Raises:
-        ValueError: for an online rule with a mesh, and for layers that it does not know.
+        ValueError: for an online rule with a mesh, and for layers that it does not know; for a second threshold if no
+            layer has lists; for a loss of first spikes if the readout does not spike.
 
     Example:
         >>> import jax, optax
@@ -79,7 +81,7 @@ def make_train_step(
     _check_config(network, config, mesh)
     # Neurons of the readout may be as active as the task requires.
     hidden = [name for name in spiking_nodes(network) if name not in dict(network.outputs).values()]
-    run, decoder = forward(network, mesh, train=True), decoder_of(loss, decoder)
+    run, decoder = forward(network, mesh, train=True), _fitting("fit", network, loss, decoder)
 
     def penalty(activity: dict[str, Array]) -> Array:
         return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
@@ -116,16 +118,33 @@ def make_train_step(
 
 
 def decoder_of(loss: Loss, decoder: str | None) -> str:
-    """The decoder that is given, or that of the loss."""
-    own = loss.func if isinstance(loss, partial) else loss
-    return decoder or next((fitting for known, fitting, _ in LOSSES.values() if known is own), "sum")
+    """The decoder that is given, or that of the loss, which may have bound arguments or be jitted."""
+    own: Any = loss
+    while decoder is None and own is not None:
+        decoder = next((fitting for known, fitting, _ in LOSSES.values() if known is own), None)
+        own = own.func if isinstance(own, partial) else getattr(own, "__wrapped__", None)
+    return decoder or "sum"
+
+
+def _fitting(op: str, network: Network, loss: Loss, decoder: str | None) -> str:
+    """The decoder, after checking that it fits to the readout: membranes have no first spike."""
+    found, readout = decoder_of(loss, decoder), network.outputs[0][1]
+    block = next((node.block for node in network.nodes if node.name == readout), None)
+    if found == "first_spike" and isinstance(block, Integrator):
+        hint = "Give the network a snnjax.spiking_readout, or choose another loss"
+        fail(f"{op}: `decoder` must be one of membranes for {readout!r}, got 'first_spike'. {hint}.")
+    return found
 
 
 def _check_config(network: Network, config: TrainConfig, mesh: Mesh | None) -> None:
-    """Warn of second thresholds without effect, and refuse an online rule on several devices."""
+    """Warn of second thresholds without effect or refuse them, and an online rule on several devices."""
+    blocks: list[Any] = [node.block for node in network.nodes]
+    has_lists = any(isinstance(block, Spiking) and block.capacity is not None for block in blocks)
+    if config.second_threshold is not None and not has_lists:
+        hint = "Give a layer a capacity, or leave it out"
+        fail(f"fit: `second_threshold` must be None without lists, got {config.second_threshold:g}. {hint}.")
     for second in (config.second_threshold, config.final_second_threshold):
-        for node in network.nodes:
-            block = node.block
+        for block in blocks:
             if second is not None and isinstance(block, Spiking) and block.capacity is not None:
                 warn_unless_below("TrainConfig", second, block.neuron)
     if config.rule != "bptt" and mesh is not None:
@@ -212,7 +231,7 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str | None = Non
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
         return loss(one, label[..., None], lengths=length[None])
 
-    run, decoder = forward(network), decoder_of(loss, decoder)
+    run, decoder = forward(network), _fitting("evaluate", network, loss, decoder)
 
     @jax.jit
     def step(params: Params, stats: Stats | None, batch: Batch, second_threshold: Any) -> Totals:

@@ -68,7 +68,7 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         >>> from snnjax.train import TASKS, load_task
         >>> parts = load_task(replace(TASKS["vowels"], samples=100))
         >>> len(parts.train(0)), len(parts.validation), len(parts.test)
-        (86, 14, 100)
+        (82, 18, 100)
     """
     if settings.task in ("digits", "fashion"):
         return _camera_task(settings, folder)
@@ -252,7 +252,11 @@ def _halves(settings: TaskSettings, dataset: Any) -> tuple[Any, Any]:
 
 
 def _cut(dataset: Any, settings: TaskSettings) -> Any:
-    return dataset if settings.samples is None else dataset.select(slice(settings.samples))
+    """As many samples as wanted, spread over all: many files are sorted by class, so the first ones are of one."""
+    count = settings.samples
+    if count is None or count >= len(dataset):
+        return dataset
+    return dataset.select(np.arange(count) * len(dataset) // count)
 
 
 def _standardised(dataset: Any, like: Any) -> Any:

@@ -87,6 +87,11 @@ class TaskSettings:
             self._check_fold(op)
         if self.samples is not None:
             check_integer(op, "samples", self.samples, 1)
+        if not 0 <= self.validation_share < 1:
+            expected = "be a share of the training data, at least 0 and below 1"
+            fail(
+                f"{op}: `validation_share` must {expected}, got {self.validation_share:g}. Try 0.1, or 0 for none."
+            )
         if self.capacity is not None and not 0 < self.capacity <= 1:
             expected = "be a share of each layer, above 0 and up to 1"
             fail(f"{op}: `capacity` must {expected}, got {self.capacity:g}. Try 0.1, or dense layers.")

@@ -205,6 +205,19 @@ LABELS, SERIES = np.zeros(3, int), np.zeros((3, 4, 2), np.float32)
             "EventDataset: `counts` must have dtype int32, got uint8. Cast it with counts.astype(np.int32).",
         ),
         (
+            lambda: EventDataset(IDS, COUNTS.astype(">i4"), LABELS, 3, 2),
+            "EventDataset: `counts` must have dtype int32, got >i4. Cast it with counts.astype(np.int32).",
+        ),
+        (
+            lambda: SeriesDataset(SERIES.astype(">f4"), LABELS + 1, LABELS, 5),
+            "SeriesDataset: `series` must have a dtype that JAX has, got >f4. Cast it to float32.",
+        ),
+        (
+            lambda: SeriesDataset(SERIES.astype(np.longdouble), LABELS + 1, LABELS, 5),
+            f"SeriesDataset: `series` must have a dtype that JAX has, got {np.dtype(np.longdouble)}. Cast it to "
+            "float32.",
+        ),
+        (
             lambda: replace(EVENTS, outside=np.zeros(2, int)),
             "EventDataset: `outside` must have shape [3], got shape [2]. Samples come first, then time.",
         ),

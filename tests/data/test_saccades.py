@@ -134,6 +134,10 @@ def test_saccade_spikes_is_time_first():
             "`num_steps` must be an integer of at least 1, got 0. Pass 1 or more.",
         ),
         ({"margin": -1}, "`margin` must be an integer of at least 0, got -1. Pass 0 or more."),
+        (
+            {"augmentation": Augmentation(shift=1.0)},
+            "`key` must be given with an augmentation, got None. Pass one, and another one each epoch.",
+        ),
         ({"capacity": 0}, "`capacity` must be an integer of at least 1, got 0. Pass 1 or more."),
         *(
             (

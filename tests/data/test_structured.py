@@ -100,6 +100,10 @@ def test_camera_events_number_pixels_in_wide_integers(dtype):
             {"polarity": np.array([-1], np.int8)},
             "`polarity` must be between 0 and 1, got -1. Map polarities to 0 and 1.",
         ),
+        (
+            {"y": np.ma.array([0], mask=[True])},
+            "`y` must have no masked entries, got a MaskedArray. Leave them out.",
+        ),
         ({"x": np.array([0.0])}, "`x` must hold integers, got float64. Cast it with x.astype(int)."),
     ],
 )
@@ -156,6 +160,10 @@ FAILURES = {
     "height": (
         lambda: read(array([(0, 0, 3, 0)])),
         "`events` must have y in [0, 3), got 3. Pass the height of the camera.",
+    ),
+    "mask": (
+        lambda: read(np.ma.array(array([(0, 0, 0, 0), (1, 0, 0, 0)]), mask=[(False,) * 4, (True,) * 4])),
+        "`events['t']` must have no masked entries, got a MaskedArray. Leave them out.",
     ),
     "p": (
         lambda: read(array([(0, 0, 0, -1)])),

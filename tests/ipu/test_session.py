@@ -95,6 +95,17 @@ def test_micro_batches_on_several_devices_equal_one_batch(
     chex.assert_trees_all_close(params, expected_params, rtol=2e-4, atol=2e-5, strict=True)
 
 
+@pytest.mark.parametrize("num_ipus, given", [(1, 12), (2, 6)])
+def test_batch_without_the_axis_of_micro_batches_is_refused(num_ipus: int, given: int) -> None:
+    """Each sample, or each step of sequences, would be a micro-batch."""
+    params, batch = example(12)
+    text = f"must have leaves with a leading axis of 2 (micro-batches) for each IPU, got [{given}, 3]. Stack"
+    with Session(num_ipus=num_ipus, gradient_accumulation=2, platform="cpu") as session:
+        state, step = session.optimize(loss, optax.sgd(0.1), params)
+        with pytest.raises(ValueError, match=f"^{re.escape(f'Session.optimize: `batch` {text}')}"):
+            step(state, batch)
+
+
 @pytest.mark.parametrize("precision, dtype", [("mixed", np.float32), ("float16", np.float16)])
 def test_half_precision_learns_like_float32(platform: str, precision: str, dtype: Any) -> None:
     params, found = trained(12, platform=platform, precision=precision)
@@ -398,6 +409,8 @@ def test_batch_size_found_is_the_largest_power_of_two_that_fits(proportion: floa
         with pytest.raises((OutOfTileMemory, jax.errors.JaxRuntimeError)):
             session.compile(outer, *args(2 * best))
         assert session.find_batch_size(outer, args, largest=2) == 2
+        with pytest.raises(ValueError, match="`largest` must be an integer of at least 1, got 0"):
+            session.find_batch_size(outer, args, largest=0)
 
 
 @pytest.mark.usefixtures("ipus")

@@ -217,6 +217,19 @@ def test_gain_is_applied() -> None:
     np.testing.assert_array_equal(params["n0"].weights, [[1.0]])
 
 
+@pytest.mark.parametrize("tau", [20.0, 1e4, 1e12])
+def test_gain_of_slow_neurons_is_exact(tau: float) -> None:
+    """In float32 one minus their decay would be off by percents, or 0."""
+    slow, steps = nir.LI(tau=np.array([tau]), r=np.array([tau]), v_leak=np.array([0.5])), 20
+    network, params, stats = from_nir(graph_of(identity(), slow), dt=DT)
+    v, expected = 0.0, []
+    for _ in range(steps):
+        v += DT / tau * (0.5 - v + tau)
+        expected.append(v)
+    found = run(network, params, stats, np.ones((steps, 1, 1), np.float32))[:, 0, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
 def test_integrate_and_fire_does_not_leak() -> None:
     node = nir.IF(r=np.array([2000.0]), v_threshold=np.array([0.5]))
     made, params = read(graph_of(identity(), node))
@@ -511,3 +524,17 @@ def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
         np.testing.assert_allclose(decay(graph, dt=DT / 2), 0.95, rtol=1e-6)
         graph.nodes["layer_0_neuron"].tau *= 3
         np.testing.assert_allclose(decay(graph), 1 - 0.1 / 3, rtol=1e-6)
+
+
+def test_weights_where_the_metadata_have_none_count_more_than_metadata() -> None:
+    """Another library may fill in what a mask left out."""
+    mask = np.eye(3, 4, dtype=bool)
+    network = snnjax.network(3, [snnjax.layer(snnjax.dense(4, mask=mask))])
+    graph = to_nir(network, network.init(jax.random.key(0)), dt=DT)
+    node = graph.nodes["layer_0_connection"]
+    node.weight = 2 * node.weight
+    assert np.array_equal(read(graph)[0]["layer_0/connection"].mask.entries, mask)
+    node.weight = node.weight + 1
+    made, params = read(graph)
+    used = made["layer_0/connection"].used(params["layer_0/connection"].weights)
+    np.testing.assert_array_equal(used, node.weight.T)

@@ -97,6 +97,10 @@ def refused_connections() -> dict[str, tuple[Any, str]]:
             graph_of(nir.Linear(np.full((1, 1), np.nan)), lif()),
             "hold finite numbers in n0.weight, got nan.",
         ),
+        "mask": (
+            graph_of(nir.Linear(np.ma.array([[1.0]], mask=[[True]])), lif()),
+            "hold no masked entries in n0.weight, got a MaskedArray.",
+        ),
         "text": (graph_of(nir.Linear(np.array([["a"]])), lif()), "hold numbers in n0.weight, got"),
         "huge": (
             graph_of(identity(), lif(), shape=(2**20, 2**20, 2**20)),

@@ -45,6 +45,15 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning(final: bool) -> Non
     ]
 
 
+def test_one_without_lists_is_refused() -> None:
+    net, config = network(4, [layer(8)], leaky_readout(3)), train.TrainConfig(second_threshold=0.5)
+    with pytest.raises(ValueError) as error:
+        train.make_train_step(net, losses.cross_entropy_sum, optax.adam(1e-2), config)
+    assert str(error.value) == (
+        "fit: `second_threshold` must be None without lists, got 0.5. Give a layer a capacity, or leave it out."
+    )
+
+
 def test_weights_decay_and_nothing_else_does() -> None:
     connection, norm = [axonal(3), dense(4)], blocks.batch_norm()
     hidden = layer(connection, neurons.adlif(), norm=norm, recurrent=True, name="hidden")

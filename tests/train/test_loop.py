@@ -526,6 +526,33 @@ def test_resuming_with_other_settings_is_refused(whole) -> None:
         run(settings={"hidden": (8,)}, **options)
 
 
+SMOOTHED = functools.partial(losses.cross_entropy_sum, label_smoothing=0.1)
+OTHER_LOSSES = {
+    "loss": ({"loss": losses.cross_entropy_max}, "`loss` must be 'cross_entropy_sum'", "'cross_entropy_max'"),
+    "own": (
+        {"loss": lambda outputs, labels, *, lengths: losses.cross_entropy_sum(outputs, labels)},
+        "`loss` must be 'cross_entropy_sum'",
+        '"a function of one\'s own"',
+    ),
+    "option": ({"loss": SMOOTHED}, "`label_smoothing` must be 0.0", "0.1"),
+    "decoder": ({"decoder": "max"}, "`decoder` must be 'sum'", "'max'"),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_LOSSES)
+def test_resuming_with_another_loss_is_refused(whole, case: str) -> None:
+    options, expected, actual = OTHER_LOSSES[case]
+    text = f"fit: {expected} as in the checkpoint, got {actual}. Resume with the settings of the checkpoint"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}"):
+        run(folder=whole[1], resume=True, settings={"hidden": (16,)}, **options)
+
+
+def test_resuming_with_the_same_loss_written_otherwise_is_allowed(whole) -> None:
+    same = jax.jit(functools.partial(losses.cross_entropy_sum, label_smoothing=0.0))
+    resumed = run(folder=whole[1], resume=True, settings={"hidden": (16,)}, loss=same, decoder="sum")
+    assert resumed.metrics == whole[0].metrics
+
+
 def test_resuming_with_another_number_of_samples_is_refused(whole) -> None:
     """The learning rate is scheduled over all steps: it would jump."""
     config, half = replace(CONFIG, epochs=CONFIG.epochs + 1), events(0).select(slice(0, 64))

@@ -3,12 +3,14 @@
 import argparse
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from snnjax.train import read_runs, results_page
+from snnjax import leaky_readout, network
+from snnjax.train import TASKS, FitResult, read_runs, record_run, results_page, write_run
 from tests.architecture import ROOT
 from tests.benchmarks import reproduce
 
@@ -51,6 +53,21 @@ def test_page_has_means_and_spread_over_seeds() -> None:
 
 def test_runs_that_are_not_alike_are_not_averaged() -> None:
     assert [row.split(" | ")[2] for row in rows([RUN, OTHER | {"kernels": "neon"}])] == ["90.00 %", "80.00 %"]
+
+
+def test_runs_of_other_settings_are_not_averaged(tmp_path: Path) -> None:
+    """A quick look at few samples beside two whole runs, one of which is given by two places."""
+    net, tested = network(3, [], leaky_readout(2)), RUN["test"]
+    settings = TASKS["digits"]
+    whole = [replace(settings, training=replace(settings.training, seed=seed)) for seed in (0, 1)]
+    result = FitResult({}, {}, 1, [{"seconds": 2.0}], False)
+    for number, own in enumerate([*whole, replace(settings, samples=60)]):
+        run = record_run(own, net, result, tested, validation_samples=9)
+        (tmp_path / str(number)).mkdir()
+        write_run(tmp_path / str(number), run)
+    runs = read_runs([tmp_path, tmp_path / "1"])
+    assert len(runs) == 3
+    assert [row.split(" | ")[3] for row in rows(runs)] == ["2", "1"]
 
 
 def test_folds_and_their_rule_are_said() -> None:

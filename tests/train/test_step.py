@@ -15,7 +15,7 @@ import snnjax
 from snnjax import blocks, losses, metrics, train
 from snnjax.blocks.linear import Linear
 from snnjax.blocks.spiking import Spiking
-from snnjax.data import Batch
+from snnjax.data import Batch, SeriesDataset
 from tests.graph.helpers import initial
 from tests.ops.common import jit
 
@@ -233,3 +233,21 @@ class One:
     def take(self, indices: Any) -> Batch:
         assert len(indices) == BATCH
         return self._batch
+
+
+@pytest.mark.parametrize("given", [{"loss": losses.time_to_first_spike}, {"decoder": "first_spike"}])
+def test_membranes_have_no_first_spike(given: Any) -> None:
+    """Products of one minus membranes are numbers, but not times."""
+    options = {"loss": losses.cross_entropy_sum} | given
+    net, spiking = (
+        snnjax.network(3, [], readout(2)) for readout in (snnjax.leaky_readout, snnjax.spiking_readout)
+    )
+    data = SeriesDataset(np.zeros((3, 2, 3), np.float32), np.full(3, 2), np.zeros(3, int), 2)
+    text = (
+        "evaluate: `decoder` must be one of membranes for 'readout/neuron', got 'first_spike'. "
+        "Give the network a snnjax.spiking_readout, or choose another loss."
+    )
+    with pytest.raises(ValueError) as caught:
+        train.evaluate(net, initial(net), data, **options)
+    assert str(caught.value) == text
+    assert train.evaluate(spiking, initial(spiking), data, **options)["samples"] == 3

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def test_vowels_are_standardised_by_their_training_part_and_noise_spares_padding
 
 def test_electrocardiograms_are_validated_on_a_run_of_neighbours() -> None:
     settings = replace(TASKS["qtdb"], samples=40, augment=False)
-    everything = [sample.tobytes() for sample in data.load_qtdb().select(slice(40)).series]
+    every = data.load_qtdb()
+    everything = [sample.tobytes() for sample in every.series[np.arange(40) * len(every) // 40]]
     parts = load_task(settings)
     train, held_out = (
         [everything.index(sample.tobytes()) for sample in part.series]
@@ -279,6 +281,7 @@ def test_decoder_and_readout_fit_the_loss(loss: str, decoder: str, spikes: bool)
     settings = replace(DIGITS, loss=loss, hidden=(4,))
     function, found = loss_of(settings)
     assert decoder == found == decoder_of(function, None)
+    assert decoder == decoder_of(jax.jit(function), None) == decoder_of(jax.jit(partial(function)), None)
     assert decoder_of(function, "sum") == decoder_of(lambda outputs, labels, lengths: 0.0, None) == "sum"
     assert build_network(settings, 8, 3).nodes[-1].block.is_spiking == spikes
 
@@ -286,6 +289,15 @@ def test_decoder_and_readout_fit_the_loss(loss: str, decoder: str, spikes: bool)
 def header_of(settings: TaskSettings) -> dict[str, Any]:
     """What a checkpoint says of its settings."""
     return {"settings": settings.as_dict(), "config": asdict(settings.training)}
+
+
+@pytest.mark.parametrize("samples", [18, 45, 10**6])
+def test_few_samples_are_of_all_classes(samples: int) -> None:
+    """The utterances are sorted by their speakers, which are the classes."""
+    parts = load_task(replace(TASKS["vowels"], samples=samples, validation_share=0.0))
+    for part, size in (parts.train(0), 270), (parts.test, 370):
+        assert len(part) == min(samples, size)
+        assert set(part.labels.tolist()) == set(range(9))
 
 
 FAILURES = {
@@ -302,6 +314,14 @@ FAILURES = {
         + ", ".join(f"no {name}" for name in sorted(DIGITS.as_dict().keys() - {"task"}))
         + ". Use the version of snnjax that trained it.",
     ),
+    **{
+        f"validation share of {share}": (
+            lambda share=share: replace(DIGITS, validation_share=share),
+            "TaskSettings: `validation_share` must be a share of the training data, at least 0 and below 1, got "
+            f"{share:g}. Try 0.1, or 0 for none.",
+        )
+        for share in (-0.1, 1.0, float("nan"))
+    },
     "newer neuron option": (
         lambda: replace(DIGITS, neuron_options={"delay": 1, "reset": "zero"}),
         "TaskSettings: `neuron_options` must be options of neurons.lif, got delay. "

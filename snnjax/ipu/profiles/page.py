@@ -11,7 +11,7 @@ from snnjax.ipu.profiles import svg
 from snnjax.ipu.profiles.costs import Costs
 from snnjax.ipu.profiles.energy import CONSTANT
 from snnjax.ipu.profiles.tables import codelets, lines, memory, operations, parts
-from snnjax.ipu.profiles.text import device, first_run, of_a_run, part_of_tiles
+from snnjax.ipu.profiles.text import device, first_run, of_a_run, of_all_runs, part_of_tiles
 from snnjax.ipu.profiles.units import percent, quantity, size
 
 # The browser itself blocks all requests.
@@ -69,7 +69,8 @@ def _section(title: str, text: str, *contents: str) -> str:
 
 def _head(profile: Costs) -> str:
     title = escape(profile.program or "IPU profile")
-    return f"<h1>{title}</h1>\n<p class='faint'>{escape(device(profile))}</p>\n<p class='note' role='note'>{_NOTE}</p>"
+    of = ". ".join((escape(device(profile)), *of_all_runs(profile)))
+    return f"<h1>{title}</h1>\n<p class='faint'>{of}</p>\n<p class='note' role='note'>{_NOTE}</p>"
 
 
 def _time_cards(profile: Costs) -> tuple[tuple[str, str, str], ...]:

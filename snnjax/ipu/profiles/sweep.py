@@ -93,7 +93,12 @@ class Sweep:
                 f", {first.seconds / best.seconds:.2f} times as fast as the first that fits, with {hardware:.2f} "
                 "times its tiles"
             )
-        limits = [f"{limit}" for limit in best.profile.limits if limit.name == best.limit]
+        # Of the time on the chip, as in the table.
+        limits = [
+            f"{limit._replace(share=best.shares[limit.name])}"
+            for limit in best.profile.limits
+            if limit.name == best.limit
+        ]
         return f"{sentence}. What limits it: {limits[0] if limits else 'the arithmetic alone'}"
 
 

@@ -37,6 +37,7 @@ def _head(profile: Costs) -> list[str]:
         f"IPU Model (not measured on hardware): {name}{device(profile)}",
         f"Time, {of_a_run(profile)}: {chip} on the chip; with the host {all_}",
         *first_run(profile),
+        *of_all_runs(profile),
         *profile.notes,
     ]
 
@@ -45,6 +46,11 @@ def of_a_run(profile: Costs) -> str:
     """What the figures at the top are of."""
     mean = f", the mean of {profile.runs:,}" if profile.runs > 1 else ""
     return f"a {'warm ' if profile.first_run else ''}run{mean}"
+
+
+def of_all_runs(profile: Costs) -> list[str]:
+    """What the other figures are of, if that is not the one run."""
+    return [f"All other figures are of the {profile.runs:,} runs together"] if profile.runs > 1 else []
 
 
 def first_run(profile: Costs) -> list[str]:

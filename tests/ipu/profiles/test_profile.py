@@ -180,6 +180,9 @@ def test_several_runs_are_told_apart() -> None:
     assert (
         "<dt>on the chip, a run, the mean of 4</dt><dd>222 us<small>222 cycles</small></dd>" in profile.html()
     )
+    for page in str(profile), profile.html():
+        assert "All other figures are of the 4 runs together" in page
+    assert "All other figures" not in str(made.profile()) + made.profile().html()
     one = "890 cycles, 890 us, 222 mJ on the chip; with the host 1,000 cycles, 1 ms, 250 mJ\n"
     assert f"Time, a run: {one}" in str(made.profile())
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from snnjax.ipu import Sweep, SweepRow, sweep
+from snnjax.ipu.profiles.units import percent
 from tests.ipu.profiles import made
 
 pytestmark = pytest.mark.usefixtures("ipus")
@@ -44,6 +46,14 @@ def test_what_does_not_fit_is_told() -> None:
     assert str(nothing).endswith(
         "It fits on none of them. Use more tiles or IPUs, a smaller batch, or fewer steps.\n"
     )
+
+
+def test_verdict_and_table_say_the_same_share() -> None:
+    """That of the time on the chip, although most of the time the host brings the array."""
+    found = sweep(square, np.ones((64, 64), np.float32), chips=["bow"], tiles=[32])
+    share = f"{found.fastest.limit} {percent(found.fastest.shares[found.fastest.limit])}"
+    *_, row, verdict = str(found).splitlines()
+    assert share in row and f"What limits it: {share}:" in verdict
 
 
 def test_nothing_limits_tiles_that_always_compute() -> None:
