@@ -43,7 +43,8 @@ def augment_camera_events(
     the nearest pixel that it shows had one; outside of the sensor there is none. Lists keep their capacity; where they
     overflow, events are dropped as in `bin_events`. The changes of a sample depend on the key and its index.
 
-    Errors: the inputs are not those of such a camera, a limit is negative, the scale is 1 or more, or a share above 1.
+    Errors: the inputs are not those of such a camera or are renumbered by `EventDataset.channels_last`, a limit is
+    negative, the scale is 1 or more, or a share above 1.
 
     Example:
         >>> import jax
@@ -63,6 +64,10 @@ def augment_camera_events(
         fail(
             f"{op}: `events` must have {2 * height * width} inputs, two polarities of {height} x {width} pixels, got "
             f"{events.num_neurons}. Pass the height and the width of the camera."
+        )
+    if events.is_channels_last:
+        fail(
+            f"{op}: `events` must have the polarity first, got channels last. Call channels_last afterwards."
         )
     shares = augmentation.lost, augmentation.added
     is_good = all(limit >= 0 for limit in augmentation) and all(share <= 1 for share in shares)

@@ -64,6 +64,7 @@ class EventDataset:
     num_classes: int
     # [samples] int64, the number of events outside `duration`, which are in no list; a scalar is that of each sample
     outside: np.ndarray = field(default_factory=lambda: np.zeros((), np.int64))
+    is_channels_last: bool = False  # whether `channels_last` has renumbered the events
 
     def __post_init__(self) -> None:
         check_integer("EventDataset", "num_neurons", self.num_neurons, 0)
@@ -141,7 +142,7 @@ class EventDataset:
         The readers and the simulated camera put the polarity first, ``id = polarity * pixels + pixel``; the result has
         ``id = pixel * channels + polarity``, and lists are sorted again.
 
-        Errors: the number of inputs is not a multiple of `channels`.
+        Errors: the number of inputs is not a multiple of `channels`, or the events are renumbered already.
 
         Example:
             >>> import numpy as np
@@ -157,9 +158,14 @@ class EventDataset:
                 f"EventDataset.channels_last: `channels` must divide the number of inputs, {self.num_neurons}, got "
                 f"{channels}. Pass the number of polarities of the camera."
             )
+        if self.is_channels_last:
+            fail(
+                "EventDataset.channels_last: `self` must have channels first, got channels last. Call it once."
+            )
         renumbered = np.arange(self.num_neurons + 1, dtype=self.ids.dtype)  # the last id marks unused slots
         renumbered[:-1] = renumbered[:-1].reshape(-1, channels).T.ravel()
-        return replace(self, ids=np.sort(renumbered[self.ids], axis=-1))
+        ids = np.sort(renumbered[self.ids], axis=-1)
+        return replace(self, ids=ids, is_channels_last=channels > 1)
 
     def take(self, indices: Any) -> Batch:
         """The samples at `indices` as a `Batch` whose inputs are `SparseSpikes` ``[time, batch, capacity]``.

@@ -5,12 +5,13 @@ import warnings
 from dataclasses import replace
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from snnjax import SparseSpikes
-from snnjax.data import EventDataset, ImageDataset, SeriesDataset
+from snnjax.data import EventDataset, ImageDataset, SeriesDataset, augment_camera_events
 
 IDS = np.array([[[0, 2], [3, 3]], [[1, 3], [0, 1]], [[3, 3], [2, 3]]], np.uint16)
 COUNTS = np.array([[2, 0], [1, 3], [0, 1]], np.int32)
@@ -57,6 +58,22 @@ def test_event_dataset_refuses_channels_that_do_not_divide_its_inputs():
     text = r"^EventDataset.channels_last: `channels` must divide the number of inputs, 3, got 2. Pass"
     with pytest.raises(ValueError, match=text):
         EVENTS.channels_last()
+
+
+def test_channels_are_put_last_once():
+    """Twice, or moved about as if the polarity came first, events would be scrambled."""
+    first = EventDataset(np.full((1, 1, 1), 5, np.uint16), COUNTS[:1, :1], LABELS[:1], 2 * 2 * 2, 2)
+    last = first.channels_last().select([0])
+    with pytest.raises(
+        ValueError, match=r"^EventDataset.channels_last: `self` must have channels first, got"
+    ):
+        last.channels_last()
+    with pytest.raises(
+        ValueError, match=r"^augment_camera_events: `events` must have the polarity first, got"
+    ):
+        augment_camera_events(jax.random.key(0), last, height=2, width=2)
+    moved = augment_camera_events(jax.random.key(0), first, height=2, width=2).channels_last()
+    assert moved.is_channels_last and not first.channels_last(1).is_channels_last
 
 
 def test_event_dataset_properties():
