@@ -232,7 +232,7 @@ def read_progress(
     path = folder / CHECKPOINT
     header = read_run(path)
     for kind, values in stored.items():
-        # Versions before this one did not store the objective.
+        # The files of docs/pretrained have no objective; their settings name the loss.
         known = header.get(kind, values) | ({"epochs": config.epochs} if kind == "config" else {})
         for name in {**values, **known}:
             old, new = known.get(name), values.get(name)
