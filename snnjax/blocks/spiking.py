@@ -15,7 +15,7 @@ from jaxtyping import Array
 from snnjax._check import check_rounding, fail, short_repr
 from snnjax._types import upcast
 from snnjax.blocks._feedback import Cells, Held, SpikingState, Steps
-from snnjax.blocks._listing import checked_capacity, warn_unless_below
+from snnjax.blocks._listing import checked_capacity, warn_if_at_rest, warn_unless_below
 from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks._steps import run_steps
 from snnjax.blocks.block import (
@@ -333,7 +333,8 @@ def spiking(
             passes all spikes on, with the full surrogate gradient.
         second_threshold: membranes between it and the threshold are listed for their gradient, in the unit of the
             membrane. None means nine tenths of the way from rest to each neuron's threshold: 0.9 for a threshold of 1.
-            If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued.
+            If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued: also
+            if it is None and the threshold is the membrane at rest.
         recurrent: the connection by which the spikes of the previous step are fed back: a block, or several in
             order; True for dense weights without bias.
         record_dtype: ``jnp.bfloat16`` halves the memory of the membranes recorded for the backward pass, as in
@@ -375,7 +376,9 @@ def spiking_of(
             f"got {short_repr(recurrent)}. Choose neurons with a step, such as lif()."
         )
     share = checked_capacity(op, capacity)
-    if share is not None and second_threshold is not None:
+    if share is not None and second_threshold is None:
+        warn_if_at_rest(op, neuron)
+    elif share is not None:
         warn_unless_below(op, second_threshold, neuron)
     rounds = check_rounding(op, "record_dtype", record_dtype)
     return Spiking(neuron, share, second_threshold, rounds, _as_recurrent(op, recurrent))

@@ -9,7 +9,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax._batching import SHARED
-from snnjax._check import check_array, check_choice, check_float_array, check_per_neuron, check_shape, fail
+from snnjax._check import (
+    check_array,
+    check_choice,
+    check_float_array,
+    check_per_neuron,
+    check_shape,
+    check_switches,
+    fail,
+)
 from snnjax._dispatch import Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
@@ -136,6 +144,8 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
     if v.dtype != dtype:
         expected = f"have dtype {dtype.name}, the accumulation dtype of {current.dtype.name}"
         fail(f"lif_step: `v` must {expected}, got {v.dtype.name}. Cast it with v.astype(jnp.{dtype.name}).")
+    switches = {"detach_reset": convention.detach_reset, "inclusive": convention.inclusive}
+    check_switches("lif_step", **switches)
     check_choice("lif_step", "reset", convention.reset, RESETS)
     check_choice("lif_step", "reset_time", convention.reset_time, RESET_TIMES)
     check_choice("lif_step", "spike_from", convention.spike_from, SPIKE_SOURCES)

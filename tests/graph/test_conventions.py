@@ -30,7 +30,8 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
 CHOICES = [
     options
     for options in (dict(zip(SWITCHES, each, strict=True)) for each in itertools.product(*SWITCHES.values()))
-    if (options["reset_time"], options["spike_from"]) != ("immediate", "old")  # refused: no old membrane is left
+    if (options["reset_time"], options["spike_from"])
+    != ("immediate", "old")  # refused: no old membrane is left
 ]
 COMMON = {"normalize": False, "learn_decay": True, "learn_threshold": True, "surrogate": sigmoid(4)}
 
@@ -152,7 +153,7 @@ def test_membranes_at_the_threshold_decide_the_inclusive_case() -> None:
 def test_membranes_at_any_threshold_spike_in_the_inclusive_case(reset: str, threshold: float) -> None:
     """Also at 0, below which no float is left where those that are not normal count as 0."""
     neuron = neurons.lif(0.5, threshold, normalize=False, inclusive=True, reset=reset)
-    net = network(3, [layer(dense(3, bias=False), neuron, capacity=3)])
+    net = network(3, [layer(dense(3, bias=False), neuron, capacity=3, second_threshold=-2.0)])
     params = {"layer_0/connection": LinearParams(jnp.eye(3))}
     above, below = jnp.nextafter(jnp.float32(threshold), jnp.float32([4, -4]))
     inputs = jnp.stack([above, jnp.float32(threshold), below if threshold else jnp.float32(-1e-30)])

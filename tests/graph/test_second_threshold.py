@@ -102,3 +102,15 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning() -> None:
     learned = params[name].neuron._replace(threshold=jnp.ones(8))
     raised = params | {name: params[name]._replace(neuron=learned)}
     assert warned(lambda: apply(raised, 0.9)) == []  # the thresholds that were learned count
+
+
+def test_a_threshold_at_rest_has_no_second_one_by_default() -> None:
+    at_rest = neurons.lif(threshold=0.0)
+    text = (
+        "layer: `second_threshold` must be given for neurons whose threshold is the membrane at rest, 0, got None. "
+        "Pass one below it, or neurons that do not spike have no gradient."
+    )
+    assert warned(lambda: layer(8, at_rest, capacity=4)) == [text]
+    assert warned(lambda: layer(8, at_rest, capacity=4, second_threshold=-0.1)) == []
+    assert warned(lambda: layer(8, at_rest)) == []
+    assert warned(lambda: layer(8, neurons.lif(threshold=-0.5), capacity=4)) == []
