@@ -13,6 +13,7 @@ from snnjax._check import (
     check_array,
     check_choice,
     check_float_array,
+    check_kept,
     check_per_neuron,
     check_shape,
     check_switches,
@@ -96,8 +97,8 @@ def lif_step(
         The new membrane in the dtype of `v`, and the spikes (0 or 1) in that of `current`.
 
     Raises:
-        ValueError: if shapes do not match, a dtype is not floating-point, a switch is unknown, or the implementation is
-            unknown or unavailable.
+        ValueError: if shapes do not match, a dtype is not floating-point, a decay is outside [0, 1], a switch is
+            unknown, or the implementation is unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -117,6 +118,7 @@ def lif_step(
     _check_arguments(v, current, convention)
     v, current, decay, threshold, gain = gathered((v, current, decay, threshold, gain))
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
+    check_kept("lif_step", "decay", decay)
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (math.prod(v.shape[:-1]), v.shape[-1])
     operands = vary_alike(_Operands(v.reshape(flat), upcast(current).reshape(flat), *constants))
