@@ -97,6 +97,13 @@ class CustomSurrogate(Surrogate):
     own_derivative: Callable[[Any], Any] = jnp.ones_like
     own_relaxed: Callable[[Any], Any] | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for argument, value, usual in (("slope", self.slope, 1), ("cutoff", self.cutoff, 0)):
+            if value != usual:
+                hint = "Write it into the functions"
+                fail(f"surrogates.custom: `{argument}` must be left at {usual}, got {value!r}. {hint}.")
+
     def derivative(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """``ds/dv`` at ``x = v - threshold``."""
         return self.own_derivative(x)

@@ -210,6 +210,18 @@ def test_custom_surrogate_that_cannot_be_is_refused(functions: Any, expected: st
     assert expected in str(error.value)
 
 
+@pytest.mark.parametrize(("argument", "value", "usual"), [("slope", 2.0, 1), ("cutoff", 0.1, 0)])
+def test_custom_surrogate_has_its_slope_and_end_in_its_functions(
+    argument: str, value: float, usual: int
+) -> None:
+    with pytest.raises(ValueError) as error:
+        dataclasses.replace(surrogates.custom(jnp.ones_like), **{argument: value})  # type: ignore[arg-type]
+    assert str(error.value) == (
+        f"surrogates.custom: `{argument}` must be left at {usual}, got {value}. Write it into the functions."
+    )
+    assert dataclasses.replace(surrogates.custom(jnp.ones_like), smooth=True).smooth
+
+
 def test_custom_surrogate_without_antiderivative_has_no_smooth_spikes() -> None:
     smooth = dataclasses.replace(surrogates.custom(bump), smooth=True)
     with pytest.raises(

@@ -5,6 +5,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -115,7 +116,8 @@ class Spiking(Block):
     def slots(self, shape: Shape) -> int | None:
         """The capacity of the spike lists; None for dense spikes."""
         share = self.capacity
-        return math.ceil(share * math.prod(shape)) if isinstance(share, float) else share
+        # The decimal fraction that was written: 0.07 of 100 are 7, and more in binary.
+        return math.ceil(Fraction(str(share)) * math.prod(shape)) if isinstance(share, float) else share
 
     def out_shape(self, *shapes: Shape) -> Shape:
         """That of the currents."""
