@@ -1,6 +1,7 @@
 """The capacity of spike lists and the second threshold, as they are given for spiking neurons."""
 
 import functools
+import numbers
 import warnings
 from typing import Any
 
@@ -8,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check_integer, fail
+from snnjax._check import check_integer, fail, short_repr
 from snnjax._jax_compat import Tracer
 from snnjax.neurons import Neuron
 from snnjax.neurons._neuron import drawn
@@ -30,6 +31,18 @@ def checked_capacity(op: str, capacity: Any) -> int | float | None:
         return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
     check_integer(op, "capacity", capacity, 1)
     return int(capacity)
+
+
+def checked_second(op: str, second: Any) -> float | None:
+    """A second threshold, as a number of Python."""
+    if second is None:
+        return None
+    if isinstance(second, bool) or not isinstance(second, numbers.Real):
+        fail(
+            f"{op}: `second_threshold` must be a number or None, got {short_repr(second)}. "
+            "Pass arrays to network.apply."
+        )
+    return float(second)
 
 
 def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:

@@ -16,7 +16,7 @@ from jaxtyping import Array
 from snnjax._check import check_rounding, fail, short_repr
 from snnjax._types import upcast
 from snnjax.blocks._feedback import Cells, Held, SpikingState, Steps
-from snnjax.blocks._listing import checked_capacity, warn_if_at_rest, warn_unless_below
+from snnjax.blocks._listing import checked_capacity, checked_second, warn_if_at_rest, warn_unless_below
 from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks._steps import run_steps
 from snnjax.blocks.block import (
@@ -377,7 +377,7 @@ def spiking_of(
             f"{op}: `recurrent` must be False for neurons that compute all steps at once, {neuron.name}, "
             f"got {short_repr(recurrent)}. Choose neurons with a step, such as lif()."
         )
-    share = checked_capacity(op, capacity)
+    share, second_threshold = checked_capacity(op, capacity), checked_second(op, second_threshold)
     if share is not None and second_threshold is None:
         warn_if_at_rest(op, neuron)
     elif share is not None:
