@@ -189,6 +189,20 @@ def check_within(op: str, argument: str, value: Any, most: int, hint: str, least
         fail(f"{op}: `{argument}` must be between {least} and {most}, got {wrong}. {hint}.")
 
 
+def check_kept(op: str, argument: str, value: Any) -> None:
+    """Check that decays, the shares of a membrane that a step keeps, are between 0 and 1.
+
+    Traced ones cannot be checked, and what is no number is for other checks.
+    """
+    known = concrete(value)
+    if known is None or not jnp.issubdtype(known.dtype, jnp.number):
+        return
+    wrong = known[~((known >= 0) & (known <= 1))]
+    if wrong.size > 0:
+        hint = "From a time constant it is exp(-dt / time_constant)"
+        fail(f"{op}: `{argument}` must be between 0 and 1, got {float(wrong[0]):g}. {hint}.")
+
+
 def batch_hint(actual: Sequence[int], steps: int, batch: int, hint: str) -> str:
     """The hint for a value that should have one entry for each sequence: another one if it has one for each step."""
     if steps != batch and len(actual) == 1 and actual[0] == steps:

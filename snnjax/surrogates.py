@@ -24,7 +24,7 @@ import numpy as np
 from jax.scipy.special import erf
 from jaxtyping import Array, Float
 
-from snnjax._check import check_choice, fail, short_repr
+from snnjax._check import check_choice, check_switches, fail, short_repr
 from snnjax._types import SURROGATES
 
 
@@ -48,7 +48,8 @@ class Surrogate:
     def __post_init__(self) -> None:
         if type(self) is Surrogate:
             check_choice("surrogates.Surrogate", "name", self.name, SURROGATES)
-        if not isinstance(self.slope, int | float) or not self.slope > 0:
+        check_switches(self.name, smooth=self.smooth)
+        if not isinstance(self.slope, int | float) or not 0 < self.slope < math.inf:
             fail(f"{self.name}: `slope` must be a positive number, got {self.slope!r}. Try slope=10.0.")
         if not isinstance(self.cutoff, int | float) or not 0 <= self.cutoff < 1:
             fail(f"{self.name}: `cutoff` must be a number in [0, 1), got {self.cutoff!r}. Try cutoff=0.01.")
@@ -95,6 +96,13 @@ class CustomSurrogate(Surrogate):
 
     own_derivative: Callable[[Any], Any] = jnp.ones_like
     own_relaxed: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for argument, value, usual in (("slope", self.slope, 1), ("cutoff", self.cutoff, 0)):
+            if value != usual:
+                hint = "Write it into the functions"
+                fail(f"surrogates.custom: `{argument}` must be left at {usual}, got {value!r}. {hint}.")
 
     def derivative(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """``ds/dv`` at ``x = v - threshold``."""

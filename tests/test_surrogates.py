@@ -110,6 +110,17 @@ def test_cutoff_that_is_no_share_is_refused(cutoff: Any) -> None:
         Surrogate("superspike", 1.0, cutoff=cutoff)
 
 
+def test_slope_and_smoothness_that_are_none_are_refused() -> None:
+    """An infinite slope is not a number at the threshold, and any word would count as True."""
+    for slope in (0.0, -1.0, float("inf"), float("nan"), "steep"):
+        with pytest.raises(
+            ValueError, match=r"^arctan: `slope` must be a positive number, got .*\. Try slope"
+        ):
+            surrogates.arctan(slope)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^arctan: `smooth` must be True or False, got 'no'\. Choose one"):
+        Surrogate("arctan", 1.0, smooth="no")  # type: ignore[arg-type]
+
+
 def test_fire_is_a_step_and_relaxed_where_smooth() -> None:
     x = jnp.array([-1.0, 0.0, 1.0, jnp.nan])
     assert Surrogate("superspike", 1.0).fire(x).tolist() == [0.0, 0.0, 1.0, 0.0]
@@ -197,6 +208,18 @@ def test_custom_surrogate_that_cannot_be_is_refused(functions: Any, expected: st
     with pytest.raises(ValueError, match=r"^surrogates\.custom: ") as error:
         surrogates.custom(*functions)
     assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(("argument", "value", "usual"), [("slope", 2.0, 1), ("cutoff", 0.1, 0)])
+def test_custom_surrogate_has_its_slope_and_end_in_its_functions(
+    argument: str, value: float, usual: int
+) -> None:
+    with pytest.raises(ValueError) as error:
+        dataclasses.replace(surrogates.custom(jnp.ones_like), **{argument: value})  # type: ignore[arg-type]
+    assert str(error.value) == (
+        f"surrogates.custom: `{argument}` must be left at {usual}, got {value}. Write it into the functions."
+    )
+    assert dataclasses.replace(surrogates.custom(jnp.ones_like), smooth=True).smooth
 
 
 def test_custom_surrogate_without_antiderivative_has_no_smooth_spikes() -> None:

@@ -1,6 +1,7 @@
 """The capacity of spike lists and the second threshold, as they are given for spiking neurons."""
 
 import functools
+import numbers
 import warnings
 from typing import Any
 
@@ -8,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from snnjax._check import check_integer, fail
+from snnjax._check import check_integer, fail, short_repr
 from snnjax._jax_compat import Tracer
 from snnjax.neurons import Neuron
 from snnjax.neurons._neuron import drawn
@@ -32,6 +33,18 @@ def checked_capacity(op: str, capacity: Any) -> int | float | None:
     return int(capacity)
 
 
+def checked_second(op: str, second: Any) -> float | None:
+    """A second threshold, as a number of Python."""
+    if second is None:
+        return None
+    if isinstance(second, bool) or not isinstance(second, numbers.Real):
+        fail(
+            f"{op}: `second_threshold` must be a number or None, got {short_repr(second)}. "
+            "Pass arrays to network.apply."
+        )
+    return float(second)
+
+
 def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | None = None) -> None:
     """Warn about a number that is not below the threshold: neurons that do not spike would have no gradient.
 
@@ -48,6 +61,17 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
         warnings.warn(
             f"{op}: `second_threshold` must be below the threshold, {lowest:g}, got {float(second)}. "
             "Leave it None for nine tenths of the way from rest to the threshold.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def warn_if_at_rest(op: str, neuron: Neuron) -> None:
+    """Warn about a threshold at rest, where the default second threshold is the threshold itself."""
+    if _lowest_threshold(neuron) == neuron.rest:
+        warnings.warn(
+            f"{op}: `second_threshold` must be given for neurons whose threshold is the membrane at rest, "
+            f"{neuron.rest:g}, got None. Pass one below it, or neurons that do not spike have no gradient.",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -99,7 +100,8 @@ def checked_delays(op: str, min_delay: Any, max_delay: Any, initial: Any, learn:
         )
     check_switches(op, learn=learn)
     initial = (float(min_delay), float(max_delay)) if initial is None else initial
-    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    ends = initial if isinstance(initial, tuple) else (initial, initial)
+    low, high = ends if len(ends) == 2 and all(isinstance(end, numbers.Real) for end in ends) else (1, 0)
     if not min_delay <= low <= high <= max_delay:
         fail(
             f"{op}: `initial` must be a number or a range (low, high) from {min_delay} to {max_delay}, got {initial}. "

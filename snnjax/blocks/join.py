@@ -84,6 +84,9 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
 def join(how: str = "add", *, name: str | None = None, source: tuple[str, ...] | None = None) -> Join:
     """Join several signals: "add", "concatenate" (along the channels), "multiply", or "either" (a spike of any).
 
+    "either" is ``a + b - a b``, which is 1 where any of the signals is, if all of them are spikes of 0 and 1; graded
+    spikes, and sums of spikes, are no such signals.
+
     Lists that are added or concatenated stay lists: capacities add up, and an id that stands in two lists counts
     twice. Other joins, and those of lists with arrays, are dense.
 

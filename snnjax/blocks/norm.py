@@ -108,8 +108,8 @@ class BatchNorm(Block):
         """The factor and the term of each channel for `x`, and the stats after it, None if they stay as they are."""
         if not self.needs_all_steps(context.train):
             return *self.affine(params, stats), None
-        now = self.statistics(x, context)
-        kept = jnp.float32(self.momentum)
+        now, is_empty = self.statistics(x, context), self._count(x, context) == 0
+        kept = jnp.where(is_empty, 1, jnp.float32(self.momentum))
         after = jax.tree.map(
             lambda old, new: kept * old + (1 - kept) * jax.lax.stop_gradient(new).astype(old.dtype),
             stats,
@@ -120,20 +120,25 @@ class BatchNorm(Block):
     def statistics(self, x: Array, context: Context) -> NormStats:
         """Mean and variance of each channel over the steps within the sequences, the batch, pixels and the axis."""
         axes, valid = tuple(range(x.ndim - 1)), context.valid(x.shape[0])
-        rows = (
-            jnp.asarray(math.prod(x.shape[:2]), x.dtype) if valid is None else jnp.sum(valid, dtype=x.dtype)
-        )
         mask = None if valid is None else aligned_mask(valid, x.ndim)
 
         def total(array: Array) -> Array:  # sums and counts over shards, never means of means
             array = array if mask is None else jnp.where(mask, array, 0)
             return self._over_shards(jnp.sum(array, axes))
 
-        count = jnp.maximum(self._over_shards(rows) * math.prod(x.shape[2:-1]), 1)
+        count = jnp.maximum(self._count(x, context), 1)
         if self.axis_name is None and context.implementation != "composed":
             return NormStats(*_moments(x, mask, count))
         mean = total(x) / count
         return NormStats(mean, total((x - _of_channels(mean, x)) ** 2) / count)
+
+    def _count(self, x: Array, context: Context) -> Array:
+        """How many numbers of a channel the statistics are of."""
+        valid = context.valid(x.shape[0])
+        rows = (
+            jnp.asarray(math.prod(x.shape[:2]), x.dtype) if valid is None else jnp.sum(valid, dtype=x.dtype)
+        )
+        return self._over_shards(rows) * math.prod(x.shape[2:-1])
 
     def _over_shards(self, array: Array) -> Array:
         return array if self.axis_name is None else jax.lax.psum(array, self.axis_name)
@@ -204,7 +209,8 @@ def batch_norm(
 
     ``y = scale (x - mean) / sqrt(variance + epsilon) + bias``, with a learned `scale` and `bias` per channel. In
     training, mean and variance are those of the call, over the steps within `lengths`; otherwise they are the running
-    ones of the network's stats, and the fused op computes the norm as part of the weights.
+    ones of the network's stats, and the fused op computes the norm as part of the weights. A call without any steps
+    leaves the running ones as they are.
 
     Args:
         scale: the deviation of the normalised currents at the start. `Network.init` scales it to the drive of the

@@ -5,6 +5,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ from jaxtyping import Array
 from snnjax._check import check_rounding, fail, short_repr
 from snnjax._types import upcast
 from snnjax.blocks._feedback import Cells, Held, SpikingState, Steps
-from snnjax.blocks._listing import checked_capacity, warn_unless_below
+from snnjax.blocks._listing import checked_capacity, checked_second, warn_if_at_rest, warn_unless_below
 from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks._steps import run_steps
 from snnjax.blocks.block import (
@@ -115,7 +116,8 @@ class Spiking(Block):
     def slots(self, shape: Shape) -> int | None:
         """The capacity of the spike lists; None for dense spikes."""
         share = self.capacity
-        return math.ceil(share * math.prod(shape)) if isinstance(share, float) else share
+        # The decimal fraction that was written: 0.07 of 100 are 7, and more in binary.
+        return math.ceil(Fraction(str(share)) * math.prod(shape)) if isinstance(share, float) else share
 
     def out_shape(self, *shapes: Shape) -> Shape:
         """That of the currents."""
@@ -333,7 +335,8 @@ def spiking(
             passes all spikes on, with the full surrogate gradient.
         second_threshold: membranes between it and the threshold are listed for their gradient, in the unit of the
             membrane. None means nine tenths of the way from rest to each neuron's threshold: 0.9 for a threshold of 1.
-            If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued.
+            If it is not below the threshold, neurons that do not spike have no gradient, and a warning is issued: also
+            if it is None and the threshold is the membrane at rest.
         recurrent: the connection by which the spikes of the previous step are fed back: a block, or several in
             order; True for dense weights without bias.
         record_dtype: ``jnp.bfloat16`` halves the memory of the membranes recorded for the backward pass, as in
@@ -374,8 +377,10 @@ def spiking_of(
             f"{op}: `recurrent` must be False for neurons that compute all steps at once, {neuron.name}, "
             f"got {short_repr(recurrent)}. Choose neurons with a step, such as lif()."
         )
-    share = checked_capacity(op, capacity)
-    if share is not None and second_threshold is not None:
+    share, second_threshold = checked_capacity(op, capacity), checked_second(op, second_threshold)
+    if share is not None and second_threshold is None:
+        warn_if_at_rest(op, neuron)
+    elif share is not None:
         warn_unless_below(op, second_threshold, neuron)
     rounds = check_rounding(op, "record_dtype", record_dtype)
     return Spiking(neuron, share, second_threshold, rounds, _as_recurrent(op, recurrent))

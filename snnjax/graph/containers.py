@@ -96,10 +96,10 @@ class Graph:
     def _found(self, names: str | tuple[str, ...]) -> tuple[str, ...]:
         """The nodes of these names, looked up in this container and those around it."""
         found = []
-        for name in (names,) if isinstance(names, str) else names:
+        for name in names if isinstance(names, tuple | list) else (names,):
             parts = self.prefix.split("/")[:-1]
-            scopes = ["/".join([*parts[:depth], name]) for depth in range(len(parts), -1, -1)]
-            known = [self.results[full] for full in scopes if full in self.results]
+            scopes = ["/".join([*parts[:depth], str(name)]) for depth in range(len(parts), -1, -1)]
+            known = [self.results[full] for full in scopes if full in self.results and isinstance(name, str)]
             if not known:
                 fail(
                     f"network: `source` must be the name of an input or an earlier block, got {name!r}. "

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from snnjax._check import concrete, fail, short_repr
+from snnjax._check import check_kept, concrete, fail, short_repr
 from snnjax._types import accumulation_dtype
 
 # One value for all, or a range (low, high) from which each neuron's value is drawn uniformly.
@@ -39,10 +39,14 @@ def _raw_to_decay_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Ar
 def decay_to_raw(decay: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     """Invert `raw_to_decay`: ``raw = log(decay / (1 - decay))``, for ``0 < decay < 1``.
 
+    Raises:
+        ValueError: if a decay is not between 0 and 1, of which traced ones cannot be checked.
+
     Example:
         >>> float(decay_to_raw(0.5))
         0.0
     """
+    check_kept("decay_to_raw", "decay", decay)
     decay = jnp.asarray(decay)
     return jnp.log(decay) - jnp.log1p(-decay)
 

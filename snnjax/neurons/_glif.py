@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
-from snnjax._check import check_per_neuron
-from snnjax._types import upcast
+from snnjax._check import check_choice, check_per_neuron, check_switches, fail
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
 from snnjax.neurons._step import check_inputs, just_below
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
 from snnjax.surrogates import Surrogate
@@ -49,6 +49,17 @@ class GLIF(NamedTuple):
         """The switches set to conventions of other libraries."""
         names = ("reset_time", "spike_from", "inclusive")
         return {n: getattr(self, n) for n in names if getattr(self, n) != self._field_defaults[n]}
+
+
+def check_form(op: str, argument: str, form: GLIF) -> None:
+    """Check the switches of an equation; `argument` is what stands before their names in errors."""
+    choices = {"reset": RESETS, "reset_time": RESET_TIMES, "spike_from": SPIKE_SOURCES}
+    for name, known in choices.items():
+        check_choice(op, argument + name, getattr(form, name), known)
+    check_switches(op, **{argument + name: getattr(form, name) for name in ("detach_reset", "inclusive")})
+    if form.reset_time == "immediate" and form.spike_from == "old":
+        hint = "Use reset_time='after_decay' with the old membrane's spikes"
+        fail(f"{op}: `{argument}spike_from` must be 'new' if reset_time is 'immediate', got 'old'. {hint}.")
 
 
 def advance(

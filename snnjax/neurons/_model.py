@@ -10,7 +10,7 @@ from jaxtyping import Array
 from snnjax._check import check_choice, check_integer, check_switches, fail
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
 from snnjax.neurons._constants import check_constant, check_decay, draw, draw_raw_decay, raw_to_decay
-from snnjax.neurons._glif import GLIF
+from snnjax.neurons._glif import GLIF, check_form
 from snnjax.neurons._neuron import OWNERS, Neuron, no_stats
 from snnjax.neurons._step import Bound, at_zero
 from snnjax.ops._glif_step import GLIFConstants
@@ -81,6 +81,7 @@ def glif_neuron(model: Model, arguments: Mapping[str, Any]) -> Neuron:
     constants = Bound(constants_of, given=own, function=model.constants, **switches)
     reset = given.get("reset", model.resets[0])
     form = GLIF(constants, reset, **{name: given[name] for name in GLIF._fields[2:] if name in given})
+    check_form(op, "", form)
     return Neuron(
         op,
         **draws_of(own),

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import check_array, check_choice, check_shape, fail, plural, short_repr
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
-from snnjax.neurons._glif import GLIF, advance
+from snnjax._types import accumulation_dtype, upcast
+from snnjax.neurons._glif import GLIF, advance, check_form
 from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
@@ -257,9 +257,7 @@ def check_spiking(op: str, neuron: Any) -> None:
     check_surrogates(op, neuron)
     check_choice(op, "neuron.per", neuron.per, OWNERS)
     if neuron.glif is not None:
-        check_choice(op, "neuron.glif.reset", neuron.glif.reset, RESETS)
-        check_choice(op, "neuron.glif.reset_time", neuron.glif.reset_time, RESET_TIMES)
-        check_choice(op, "neuron.glif.spike_from", neuron.glif.spike_from, SPIKE_SOURCES)
+        check_form(op, "neuron.glif.", neuron.glif)
 
 
 def check_surrogates(op: str, neuron: Neuron) -> None:

@@ -46,6 +46,11 @@ def at_zero(batch: int, num_neurons: int, dtype: Any) -> Array:
 
 
 def just_below(threshold: Array) -> Array:
-    """The next smaller float, with the gradient of `threshold`: above it means at or above `threshold`."""
+    """The next smaller float, with the gradient of `threshold`: above it means at or above `threshold`.
+
+    Below 0 it is the next normal one, as processors may count the others as 0.
+    """
     fixed = jax.lax.stop_gradient(threshold)
-    return threshold + (jnp.nextafter(fixed, jnp.full_like(fixed, -jnp.inf)) - fixed)
+    below = jnp.nextafter(fixed, jnp.full_like(fixed, -jnp.inf))
+    below = jnp.where(fixed == 0, -jnp.finfo(fixed.dtype).tiny, below)
+    return threshold + (below - fixed)

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
-from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import THRESHOLD, Model, glif_neuron
 from snnjax.neurons._neuron import Neuron
@@ -104,4 +103,5 @@ def _charged(
 ) -> IntegrateAndFireState:
     """A state whose membranes are at a share of their thresholds."""
     zeros = at_zero(batch, num_neurons, dtype)
-    return IntegrateAndFireState(zeros + share * jnp.broadcast_to(upcast(threshold(params)), zeros.shape))
+    own = threshold(params).astype(zeros.dtype)
+    return IntegrateAndFireState(zeros + share * jnp.broadcast_to(own, zeros.shape))

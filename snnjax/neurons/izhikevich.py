@@ -78,7 +78,8 @@ def izhikevich(
         u &\leftarrow u + a (b v - u) \\
         s &= [v > 30]
 
-    The presets fire for inputs above about 4. Precision below float32 is too coarse for membranes in mV.
+    Before the first step, :math:`v` is -65 mV and :math:`u = b v`, through which `b` has no gradient. The presets fire
+    for inputs above about 4. Precision below float32 is too coarse for membranes in mV.
 
     Args:
         preset: "regular_spiking", "intrinsically_bursting", "chattering", "fast_spiking", "low_threshold_spiking",

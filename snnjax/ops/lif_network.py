@@ -157,8 +157,8 @@ def lif_network(
         neuron above the second threshold, listed or dropped.
 
     Raises:
-        ValueError: if shapes do not match, weights are integers, dtypes are mixed, a switch is unknown, or a forced
-            implementation is unavailable.
+        ValueError: if shapes do not match, weights are integers, dtypes are mixed, a decay is outside [0, 1], a switch
+            is unknown, or a forced implementation is unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -187,7 +187,7 @@ def lif_network(
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
     operands = as_operands("lif_network", inputs, layers, readout, state, lengths, second, switches)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
-    records = checks.switch_per_layer("record_spikes", record_spikes, len(layers))
+    records = checks.check_each_switch("record_spikes", record_spikes, len(layers))
     spikes = (own if asked else None for own, asked in zip(results.spikes, records, strict=True))
     output = LIFNetworkOutput(
         results.spikes[-1] if readout is None else results.output,
@@ -214,13 +214,13 @@ def _switches(
     Without a readout the spikes of the last layer are recorded: they are the output.
     """
     num_layers = len(layers)
-    records = checks.switch_per_layer("record_spikes", record_spikes, num_layers)
+    records = checks.check_each_switch("record_spikes", record_spikes, num_layers)
     each = zip(
         (layer.connection for layer in layers),
         checks.check_capacity(capacity, num_layers),
         checks.check_surrogates(surrogate, num_layers),
         checks.check_resets(reset, num_layers),
-        checks.switch_per_layer("detach_reset", detach_reset, num_layers),
+        checks.check_each_switch("detach_reset", detach_reset, num_layers),
         records if readout is not None else (*records[:-1], True),
         checks.check_record_dtypes(record_dtype, num_layers),
         (layer.recurrent_connection.max_delay for layer in layers),

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax._batching import SHARED
-from snnjax._check import check_array, check_choice, check_float_array, check_per_neuron, check_shape, fail
+from snnjax._check import (
+    check_array,
+    check_choice,
+    check_float_array,
+    check_kept,
+    check_per_neuron,
+    check_shape,
+    check_switches,
+    fail,
+)
 from snnjax._dispatch import Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
@@ -88,8 +97,8 @@ def lif_step(
         The new membrane in the dtype of `v`, and the spikes (0 or 1) in that of `current`.
 
     Raises:
-        ValueError: if shapes do not match, a dtype is not floating-point, a switch is unknown, or the implementation is
-            unknown or unavailable.
+        ValueError: if shapes do not match, a dtype is not floating-point, a decay is outside [0, 1], a switch is
+            unknown, or the implementation is unknown or unavailable.
 
     Example:
         >>> import jax.numpy as jnp
@@ -109,6 +118,7 @@ def lif_step(
     _check_arguments(v, current, convention)
     v, current, decay, threshold, gain = gathered((v, current, decay, threshold, gain))
     constants = [per_neuron("lif_step", n, c, v) for n, c in (("decay", decay), ("threshold", threshold))]
+    check_kept("lif_step", "decay", decay)
     constants.append(1 - constants[0] if gain is None else per_neuron("lif_step", "gain", gain, v))
     flat = (math.prod(v.shape[:-1]), v.shape[-1])
     operands = vary_alike(_Operands(v.reshape(flat), upcast(current).reshape(flat), *constants))
@@ -136,6 +146,8 @@ def _check_arguments(v: Array, current: Array, convention: LIFConvention) -> Non
     if v.dtype != dtype:
         expected = f"have dtype {dtype.name}, the accumulation dtype of {current.dtype.name}"
         fail(f"lif_step: `v` must {expected}, got {v.dtype.name}. Cast it with v.astype(jnp.{dtype.name}).")
+    switches = {"detach_reset": convention.detach_reset, "inclusive": convention.inclusive}
+    check_switches("lif_step", **switches)
     check_choice("lif_step", "reset", convention.reset, RESETS)
     check_choice("lif_step", "reset_time", convention.reset_time, RESET_TIMES)
     check_choice("lif_step", "spike_from", convention.spike_from, SPIKE_SOURCES)

@@ -169,7 +169,7 @@ def pool_spikes(
 
     ``out[y, x, c] = sum of in[s y : s y + h, t x : t x + w, c]`` with strides ``s, t``, divided by ``h w`` for "mean",
     and the largest of them for "max". Pixels at the far edges that fill no window are dropped. Sums and means are
-    computed in float32 (float64 for float64).
+    computed in float32 (float64 for float64). Sums of booleans, and of integers of fewer than 32 bits, are int32.
 
     Lists stay lists: ids are mapped to their windows. Where windows overlap, an entry becomes one for each of the ``m``
     windows that a pixel can be in, and so a list has ``m`` times as many slots. For "sum" and "mean", two spikes in one
@@ -226,8 +226,9 @@ def pooled(pooling: Pooling, spikes: Any) -> Any:
         return pooling.listed(spikes)
     if jnp.issubdtype(spikes.dtype, jnp.floating):
         return pooling.pool(upcast(spikes)).astype(spikes.dtype)
-    numbers = spikes.astype(jnp.int32) if spikes.dtype == jnp.bool_ else spikes
-    return pooling.pool(numbers).astype(spikes.dtype)
+    is_short = spikes.dtype.itemsize < jnp.dtype(jnp.int32).itemsize
+    found = pooling.pool(spikes.astype(jnp.int32) if is_short else spikes)
+    return found.astype(spikes.dtype) if pooling.how == "max" else found
 
 
 def as_pooling(op: str, shape: Sequence[int], window: Any, strides: Any, how: str) -> Pooling:

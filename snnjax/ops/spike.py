@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from snnjax._check import check_float
+from snnjax._check import check_float, check_switches
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
@@ -40,6 +40,7 @@ def spike(
         Neftci, Mostafa and Zenke 2019, doi:10.1109/MSP.2019.2931595.
     """
     check_float("spike", "x", x)
+    check_switches("spike", inclusive=inclusive)
     x = jnp.asarray(x)
     return _spike(x, as_surrogate("spike", surrogate), inclusive)
 

@@ -1,6 +1,7 @@
 """What is wrong with a call of `network.apply` is said in its name, never in that of the op which it calls."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,15 @@ def with_constants(**wrong: Any) -> Any:
 
 
 STEPS = "Pass the number of steps of each sequence."
+GLIF_ERRORS: list[tuple[dict[str, Any], str]] = [
+    ({"detach_reset": "no"}, "detach_reset` must be True or False, got 'no'. Choose one of these."),
+    ({"inclusive": "no"}, "inclusive` must be True or False, got 'no'. Choose one of these."),
+    (
+        {"reset_time": "immediate", "spike_from": "old"},
+        "spike_from` must be 'new' if reset_time is 'immediate', got 'old'. "
+        "Use reset_time='after_decay' with the old membrane's spikes.",
+    ),
+]
 ERRORS = [
     (
         lambda: apply(lengths=jnp.zeros(3, jnp.int32)),
@@ -84,6 +94,13 @@ ERRORS = [
     (
         lambda: layer(3, neurons.lif()._replace(glif=neurons.GLIF(lambda params: params, reset="add"))),
         "layer: `neuron.glif.reset` must be 'subtract', 'zero' or 'none', got 'add'. Choose one of these.",
+    ),
+    *(
+        (
+            functools.partial(layer, 3, neurons.lif()._replace(glif=neurons.GLIF(lambda own: own, **given))),
+            f"layer: `neuron.glif.{text}",
+        )
+        for given, text in GLIF_ERRORS
     ),
 ]
 

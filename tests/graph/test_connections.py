@@ -328,6 +328,13 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         ),
     ),
     (
+        lambda: axonal(3, initial=[0, 2]),  # type: ignore[arg-type]
+        (
+            "axonal: `initial` must be a number or a range (low, high) from 0 to 3, got [0, 2]. Pass delays in "
+            "steps, or a longer max_delay."
+        ),
+    ),
+    (
         lambda: axonal(2**22 + 1),
         "axonal: `max_delay` must be at most 4194304, up to which float32 is exact, got 4194305. Use longer steps.",
     ),

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import layer, leaky_readout, network, neurons
+from snnjax import dense, layer, leaky_readout, network, neurons
+from snnjax.blocks import LinearParams
 from snnjax.surrogates import sigmoid
 from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close
@@ -26,7 +27,12 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     "spike_from": ("new", "old"),
     "inclusive": (False, True),
 }
-CHOICES = [dict(zip(SWITCHES, each, strict=True)) for each in itertools.product(*SWITCHES.values())]
+CHOICES = [
+    options
+    for options in (dict(zip(SWITCHES, each, strict=True)) for each in itertools.product(*SWITCHES.values()))
+    if (options["reset_time"], options["spike_from"])
+    != ("immediate", "old")  # refused: no old membrane is left
+]
 COMMON = {"normalize": False, "learn_decay": True, "learn_threshold": True, "surrogate": sigmoid(4)}
 
 
@@ -140,6 +146,22 @@ def test_membranes_at_the_threshold_decide_the_inclusive_case() -> None:
         for net in (exclusive, inclusive)
     )
     assert jnp.any(first != second)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 2.0**-126, 1.0, -1.0])
+@pytest.mark.parametrize("reset", ["zero", "subtract"])
+def test_membranes_at_any_threshold_spike_in_the_inclusive_case(reset: str, threshold: float) -> None:
+    """Also at 0, below which no float is left where those that are not normal count as 0."""
+    neuron = neurons.lif(0.5, threshold, normalize=False, inclusive=True, reset=reset)
+    net = network(3, [layer(dense(3, bias=False), neuron, capacity=3, second_threshold=-2.0)])
+    params = {"layer_0/connection": LinearParams(jnp.eye(3))}
+    above, below = jnp.nextafter(jnp.float32(threshold), jnp.float32([4, -4]))
+    inputs = jnp.stack([above, jnp.float32(threshold), below if threshold else jnp.float32(-1e-30)])
+    # A first step from rest: what its reset adds, if rest is at the threshold or above.
+    start = -0.5 * threshold if reset == "subtract" and threshold <= 0 else 0.0
+    inputs = jnp.tile(inputs - start, (4, 1, 1))
+    lists = net.apply(params, None, inputs)[0].output
+    np.testing.assert_array_equal(lists.to_dense()[0, 0], [1, 1, 0])
 
 
 def test_a_carried_state_and_chunks_are_scanned_with_an_immediate_reset() -> None:

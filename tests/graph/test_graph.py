@@ -375,6 +375,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "network: `source` must be the name of an input or an earlier block, got 'last'. Choose input.",
     ),
     (
+        lambda: network(4, [dataclasses.replace(dense(3), source=0)]),  # type: ignore[arg-type]
+        "network: `source` must be the name of an input or an earlier block, got 0. Choose input.",
+    ),
+    (
         lambda: network(4, [dense(3, name="a"), layer(3, source="b")]),
         "network: `source` must be the name of an input or an earlier block, got 'b'. Choose input or a.",
     ),

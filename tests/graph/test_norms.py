@@ -81,6 +81,18 @@ def test_batch_norm_is_that_of_plain_jax(shape: tuple[int, ...], lengths: Any) -
     assert_close(found, expected, of_largest=ROUNDING)
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_batch_norm_keeps_its_statistics_where_there_are_no_steps(frozen: bool) -> None:
+    """A call of no steps, no sequences, or of empty ones has no statistics: nothing is known about the currents."""
+    block, params = blocks.batch_norm(frozen=frozen), NormParams(jnp.ones(2), jnp.zeros(2))
+    stats = NormStats(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
+    calls = [(0, 3, None), (4, 0, None), (4, 2, jnp.zeros(2, jnp.int32))]
+    for steps, batch, lengths in calls:
+        x, context = jnp.full((steps, batch, 3, 2), 5.0), Context(lengths, train=True)
+        after = block.apply(params, None, stats, x, shapes=((3, 2),), context=context).stats
+        chex.assert_trees_all_equal(after or stats, stats)
+
+
 def test_layer_norm_is_one_of_each_sample_and_step() -> None:
     block, x = blocks.layer_norm(), np.random.default_rng(0).normal(size=(STEPS, BATCH, 3, 2, 5))
     scale, bias = np.linspace(0.5, 2, 5), np.linspace(-1, 1, 5)

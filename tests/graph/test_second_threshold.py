@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from snnjax import LIFLayer, layer, leaky_readout, lif_network, network, neurons
+from snnjax._check import short_repr
+from snnjax.blocks import spiking
 from snnjax.ops.select_spikes import usual_second_threshold
 from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.ops.common import jit
@@ -102,3 +104,26 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning() -> None:
     learned = params[name].neuron._replace(threshold=jnp.ones(8))
     raised = params | {name: params[name]._replace(neuron=learned)}
     assert warned(lambda: apply(raised, 0.9)) == []  # the thresholds that were learned count
+
+
+@pytest.mark.parametrize("second", ["0.5", True, jnp.float32(0.5), np.full(8, 0.5)])
+def test_one_of_a_layer_is_a_number(second: Any) -> None:
+    """Others are no part of a network that is compared and hashed; they may be passed on to its runs."""
+    with pytest.raises(ValueError) as error:
+        spiking(capacity=4, second_threshold=second)
+    assert str(error.value) == (
+        f"spiking: `second_threshold` must be a number or None, got {short_repr(second)}. "
+        "Pass arrays to network.apply."
+    )
+
+
+def test_a_threshold_at_rest_has_no_second_one_by_default() -> None:
+    at_rest = neurons.lif(threshold=0.0)
+    text = (
+        "layer: `second_threshold` must be given for neurons whose threshold is the membrane at rest, 0, got None. "
+        "Pass one below it, or neurons that do not spike have no gradient."
+    )
+    assert warned(lambda: layer(8, at_rest, capacity=4)) == [text]
+    assert warned(lambda: layer(8, at_rest, capacity=4, second_threshold=-0.1)) == []
+    assert warned(lambda: layer(8, at_rest)) == []
+    assert warned(lambda: layer(8, neurons.lif(threshold=-0.5), capacity=4)) == []

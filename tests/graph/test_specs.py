@@ -249,6 +249,9 @@ def test_a_share_of_the_width_is_rounded_up_to_slots() -> None:
 def test_a_share_is_a_float_of_numpy_too() -> None:
     for width, slots in ((10, 1), (30, 3), (1000, 100)):
         assert spiking(capacity=np.float32(0.1)).slots((width,)) == slots
+    for hundredths in range(1, 100):
+        assert spiking(capacity=hundredths / 100).slots((100,)) == hundredths
+    assert spiking(capacity=1e-7).slots((100,)) == 1
     assert layer(30, capacity=np.int64(3)) == layer(30, capacity=3)
 
 

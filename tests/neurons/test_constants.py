@@ -1,5 +1,7 @@
 """Decays from unconstrained numbers, and constants drawn with a key."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -101,4 +103,15 @@ def test_number_of_neurons_is_checked() -> None:
         lif().init(KEY, -1)
     assert str(error.value) == (
         "Neuron.init: `num_neurons` must be an integer of at least 0, got -1. Pass 0 or more."
+    )
+
+
+@pytest.mark.parametrize("decay", [20.0, -0.1, float("nan"), jnp.array([0.5, 20.0])])
+def test_a_decay_outside_its_bounds_has_no_parameter(decay: Any) -> None:
+    with pytest.raises(ValueError) as error:
+        decay_to_raw(decay)
+    found = decay if isinstance(decay, float) else 20.0
+    assert str(error.value) == (
+        f"decay_to_raw: `decay` must be between 0 and 1, got {found:g}. "
+        "From a time constant it is exp(-dt / time_constant)."
     )

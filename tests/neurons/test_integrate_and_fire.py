@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import neurons
+from snnjax import dense, layer, network, neurons
 from tests.neurons.models import unroll
 
 KEY = jax.random.key(0)
@@ -57,6 +57,17 @@ def test_initial_membrane_is_a_share_of_each_threshold() -> None:
     np.testing.assert_array_equal(v, 0.25 * np.asarray(params.threshold, np.float32)[None].repeat(2, axis=0))
     assert neuron == neurons.integrate_and_fire(threshold=(0.5, 2.0), initial=0.25)
     assert neuron != neurons.integrate_and_fire(threshold=(0.5, 2.0))
+
+
+def test_initial_membrane_of_a_network_of_float32_beside_float64() -> None:
+    """A threshold that is a number has no dtype of its own."""
+    neuron = neurons.integrate_and_fire(initial=0.5)
+    with jax.enable_x64(True):
+        inputs = jnp.full((3, 1, 2), 0.6, jnp.float32)
+        net = network(2, [layer(dense(2, bias=False), neuron)])
+        output, state = net.apply(net.init(KEY), None, inputs)
+        assert output.output.dtype == state["layer_0/neuron"].neuron.v.dtype == jnp.float32
+        assert neuron.initial_state(neuron.init(KEY, 2), 1, 2, jnp.float64).v.dtype == jnp.float64
 
 
 def test_initial_membrane_outside_its_range_is_refused() -> None:

@@ -114,3 +114,13 @@ def test_unknown_conventions_are_refused() -> None:
     with pytest.raises(ValueError) as error:
         neurons.lif(spike_from="both")
     assert str(error.value) == ("lif: `spike_from` must be 'new' or 'old', got 'both'. Choose one of these.")
+
+
+@pytest.mark.parametrize("make", [neurons.lif, neurons.current_lif, neurons.integrate_and_fire])
+def test_an_immediate_reset_leaves_no_old_membrane_to_spike_from(make: Any) -> None:
+    with pytest.raises(ValueError) as error:
+        make(reset_time="immediate", spike_from="old")
+    assert str(error.value) == (
+        f"{make.__name__}: `spike_from` must be 'new' if reset_time is 'immediate', got 'old'. "
+        "Use reset_time='after_decay' with the old membrane's spikes."
+    )

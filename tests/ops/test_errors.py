@@ -1,5 +1,6 @@
 """Every error message of every op."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -140,6 +141,13 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
         lambda: lif_step(V, V, 0.5, 1.0, reset_time="immediate", spike_from="old"),
         "lif_step: `spike_from` must be 'new' if reset_time is 'immediate', got 'old'. "
         "Use reset_time='after_decay' with the old membrane's spikes.",
+    ),
+    *(
+        (
+            functools.partial(lif_step, V, V, 0.5, 1.0, **{switch: "no"}),
+            f"lif_step: `{switch}` must be True or False, got 'no'. Choose one of these.",
+        )
+        for switch in ("detach_reset", "inclusive")
     ),
     (
         lambda: lif_step(V, V, 0.5, 1.0, implementation="cpu"),

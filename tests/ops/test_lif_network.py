@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
+from snnjax.neurons import SecondState
 from tests.cases import as_numpy, network_arguments, run_network
 from tests.ops import references
 from tests.ops.common import jit
@@ -230,3 +231,34 @@ def test_a_membrane_that_is_not_a_number_spoils_no_other_gradient(
     chex.assert_tree_all_finite(g_weights)
     assert np.all(g_weights[0][:, 0] != 0) and not np.any(g_weights[0][:, 1])
     assert np.all(np.isfinite(g_inputs[..., 1]) & (g_inputs[..., 1] != 0))
+
+
+@pytest.mark.parametrize("switch", ["detach_reset", "record_spikes"])
+def test_a_switch_that_is_no_switch_is_refused(switch: str) -> None:
+    for value in ("no", [0]):
+        with pytest.raises(ValueError) as error:
+            lif_network(X, [LAYER], **{switch: value})
+        given = repr(value if isinstance(value, str) else 0)
+        assert str(error.value) == (
+            f"lif_network: `{switch}` must be True or False, got {given}. Choose one of these."
+        )
+
+
+@pytest.mark.parametrize("decay", [20.0, -0.5, np.nan, jnp.array([0.5, 20.0])])
+def test_a_decay_that_keeps_more_than_all_is_refused(decay: Any) -> None:
+    """A time constant in its place would let membranes grow without bound."""
+    second = SecondState(w_decay=decay)
+    calls: dict[str, Any] = {
+        "layers[0].decay": lambda: lif_network(X, [LAYER._replace(decay=decay)]),
+        "layers[0].second_state.w_decay": lambda: lif_network(X, [LAYER._replace(second_state=second)]),
+        "readout.decay": lambda: lif_network(X, [LAYER], LeakyReadout(jnp.ones((2, 2)), decay)),
+    }
+    found = decay if isinstance(decay, float) else 20.0
+    for argument, call in calls.items():
+        with pytest.raises(ValueError) as error:
+            call()
+        assert str(error.value) == (
+            f"lif_network: `{argument}` must be between 0 and 1, got {found:g}. "
+            "From a time constant it is exp(-dt / time_constant)."
+        )
+    jax.eval_shape(lambda own: lif_network(X, [LAYER._replace(decay=own)]), jnp.asarray(decay))  # not known

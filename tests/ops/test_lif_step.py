@@ -148,3 +148,14 @@ def test_membrane_that_is_not_finite_stays_alone() -> None:
     v_new, spikes = lif_step(jnp.array([jnp.nan, jnp.inf, -jnp.inf, 0.0]), jnp.zeros(4), 0.5, 1.0)
     np.testing.assert_array_equal(v_new, [jnp.nan, jnp.inf, -jnp.inf, 0.0])
     assert spikes.tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("decay", [20.0, -0.5, np.nan, jnp.array([0.5, 20.0])])
+def test_a_decay_that_keeps_more_than_all_is_refused(decay: Any) -> None:
+    with pytest.raises(ValueError) as error:
+        lif_step(jnp.zeros(2), jnp.ones(2), decay, 1.0)
+    found = decay if isinstance(decay, float) else 20.0
+    assert str(error.value) == (
+        f"lif_step: `decay` must be between 0 and 1, got {found:g}. "
+        "From a time constant it is exp(-dt / time_constant)."
+    )

@@ -135,7 +135,16 @@ def test_the_first_of_equal_entries_is_the_maximum():
 def test_dtypes_are_kept(dtype: Any):
     image = jnp.array([0, 1, 1, 0, 0, 0], dtype)
     assert pool_spikes(image, (6, 1), 2, strides=1, how="max").tolist() == [1, 1, 1, 0, 0]
-    assert pool_spikes(image, (6, 1), 3, strides=3).dtype == dtype
+    assert pool_spikes(image, (6, 1), 3, strides=3, how="max").dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [jnp.int8, jnp.uint8, jnp.int16, jnp.bool_, jnp.int32, jnp.uint32])
+@pytest.mark.parametrize("strides", [None, 1])
+def test_sums_of_small_integers_do_not_overflow(dtype: Any, strides: int | None):
+    """As those of `jnp.sum`: 256 spikes of int8 would be 0, and of bool one."""
+    found = pool_spikes(jnp.ones((2, 272), dtype), (17, 16, 1), 16, strides=strides)
+    assert found.tolist() == [[256] if strides is None else [256, 256]] * 2
+    assert found.dtype == (dtype if dtype == jnp.uint32 else jnp.int32)
 
 
 def test_pools_behind_one_another_are_one():

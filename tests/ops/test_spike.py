@@ -39,3 +39,9 @@ def test_smooth_surrogate_returns_its_relaxed_form() -> None:
 def test_any_shape_is_kept(shape: tuple[int, ...]) -> None:
     assert spike(jnp.ones(shape)).shape == shape
     assert jax.grad(lambda x: jnp.sum(spike(x)))(jnp.ones(shape)).shape == shape
+
+
+def test_a_switch_that_is_no_switch_is_refused() -> None:
+    with pytest.raises(ValueError) as error:
+        spike(X, inclusive="no")  # type: ignore[arg-type]
+    assert str(error.value) == "spike: `inclusive` must be True or False, got 'no'. Choose one of these."

@@ -10,9 +10,11 @@ from snnjax._check import (
     check_choice,
     check_float,
     check_integer,
+    check_kept,
     check_real_array,
     check_rounding,
     check_shape,
+    check_switches,
     fail,
     plural,
     short_repr,
@@ -57,7 +59,16 @@ def check_network(inputs: Any, layers: Sequence[Any], readout: Any, chunk: int |
         if index < len(layers):
             _check_recurrent(name, layer, width, dtype)
             _check_recurrent_delays(name, layer, width)
+        _check_decays(name, layer)
     return batch
+
+
+def _check_decays(name: str, layer: Any) -> None:
+    """Check the decays of the membrane and of the second state."""
+    check_kept(_OP, f"{name}.decay", layer.decay)
+    second = getattr(layer, "second_state", None)
+    if second is not None:
+        check_kept(_OP, f"{name}.second_state.w_decay", second.w_decay)
 
 
 def _check_currents(inputs: Any) -> None:
@@ -248,6 +259,14 @@ def switch_per_layer(argument: str, value: Any, num_layers: int) -> tuple[Any, .
         if isinstance(value, list | tuple)
         else (value,) * num_layers
     )
+
+
+def check_each_switch(argument: str, value: Any, num_layers: int) -> tuple[bool, ...]:
+    """One True or False for each layer."""
+    each = switch_per_layer(argument, value, num_layers)
+    for given in each:
+        check_switches(_OP, **{argument: given})
+    return tuple(bool(given) for given in each)
 
 
 def check_surrogates(surrogate: Any, num_layers: int) -> tuple[Surrogate, ...]:
