@@ -113,7 +113,8 @@ def random_form(rng: np.random.Generator) -> Form:
         form = form._replace(connected=pick(None, None, 0.0, 0.1, 0.7))
     form = of_currents(form) if pick(True, False, False) else form
     form = form if form.recurrent_delay is None else form._replace(synaptic=pick(True, False))
-    return form._replace(batch=pick(form.batch, 65)) if form.synaptic else form  # larger blocks from 64 samples on
+    # From 64 samples on blocks are larger.
+    return form._replace(batch=pick(form.batch, 65)) if form.synaptic else form
 
 
 def of_currents(form: Form) -> Form:
