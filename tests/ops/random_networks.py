@@ -112,9 +112,9 @@ def random_form(rng: np.random.Generator) -> Form:
     if form.recurrent:
         form = form._replace(connected=pick(None, None, 0.0, 0.1, 0.7))
     form = of_currents(form) if pick(True, False, False) else form
-    form = form if form.recurrent_delay is None else form._replace(synaptic=pick(True, False))
-    # From 64 samples on blocks are larger.
-    return form._replace(batch=pick(form.batch, 65)) if form.synaptic else form
+    is_synaptic = form.recurrent_delay is not None and pick(True, False)
+    # From 64 samples on blocks of such layers are larger.
+    return form._replace(synaptic=True, batch=pick(form.batch, 65)) if is_synaptic else form
 
 
 def of_currents(form: Form) -> Form:
