@@ -99,12 +99,9 @@ def random_form(rng: np.random.Generator) -> Form:
     )
     # Drawn last, so that the rest of a form of a number stays what it was.
     most = [pick(None, None, None, 0, 1, 3, 12, 40, _LONG_DELAY) for _ in widths]
-    entries = [form.batch * inputs for inputs in (form.inputs, *widths)]
+    sizes = [form.batch * inputs for inputs in (form.inputs, *widths)]
     form = form._replace(
-        max_delays=tuple(
-            _MIDDLE_DELAY if own == _LONG_DELAY and size > _MOST_ENTRIES else own
-            for own, size in zip(most, entries, strict=False)
-        ),
+        max_delays=tuple(_shorter(own, size) for own, size in zip(most, sizes, strict=False)),
         has_pending=pick(True, False),
         given="float16" if form.given == "bfloat16" and pick(True, False) else form.given,
         recurrent_delay=pick(None, None, 0, 1, 3, 12) if form.recurrent else None,
@@ -115,6 +112,11 @@ def random_form(rng: np.random.Generator) -> Form:
     is_synaptic = form.recurrent_delay is not None and pick(True, False)
     # From 64 samples on blocks of such layers are larger.
     return form._replace(synaptic=True, batch=pick(form.batch, 65)) if is_synaptic else form
+
+
+def _shorter(longest: int | None, entries: int) -> int | None:
+    """The longest delay of an array of so many entries, of which large ones have no long ones."""
+    return _MIDDLE_DELAY if longest == _LONG_DELAY and entries > _MOST_ENTRIES else longest
 
 
 def of_currents(form: Form) -> Form:
