@@ -67,8 +67,9 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
 
 
 def warn_if_at_rest(op: str, neuron: Neuron) -> None:
-    """Warn about a threshold at rest, where the default second threshold is the threshold itself."""
-    if _lowest_threshold(neuron) == neuron.rest:
+    """Warn about a threshold given as the membrane at rest, where the default second threshold is the threshold."""
+    given = dict(neuron.arguments).get("threshold")
+    if isinstance(given, numbers.Real) and given == neuron.rest:
         warnings.warn(
             f"{op}: `second_threshold` must be given for neurons whose threshold is the membrane at rest, "
             f"{neuron.rest:g}, got None. Pass one below it, or neurons that do not spike have no gradient.",

@@ -38,7 +38,7 @@ from snnjax.train.step import (
     Loss,
     TrainState,
     check_dataset,
-    evaluate,
+    evaluate_with,
     make_evaluation_step,
     make_train_step,
 )
@@ -173,15 +173,12 @@ def _programs(
     def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:
         return train_step(state, batch, second_threshold, jax.random.wrap_key_data(key))
 
-    evaluation: Any = {"loss": loss, "batch_size": config.batch_size}
-    evaluation["step"] = make_evaluation_step(network, loss, decoder)
+    evaluation_step = make_evaluation_step(network, loss, decoder)
 
     def test(state: TrainState, validation: Any | None) -> dict[str, Any] | None:
-        return (
-            None
-            if validation is None
-            else evaluate(network, state.params, validation, stats=state.stats, **evaluation)
-        )
+        if validation is None:
+            return None
+        return evaluate_with(evaluation_step, state.params, validation, state.stats, config.batch_size)
 
     options = compiler_options(places.first(params))
     return jax.jit(step, donate_argnums=0, compiler_options=options), test

@@ -169,8 +169,6 @@ def evaluate(
     stats: Stats | None = None,
     decoder: str | None = None,
     batch_size: int = 128,
-    second_threshold: float | None = None,
-    step: Callable[..., Totals] | None = None,
 ) -> dict[str, Any]:
     """Run a network over a data set once, and return the metrics of `summarise`.
 
@@ -182,8 +180,6 @@ def evaluate(
         decoder: the decoder of `snnjax.metrics.predictions`, None for that of the loss (`LOSSES`), or else "sum"; of
             several readouts, it decodes the first.
         batch_size: samples per batch; the last batch is padded with samples that do not count.
-        second_threshold: None keeps those of the layers; it only affects gradients.
-        step: the result of `make_evaluation_step`, to compile once for many calls.
 
     Raises:
         ValueError: if there are no samples, or more classes than the network has outputs.
@@ -198,12 +194,19 @@ def evaluate(
         10.0
     """
     check_dataset("evaluate", "dataset", dataset, network)
-    run = make_evaluation_step(network, loss, decoder) if step is None else step
+    step = make_evaluation_step(network, loss, decoder)
+    return evaluate_with(step, params, dataset, stats, batch_size)
+
+
+def evaluate_with(
+    step: Callable[..., Totals], params: Params, dataset: Any, stats: Stats | None, batch_size: int
+) -> dict[str, Any]:
+    """`evaluate` with the result of `make_evaluation_step`, which is compiled once for many calls."""
     size, totals, start = min(batch_size, len(dataset)), [], time.perf_counter()
     for indices in batches(None, len(dataset), size):
         batch = dataset.take(np.resize(indices, size))
         lengths = jnp.where(jnp.arange(size) < len(indices), _lengths(batch), 0)
-        totals.append(run(params, stats, batch._replace(lengths=lengths), second_threshold))
+        totals.append(step(params, stats, batch._replace(lengths=lengths)))
     jax.block_until_ready(totals)
     return summarise(totals, time.perf_counter() - start)
 
@@ -225,7 +228,7 @@ def check_dataset(op: str, argument: str, dataset: Any, network: Network) -> Non
 
 
 def make_evaluation_step(network: Network, loss: Loss, decoder: str | None = None) -> Callable[..., Totals]:
-    """Make a jitted function for the totals of a batch, ``step(params, stats, batch, second_threshold) -> totals``."""
+    """Make a jitted function for the totals of a batch, ``step(params, stats, batch) -> totals``."""
 
     def one_loss(output: Any, label: Array, length: Array) -> Array:
         one = jax.tree.map(lambda leaf: leaf[:, None], output)
@@ -234,9 +237,9 @@ def make_evaluation_step(network: Network, loss: Loss, decoder: str | None = Non
     run, decoder = forward(network), _fitting("evaluate", network, loss, decoder)
 
     @jax.jit
-    def step(params: Params, stats: Stats | None, batch: Batch, second_threshold: Any) -> Totals:
+    def step(params: Params, stats: Stats | None, batch: Batch) -> Totals:
         lengths = _lengths(batch)
-        output = run(params, stats, batch._replace(lengths=lengths), second_threshold)
+        output = run(params, stats, batch._replace(lengths=lengths), None)
         error = jax.vmap(one_loss, in_axes=(1, -1, 0))(output.output, batch.labels, lengths)
         found = right_answers("evaluate", _first(network, output), batch.labels, lengths, decoder)
         totals = count(network, output, batch, lengths, error, found)
