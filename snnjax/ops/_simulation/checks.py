@@ -67,12 +67,11 @@ def _conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -
     """All that must not be negative, by argument."""
     if not neurons.has_conductances:
         return
-    is_quantised = isinstance(weights, Quantised)
-    yield from zip(
-        ("weights.values", "weights.scale") if is_quantised else ("weights",),
-        weights if is_quantised else (weights,),
-        strict=True,
-    )
+    if isinstance(weights, Quantised):
+        yield "weights.values", weights.values
+        yield "weights.scale", weights.scale
+    else:
+        yield "weights", weights
     if poisson is not None:
         yield "poisson.weights", poisson.weights
     if stdp is not None:
