@@ -12,9 +12,14 @@ from jax._src import callback, debugging, xla_bridge
 from jax._src.interpreters import mlir as _mlir
 from jax._src.lax import linalg
 from jax._src.lax.windowed_reductions import select_and_scatter_add_p as select_and_scatter_add_p
-from jax._src.random.prng import iota_2x32_shape_p as iota_2x32_shape_p
-from jax._src.random.threefry2x32 import threefry2x32_p as threefry2x32_p
 from jaxlib import xla_client
+
+try:
+    from jax._src.random.prng import iota_2x32_shape_p as iota_2x32_shape_p  # pyright: ignore[reportMissingImports]
+    from jax._src.random.threefry2x32 import threefry2x32_p as threefry2x32_p  # pyright: ignore[reportMissingImports]
+except ModuleNotFoundError:  # before 0.10.2
+    from jax._src.prng import iota_2x32_shape_p as iota_2x32_shape_p
+    from jax._src.prng import threefry2x32_p as threefry2x32_p
 
 # `jax.debug.callback` and `jax.debug.print`.
 DEBUG_PRIMITIVES = (debugging.debug_callback_p, debugging.debug_print_p)
