@@ -5,6 +5,7 @@ The platform ``ipu`` is registered by `snnjax_jax_plugin`, which does not import
 """
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,8 +26,28 @@ from jax.interpreters import batching as batching
 from jax.interpreters import mlir as mlir
 from jax.interpreters.partial_eval import dce_rules
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jaxlib import version as _jaxlib_version
 from jaxlib import xla_client
 from jaxlib.mlir.passmanager import PassManager
+
+# Versions of jaxlib whose CPU back end computes wrong numbers, and the report. `pyproject.toml` excludes them, but an
+# environment may have been made otherwise.
+WRONG_NUMBERS = {"0.10.2": "jax-ml/jax 39103"}
+
+
+def warn_of_wrong_numbers(version: str) -> None:
+    """Warn if this version of jaxlib computes wrong numbers."""
+    if version in WRONG_NUMBERS:
+        warnings.warn(
+            f"jaxlib {version} computes wrong numbers on CPUs ({WRONG_NUMBERS[version]}): "
+            f"install another version, such as with pip install 'jax!={version}'.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+# Once a process, when snnjax is imported.
+warn_of_wrong_numbers(_jaxlib_version.__version__)
 
 
 def set_dce_rule(primitive: Primitive, rule: Callable[[Sequence[bool], Any], tuple[list[bool], Any]]) -> None:

@@ -1,6 +1,7 @@
 """The ops on hostile numbers: ids and lengths that name nothing, infinities and NaNs, absurd capacities."""
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from snnjax import (
     SparseSpikes,
     Synapses,
     delay_spikes,
+    delayed_spike_matmul,
+    pool_spikes,
     select_spikes,
     spike_conv,
     spike_matmul,
@@ -44,8 +47,10 @@ def subjects(num_networks: int) -> list[Subject]:
         *_products(),
         *_sparse_products(),
         *_convolutions(),
+        *_pools(),
         *_selections(),
         *_delays(),
+        *_delayed_products(),
     ]
 
 
@@ -61,13 +66,15 @@ def _network(number: int) -> Subject:
     return Subject(f"lif_network {form}", run, functools.partial(arguments, form), incomparable)
 
 
-def _lists(dtype: str, neurons: int, slots: int, rng: np.random.Generator) -> SparseSpikes:
-    """Three lists of ids, most of which name nothing."""
-    ids = values.array(rng, "hostile", (3, slots), dtype)
+def _lists(
+    dtype: str, neurons: int, slots: int, rng: np.random.Generator, axes: tuple[int, ...] = (3,)
+) -> SparseSpikes:
+    """Lists of ids, most of which name nothing."""
+    ids = values.array(rng, "hostile", (*axes, slots), dtype)
     if dtype != "int8":  # some of which name neurons
         named = rng.integers(0, neurons + 1, ids.shape)
         ids = np.where(rng.random(ids.shape) < 0.5, named, ids).astype(dtype)
-    counts = jnp.zeros(3, jnp.int32)
+    counts = jnp.zeros(axes, jnp.int32)
     ones = jnp.asarray(rng.integers(0, 2, ids.shape), jnp.float32)
     return SparseSpikes(jnp.asarray(ids), ones, counts, counts, 0 * counts, neurons)
 
@@ -85,13 +92,9 @@ def _products() -> list[Subject]:
 
 def _sparse_products() -> list[Subject]:
     def make(dtype: str, neurons: int, each: int, rng: np.random.Generator) -> tuple[Any, ...]:
-        """Some lead to nobody. Ends ascend: those of the reference are others where they do not."""
-        spikes = _lists(dtype, neurons, 9, rng)
-        targets = values.array(rng, "hostile", (each * neurons,), dtype)
-        targets = np.where(rng.random(targets.shape) < 0.5, rng.integers(0, 6, targets.shape), targets)
-        ends = jnp.asarray(each * np.arange(1, neurons + 1), jnp.int32)
-        weights = values.array(rng, "plain", targets.shape, "float32")
-        return spikes, jnp.asarray(weights), Synapses(ends, jnp.asarray(targets.astype(dtype)), 5)
+        spikes, synapses = _lists(dtype, neurons, 9, rng), _synapses(dtype, neurons, each, rng)
+        weights = values.array(rng, "plain", synapses.targets.shape, "float32")
+        return spikes, jnp.asarray(weights), synapses
 
     run = lambda implementation, *given: spike_sparse_matmul(*given, implementation=implementation)  # noqa: E731
     forms = [(dtype, *size) for dtype in ("uint16", "int32") for size in ((0, 4), (300, 3), (40, 30))]
@@ -100,32 +103,65 @@ def _sparse_products() -> list[Subject]:
     ]
 
 
+def _synapses(dtype: str, neurons: int, each: int, rng: np.random.Generator) -> Synapses:
+    """Some lead to nobody. Ends ascend: those of the reference are others where they do not."""
+    targets = values.array(rng, "hostile", (each * neurons,), dtype)
+    targets = np.where(rng.random(targets.shape) < 0.5, rng.integers(0, 6, targets.shape), targets)
+    ends = jnp.asarray(each * np.arange(1, neurons + 1), jnp.int32)
+    return Synapses(ends, jnp.asarray(targets.astype(dtype)), 5)
+
+
 def _convolutions() -> list[Subject]:
-    def make(shape: tuple[int, ...], kernel: tuple[int, ...], rng: np.random.Generator) -> tuple[Any, ...]:
-        ids = values.array(rng, "hostile", (3, 40), "int32")
-        ids = np.where(rng.random(ids.shape) < 0.5, rng.integers(0, int(np.prod(shape)) + 1, ids.shape), ids)
-        counts = jnp.zeros(3, jnp.int32)
-        ones = jnp.asarray(rng.integers(0, 2, ids.shape), jnp.float32)
-        spikes = SparseSpikes(
-            jnp.asarray(ids, jnp.int32), ones, counts, counts, 0 * counts, int(np.prod(shape))
-        )
+    def make(dtype: str, shape: tuple[int, ...], kernel: tuple[int, ...], rng: np.random.Generator) -> Any:
+        spikes = _lists(dtype, math.prod(shape), 40, rng)
         return spikes, jnp.asarray(values.array(rng, "plain", kernel, "float32"))
 
-    def run(implementation: str, *given: Any, shape: tuple[int, ...], strides: int) -> Any:
-        return spike_conv(*given, shape=shape, strides=strides, implementation=implementation)
+    def run(implementation: str, *given: Any, **options: Any) -> Any:
+        return spike_conv(*given, implementation=implementation, **options)
 
     # Lists longer than most images: rows are dense and have duplicates.
     return [
         Subject(
-            f"spike_conv {shape} {strides}",
-            functools.partial(run, shape=shape, strides=strides),
-            functools.partial(make, shape, kernel),
+            f"spike_conv {dtype} {kernel} {options}",
+            functools.partial(run, **options),
+            functools.partial(make, dtype, options["shape"], kernel),
             (0,),  # duplicates of both signs add up to 0 before the reference multiplies
         )
-        for shape, kernel, strides in (
-            ((5, 6, 2), (3, 3, 2, 9), 1),
-            ((9, 4, 3), (2, 3, 3, 5), 2),
-            ((70000, 1), (3, 1, 2), 3),
+        for dtype, kernel, options in (
+            ("int32", (3, 3, 2, 9), {"shape": (5, 6, 2)}),
+            ("uint16", (2, 3, 3, 5), {"shape": (9, 4, 3), "strides": 2}),
+            ("uint32", (3, 1, 2), {"shape": (70000, 1), "strides": 3}),
+            ("int8", (2, 2, 1, 4), {"shape": (6, 5, 2), "groups": 2, "dilation": 2}),
+            ("int32", (3, 2, 2, 3), {"shape": (4, 5, 2), "input_dilation": 2}),  # a transposed one
+        )
+    ]
+
+
+def _pools() -> list[Subject]:
+    """Pools have no kernel: lists are compared with dense rows."""
+
+    def make(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> tuple[Any, ...]:
+        return (_lists(dtype, math.prod(shape), 40, rng),)
+
+    def run(implementation: str, spikes: SparseSpikes, **options: Any) -> jax.Array:
+        if implementation == "reference":
+            return pool_spikes(spikes.to_dense(), **options)
+        pooled = pool_spikes(spikes, **options)
+        assert isinstance(pooled, SparseSpikes)
+        return pooled.to_dense()
+
+    return [
+        Subject(
+            f"pool_spikes {dtype} {options}",
+            functools.partial(run, **options),
+            functools.partial(make, dtype, options["shape"]),
+            (0,) if options["how"] == "max" else (),  # a list has no maximum where no pixel is listed
+        )
+        for dtype, options in (
+            ("int32", {"shape": (5, 6, 2), "window": 2, "how": "sum"}),
+            ("uint32", {"shape": (70000, 1), "window": 3, "how": "mean"}),
+            ("uint16", {"shape": (9, 8, 3), "window": 3, "strides": 2, "how": "mean"}),
+            ("int8", {"shape": (6, 7, 2), "window": 3, "strides": 1, "how": "max"}),
         )
     ]
 
@@ -168,6 +204,27 @@ def _delays() -> list[Subject]:
             functools.partial(make, steps=form[0], neurons=form[1], max_delay=form[2]),
         )
         for form in ((6, 130, 3), (0, 5, 2), (9, 1, 0), (3, 200, 17))
+    ]
+
+
+def _delayed_products() -> list[Subject]:
+    """Spikes of lists and of arrays, along all pairs and along synapses, some of which lead to nobody."""
+
+    def make(dtype: str, neurons: int, each: int, rng: np.random.Generator) -> tuple[Any, ...]:
+        spikes = _lists(dtype, neurons, 6, rng, (4, 3))
+        synapses = _synapses(dtype, neurons, each, rng) if each else None
+        shape = (neurons, 5) if synapses is None else synapses.targets.shape
+        weights, delays = (jnp.asarray(values.array(rng, "plain", shape, "float32")) for _ in range(2))
+        return spikes, weights, delays, *(() if synapses is None else (synapses,))
+
+    def run(implementation: str, *given: Any) -> Any:
+        return delayed_spike_matmul(*given, max_delay=2, implementation=implementation)
+
+    forms = (("int32", 40, 0), ("int8", 300, 0), ("uint16", 300, 3), ("uint32", 40, 20), ("int32", 0, 2))
+    # The reference multiplies dense rows, in which duplicates have met, and dense weights.
+    return [
+        Subject(f"delayed_spike_matmul {form}", run, functools.partial(make, *form), (0, 1, 3))
+        for form in forms
     ]
 
 

@@ -4,8 +4,12 @@ import re
 import tomllib
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
 from snnjax_jax_plugin import _jax_private
 
+from snnjax import _jax_compat
 from tests import architecture
 
 
@@ -20,8 +24,23 @@ def test_jax_is_one_that_is_supported() -> None:
     ]
     ranges = {re.split(r"\W", each)[0]: each for each in dependencies}
     for package, installed in (("jax", jax.__version__), ("jaxlib", jax.lib.__version__)):
-        lowest, beyond = re.findall(r"[<>=]+([\d.]+)", ranges[package])
+        lowest, beyond = re.findall(r"[<>]=?([\d.]+)", ranges[package])
         assert version(lowest) <= version(installed) < version(beyond)
+        excluded = re.findall(r"!=([\d.]+)", ranges[package])
+        assert set(excluded) == set(_jax_compat.WRONG_NUMBERS)
+        assert installed not in excluded
+
+
+def test_jaxlib_with_wrong_numbers_is_reported() -> None:
+    """0.10.2 had one wrong row of 32,769 (jax-ml/jax 39103); the installed version has none."""
+    with pytest.warns(
+        RuntimeWarning, match=r"jaxlib 0.10.2 computes wrong numbers on CPUs \(jax-ml/jax 39103\)"
+    ):
+        _jax_compat.warn_of_wrong_numbers("0.10.2")
+    rows = np.zeros((32769, 3), np.float32)
+    rows[:, 0] = np.arange(32769)
+    squares = jax.jit(jax.vmap(lambda row: jnp.sum((jnp.eye(3) @ row) ** 2)))(rows)
+    np.testing.assert_array_equal(squares, rows[:, 0] ** 2)
 
 
 def test_platform_that_is_registered_is_known_and_donates(monkeypatch) -> None:
