@@ -69,6 +69,8 @@ HEAVY = {"optax", "matplotlib", "h5py", "nir", "neurobench", "safetensors", "tor
 # Parts of JAX that change without notice, and the only layers that may use them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_jax_compat"}
+# A folder of xla_ext/cpu may include headers of a lower row, of its own, and those that lie in no folder.
+CPU_LAYERS = (("simulation",), ("network",), ("products",), ("delays",), ("synapses",), ("lists",))
 # The headers that any file of xla_ext/cpu may include: the standard library, those in its folder, and the one that it
 # shares with the codelets.
 COMMON_HEADER = re.compile(
@@ -77,6 +79,7 @@ COMMON_HEADER = re.compile(
 # Those for handlers: XLA's FFI, the error that all C++ throws, and system headers for memory, caches and instructions.
 HANDLER_HEADER = re.compile(
     r'"xla/ffi/api/ffi\.h"|"\.\./error\.hpp"|<sys/(mman|syscall)\.h>|<(malloc|unistd|cpuid)\.h>'
+    r'|"cpu/([a-z]+/)?[a-z_]+\.hpp"'  # `upward_includes` has the order of the folders
 )
 # Those for files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
@@ -328,14 +331,18 @@ def beyond_the_executor(path: str, source: str) -> list[str]:
 
 
 def upward_includes(path: str, source: str) -> list[str]:
-    """Headers of folders of the IPU Model that are not below the file's own."""
-    rows = {room: row for row, rooms in enumerate(MODEL_LAYERS) for room in rooms}
-    own = path.removeprefix("xla_ext/ipu_model/").split("/")[0]
+    """Headers of folders of the IPU Model, or of the CPU kernels, that are not below the file's own."""
+    is_kernel = path.startswith("xla_ext/cpu/")
+    layers, root = (CPU_LAYERS, "xla_ext/cpu/") if is_kernel else (MODEL_LAYERS, "xla_ext/ipu_model/")
+    rows = {room: row for row, rooms in enumerate(layers) for room in rooms}
+    own = path.removeprefix(root).split("/")[0]
+    if is_kernel and (own == "kernels" or own == Path(path).name):  # beside the folders: below all of them
+        rows[own] = len(layers)
     if own not in rows:
         return [f"{path}: {own} is in no layer"]
     found = []
     for number, header in includes(source):
-        room = header.strip('"').split("/")[0]
+        room = header.strip('"').removeprefix("cpu/").split("/")[0]
         upward = room in rows and rows[room] < rows[own]
         if header.startswith('"') and (upward or room in ("builders", "..")):
             found.append(f"{path}:{number}: {header}")

@@ -1,12 +1,12 @@
 // Convolutions in ranges of outputs: each range computes its own part of the whole, and all of them together the whole.
-#include "cpu/convolution.hpp"
+#include "cpu/products/convolution.hpp"
 
 #include <initializer_list>
 #include <numeric>
 #include <vector>
 
 #include "check.hpp"
-#include "cpu/transposed_convolution.hpp"
+#include "cpu/products/transposed_convolution.hpp"
 
 namespace {
 

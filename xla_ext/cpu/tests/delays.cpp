@@ -1,5 +1,5 @@
 // Delays as whole steps and shares: whatever is given, none is beyond the longest one.
-#include "cpu/delays.hpp"
+#include "cpu/delays/delays.hpp"
 
 #include <cmath>
 #include <limits>

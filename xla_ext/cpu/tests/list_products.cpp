@@ -1,5 +1,5 @@
 // Products of lists without rows: XLA drops calls without a result, so no program reaches them.
-#include "cpu/list_products.hpp"
+#include "cpu/products/list_products.hpp"
 
 #include "check.hpp"
 

@@ -1,0 +1,177 @@
+// Marks of neurons, one bit each: which spike, which are listed, and the lists made from them.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "cpu/kernels.hpp"
+#include "cpu/memory.hpp"
+#include "cpu/numbers.hpp"
+
+namespace snnjax {
+
+inline Index wordsOf(Index neurons) { return (neurons + 63) / 64; }
+
+// Arrays of operands and results have rows of (neurons + 7) / 8 bytes, the lowest bit first. A row of them is the
+// beginning of a row of words, on machines that store the lowest byte first.
+static_assert(std::endian::native == std::endian::little);
+
+// Whether such an array is one of whole words.
+inline bool areWords(const std::uint8_t* bytes, Index neurons) {
+  return bytes != nullptr && neurons % 64 == 0 && reinterpret_cast<std::uintptr_t>(bytes) % sizeof(std::uint64_t) == 0;
+}
+
+// Marks in rows of whole words that hold whatever was there before.
+class Bits {
+ public:
+  Bits() = default;
+  Bits(Index rows, Index neurons) : words_(wordsOf(neurons)), memory_(rows * words_), first_(memory_.data()) {}
+
+  // In place of an array of results; or, where that is not of whole words, in memory of their own.
+  static Bits over(std::uint8_t* bytes, Index rows, Index neurons) {
+    if (!areWords(bytes, neurons)) return Bits(rows, neurons);
+    Bits bits;
+    bits.words_ = neurons / 64;
+    bits.first_ = reinterpret_cast<std::uint64_t*>(bytes);
+    return bits;
+  }
+
+  Index words() const { return words_; }
+  std::uint64_t* row(Index index) { return first_ + index * words_; }
+  const std::uint64_t* row(Index index) const { return first_ + index * words_; }
+  explicit operator bool() const { return first_ != nullptr; }
+
+  // To an array of results; a no-op where the bits alias it.
+  void writeTo(std::uint8_t* bytes, Index rows, Index neurons) const {
+    if (static_cast<const void*>(first_) == bytes || neurons == 0) return;
+    const Index stride = (neurons + 7) / 8;
+    for (Index r = 0; r < rows; ++r) std::memcpy(bytes + r * stride, row(r), static_cast<std::size_t>(stride));
+  }
+
+ private:
+  Index words_ = 0;
+  Borrowed<std::uint64_t> memory_;
+  std::uint64_t* first_ = nullptr;
+};
+
+// Marks that are a read-only operand: in place, or in whole words of their own.
+class GivenBits {
+ public:
+  GivenBits() = default;
+  GivenBits(const std::uint8_t* bytes, Index rows, Index neurons) : words_(wordsOf(neurons)) {
+    if (areWords(bytes, neurons)) {
+      first_ = reinterpret_cast<const std::uint64_t*>(bytes);
+      return;
+    }
+    copy_ = Bits(rows, neurons);
+    first_ = copy_.row(0);
+    if (neurons == 0) return;
+    const Index stride = (neurons + 7) / 8, rest = neurons % 64;
+    for (Index r = 0; r < rows; ++r) {
+      std::uint64_t* row = copy_.row(r);
+      if (rest != 0) row[words_ - 1] = 0;
+      std::memcpy(row, bytes + r * stride, static_cast<std::size_t>(stride));
+      // Bits past the last neuron name none: they are dropped, whoever wrote them.
+      if (rest != 0) row[words_ - 1] &= (std::uint64_t{1} << rest) - 1;
+    }
+  }
+
+  Index words() const { return words_; }
+  const std::uint64_t* row(Index index) const { return first_ + index * words_; }
+  explicit operator bool() const { return first_ != nullptr; }
+
+ private:
+  Index words_ = 0;
+  Bits copy_;
+  const std::uint64_t* first_ = nullptr;
+};
+
+// Selects the neurons for a list that is too short for all: the largest membranes, ties by a fixed hash of the id.
+class Selection {
+ public:
+  Selection(Index capacity, Index words) : capacity_(capacity), words_(words) {}
+
+  // How many of each there are in a row.
+  struct Counts {
+    Index spikes, near;
+  };
+  Counts count(const std::uint64_t* spikes, const std::uint64_t* near) const {
+    return {kernels().countMarks(spikes, words_), kernels().countMarks(near, words_)};
+  }
+
+  // Cuts one row of spikes and of neurons near the threshold to at most `capacity` neurons, spikes before the others;
+  // of `v`, the membranes, only those of the marked neurons are read.
+  void cut(const Counts& counts, std::uint64_t* spikes, std::uint64_t* near, const float* v) {
+    if (counts.spikes > capacity_) shorten(spikes, capacity_, v);
+    const Index left = std::max<Index>(capacity_ - counts.spikes, 0);
+    if (counts.near > left) shorten(near, left, v);
+  }
+
+ private:
+  struct Candidate {
+    float v;
+    std::uint32_t hash, id;
+
+    bool isBefore(const Candidate& other) const { return v > other.v || (v == other.v && hash < other.hash); }
+  };
+
+  void shorten(std::uint64_t* bits, Index slots, const float* v) {
+    candidates_.clear();
+    for (Index word = 0; word < words_; ++word) {
+      for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
+        const auto id = static_cast<std::uint32_t>(word * 64 + __builtin_ctzll(rest));
+        candidates_.push_back({v[id], hashOf(id), id});
+      }
+      bits[word] = 0;
+    }
+    if (slots < static_cast<Index>(candidates_.size())) {
+      std::nth_element(candidates_.begin(), candidates_.begin() + slots, candidates_.end(),
+                       [](const Candidate& a, const Candidate& b) { return a.isBefore(b); });
+      candidates_.resize(static_cast<std::size_t>(slots));
+    }
+    for (const Candidate& kept : candidates_) bits[kept.id / 64] |= std::uint64_t{1} << (kept.id % 64);
+  }
+
+  Index capacity_, words_;
+  std::vector<Candidate> candidates_;
+};
+
+// The ids of lists as results hold them: uint16 where that of an unused slot, `neurons`, fits into it.
+struct IdArray {
+  void* data;
+  Index neurons;
+
+  void set(Index place, Index id) const {
+    if (neurons <= kMaxShortNeurons) {
+      static_cast<std::uint16_t*>(data)[place] = static_cast<std::uint16_t>(id);
+    } else {
+      static_cast<std::int32_t*>(data)[place] = static_cast<std::int32_t>(id);
+    }
+  }
+};
+
+// Writes one list: the spikes with value 1, then the neurons near the threshold with value 0, then unused slots; at
+// most `capacity` are marked. Returns their number.
+inline Index writeList(const std::uint64_t* spikes, const std::uint64_t* near, Index neurons, Index capacity, Index row,
+                       IdArray ids, WritableNumbers values) {
+  Index slot = 0;
+  for (const std::uint64_t* bits : {spikes, near}) {
+    const float value = bits == spikes ? 1.0F : 0.0F;
+    for (Index word = 0; word < wordsOf(neurons); ++word) {
+      for (std::uint64_t rest = bits[word]; rest != 0 && slot < capacity; rest &= rest - 1) {
+        ids.set(row * capacity + slot, word * 64 + __builtin_ctzll(rest));
+        values.write(row * capacity + slot++, 1, &value);
+      }
+    }
+  }
+  constexpr float kUnused = 0.0F;
+  for (Index rest = slot; rest < capacity; ++rest) {
+    ids.set(row * capacity + rest, neurons);
+    values.write(row * capacity + rest, 1, &kUnused);
+  }
+  return slot;
+}
+
+}  // namespace snnjax
