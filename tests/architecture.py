@@ -344,7 +344,7 @@ def upward_includes(path: str, source: str) -> list[str]:
     for number, header in includes(source):
         room = header.strip('"').removeprefix("cpu/").split("/")[0]
         upward = room in rows and rows[room] < rows[own]
-        if header.startswith('"') and (upward or room in ("builders", "..")):
+        if header.startswith('"') and (upward or (room in ("builders", "..") and not is_kernel)):
             found.append(f"{path}:{number}: {header}")
     return found
 
