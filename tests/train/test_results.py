@@ -85,7 +85,7 @@ def test_reproduction_takes_the_paths_of_recordings() -> None:
     options = argparse.Namespace(only=None, nmnist=Path("events.npz"), speech=None)
     wanted = reproduce.names(options)
     assert {"nmnist", "nmnist-folds", "digits"} <= set(wanted)
-    assert not {"speech", "speech-folds", "spar", "spoken"} & set(wanted)
+    assert not {"speech", "speech-folds", "spar"} & set(wanted)
     assert list(reproduce.seeds("nmnist-folds", 5)) == list(range(10)) and list(
         reproduce.seeds("qtdb", 2)
     ) == [0, 1]
