@@ -167,7 +167,7 @@ def write_run(folder: Path, run: dict[str, Any]) -> None:
 
 
 def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
-    """Read records from files and folders: ``run.json`` at any depth, and copies named ``<name>-<seed>.json``.
+    """Read records from files, and from folders with ``run.json`` at any depth.
 
     Errors: a place without a record, or a file that is not a record.
 
@@ -181,7 +181,7 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
     """
     runs: dict[Path, dict[str, Any]] = {}  # by their files, each of which may be in several places
     for place in map(Path, places):
-        files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("[!.]*-[0-9]*.json")])
+        files = [place] if place.is_file() else sorted(place.rglob(RUN))
         if len(files) == 0:
             hint = "Train with `snnjax train`, and pass the folder given as --out"
             fail(f"read_runs: `places` must hold records of runs, got {place}. {hint}.")
