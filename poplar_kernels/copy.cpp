@@ -1,4 +1,4 @@
-// Elements written without arithmetic: a constant, a transposed copy, consecutive numbers.
+// Elements written without arithmetic: a constant, a transposed copy.
 #include "copy_cycles.hpp"
 
 #include <type_traits>
@@ -61,20 +61,6 @@ class Transpose : public poplar::MultiVertex {
   }
 };
 
-// out[i] = first + i * step, and wraps around
-class Iota : public poplar::MultiVertex {
- public:
-  Out<unsigned> out;  // [count]
-  unsigned count;
-  unsigned first, step;
-
-  bool compute(unsigned worker) {
-    const Range share = shareOf(count, worker, kPerVector<unsigned>);
-    for (unsigned i = share.first; i < share.last; ++i) out[i] = first + i * step;
-    return true;
-  }
-};
-
 template <class T>
 std::uint64_t workerCycles(const Fill<T>& vertex, unsigned worker) {
   return cycles::fill(vectorsOf<Fill<T>, T>(vertex, worker));
@@ -84,11 +70,6 @@ template <class T>
 std::uint64_t workerCycles(const Transpose<T>& vertex, unsigned worker) {
   const Range share = shareOf(vertex.rows * vertex.columns, worker, kPerWord<T>);
   return cycles::transpose(share.last - share.first, kPerWord<T>);
-}
-
-inline std::uint64_t workerCycles(const Iota& vertex, unsigned worker) {
-  const Range share = shareOf(vertex.count, worker, kPerVector<unsigned>);
-  return cycles::iota(share.last - share.first);
 }
 
 // Every element type that a tensor may have.

@@ -5,7 +5,6 @@
 // Transpose: address, load, and store of one element, the test for the end of a column and the branch: 6; elements
 // smaller than a word are stored by reading, merging and writing it: 4 more for each. The first row and column: a
 // division.
-// Iota: the number, its sum, the store, the branch: 4.
 #pragma once
 
 #include "issue_slots.hpp"
@@ -25,11 +24,6 @@ constexpr std::uint64_t fill(std::uint64_t vectors) { return kFillPrologue + vec
 constexpr std::uint64_t transpose(std::uint64_t elements, unsigned per_word) {
   constexpr std::uint64_t kElement = 6;
   return kCopyPrologue + kDivision + elements * kElement + merging(elements, per_word);
-}
-
-constexpr std::uint64_t iota(std::uint64_t elements) {
-  constexpr std::uint64_t kElement = 4;
-  return kCopyPrologue + elements * kElement;
 }
 
 }  // namespace snnjax::cycles

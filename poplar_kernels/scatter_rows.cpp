@@ -1,4 +1,4 @@
-// New values for table rows by index, and for a window of rows.
+// New values for table rows by index.
 //
 // Every worker goes through all ids and takes those of its own rows, in their order: so of several new values for one
 // row the last wins, for any number of workers.
@@ -28,27 +28,6 @@ class ScatterRows : public poplar::MultiVertex {
   }
 };
 
-// table[(offset + k) mod rows] = values[k]: Poplar's dynamicUpdate in one dimension, which wraps around.
-template <class T>
-class DynamicUpdate : public poplar::MultiVertex {
- public:
-  InOut<T> table;                  // [rows, width]
-  poplar::Input<unsigned> offset;  // taken modulo rows
-  In<T> values;                    // [count, width], count at most rows
-  unsigned rows, width, count;
-
-  bool compute(unsigned worker) {
-    const Range own = shareOf(rows, worker, rowsPerUnit<T>(width));
-    const unsigned first = *offset % rows;
-    for (unsigned row = own.first; row < own.last; ++row) {
-      const unsigned k = row >= first ? row - first : row + rows - first;
-      if (k >= count) continue;
-      for (unsigned i = 0; i < width; ++i) table[row * width + i] = values[k * width + i];
-    }
-    return true;
-  }
-};
-
 template <class T, class Id>
 std::uint64_t workerCycles(const ScatterRows<T, Id>& vertex, unsigned worker) {
   const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
@@ -56,17 +35,10 @@ std::uint64_t workerCycles(const ScatterRows<T, Id>& vertex, unsigned worker) {
   return cycles::scatterRows(vertex.count, found, vertex.width * sizeof(T));
 }
 
-template <class T>
-std::uint64_t workerCycles(const DynamicUpdate<T>& vertex, unsigned worker) {
-  const Range own = shareOf(vertex.rows, worker, rowsPerUnit<T>(vertex.width));
-  return cycles::updateRows(own.last - own.first, vertex.width * sizeof(T));
-}
-
-#define SNNJAX_SCATTER(T)                        \
-  template class ScatterRows<T, int>;            \
-  template class ScatterRows<T, unsigned>;       \
-  template class ScatterRows<T, unsigned short>; \
-  template class DynamicUpdate<T>;
+#define SNNJAX_SCATTER(T)                  \
+  template class ScatterRows<T, int>;      \
+  template class ScatterRows<T, unsigned>; \
+  template class ScatterRows<T, unsigned short>;
 SNNJAX_SCATTER(float)
 SNNJAX_SCATTER(half)
 SNNJAX_SCATTER(int)

@@ -36,8 +36,8 @@ def _info(options: argparse.Namespace) -> int:
     say(f"{'ops':<12}{kernels}; jnp references on every platform\n")
     shipped = ("digits", "vowels", "qtdb")
     say(f"{'tasks':<12}{', '.join(shipped)} (data in the package); ")
-    say("spar (with the package seglearn, or with --data); spoken (made with espeak-ng); ")
-    others = (name for name in train.TASKS if name not in (*shipped, "spar", "spoken"))
+    say("spar (with the package seglearn, or with --data); ")
+    others = (name for name in train.TASKS if name not in (*shipped, "spar"))
     say(f"{', '.join(others)} (with --data)\n")
     if options.checkpoint is not None:
         path = options.checkpoint

@@ -28,7 +28,6 @@ TASK_NAMES = (
     "vowels",
     "qtdb",
     "spar",
-    "spoken",
     "fashion",
     "nmnist",
     "speech",
@@ -57,7 +56,7 @@ def add_options(parser: Parser) -> None:
         "--model",
         choices=("dense", "conv", "residual", "small", "delayed"),
         help="dense layers, convolutions (camera tasks), with norms in residual blocks (digits, nmnist), fewer "
-        "parameters (speech), or learned delays (spoken, speech); default: dense or as resumed",
+        "parameters (speech), or learned delays (speech); default: dense or as resumed",
     )
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the run (default: out)")
     add_data(parser)

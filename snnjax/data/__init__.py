@@ -6,7 +6,6 @@ from snnjax.data.augment import Augmentation as Augmentation
 from snnjax.data.augment import augment_images as augment_images
 from snnjax.data.camera_augment import CameraAugmentation as CameraAugmentation
 from snnjax.data.camera_augment import augment_camera_events as augment_camera_events
-from snnjax.data.cochlea import make_cochlea as make_cochlea
 from snnjax.data.datasets import Batch as Batch
 from snnjax.data.datasets import EventDataset as EventDataset
 from snnjax.data.datasets import ImageDataset as ImageDataset
@@ -39,7 +38,5 @@ from snnjax.data.shipped import load_qtdb as load_qtdb
 from snnjax.data.spar import load_spar as load_spar
 from snnjax.data.splits import batches as batches
 from snnjax.data.splits import split_indices as split_indices
-from snnjax.data.spoken import load_spoken_digits as load_spoken_digits
-from snnjax.data.spoken import make_spoken_digits as make_spoken_digits
 from snnjax.data.structured import camera_events as camera_events
 from snnjax.data.structured import structured_events as structured_events

@@ -10,6 +10,7 @@ Source: Jackson et al., doi:10.5281/zenodo.1342401; github.com/Jakobovski/free-s
 import hashlib
 import io
 import math
+import os
 import re
 import wave
 from collections.abc import Callable, Iterable
@@ -24,10 +25,8 @@ from snnjax._check import check_choice, fail
 from snnjax._write import write_atomically
 from snnjax.data._array_file import read_arrays
 from snnjax.data._files import PathLike, check_downsample, refuse
-from snnjax.data.cochlea import LOWEST_RATE, conditioned
 from snnjax.data.datasets import EventDataset, binned_dataset
-from snnjax.data.inner_ear import make_inner_ear
-from snnjax.data.spoken import default_folder
+from snnjax.data.inner_ear import LOWEST_RATE, conditioned, make_inner_ear
 
 _NAME = re.compile(r"([0-9])_([^_]+)_([0-9]+)")
 _EACH = ("digit", "speaker", "index")
@@ -126,11 +125,15 @@ Pass the folder `recordings` of github.com/Jakobovski/free-spoken-digit-dataset,
     num_channels = check_downsample(op, downsample, _CHANNELS)
     words = read_fsdd(path)
     tested = words.repetition < _TEST_INDICES if speakers is None else _spoken_by(op, words, speakers)
-    events = _heard(words, default_folder() if folder is None else Path(folder), on_words)
+    events = _heard(words, _default_folder() if folder is None else Path(folder), on_words)
     chosen = np.flatnonzero(tested == (split == "test"))
     recordings = ((events[n][0], events[n][1] // downsample) for n in chosen)
     binning = num_steps, num_channels, _DURATION
     return binned_dataset(op, recordings, words.digit[chosen], *binning, 10, capacity)
+
+
+def _default_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "snnjax"
 
 
 def _spoken_by(op: str, words: SpokenWords, speakers: Iterable[int]) -> np.ndarray:

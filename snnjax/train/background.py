@@ -80,12 +80,12 @@ def draw_bar(wanted: bool, total: int, done: int) -> Iterator[Callable[[], Any]]
 
 @contextmanager
 def draw_words(wanted: bool) -> Iterator[Callable[[int, int], Any]]:
-    """A function of the words done and the total, which draws a progress bar while spoken words are synthesised."""
+    """A function of the words done and the total, which draws a progress bar while spoken words are heard."""
     bar = _tqdm(0, 0, "word") if wanted else None
 
     def advance(done: int, total: int) -> None:
         if bar is not None:
-            bar.set_description_str("making the words: ", refresh=False)
+            bar.set_description_str("hearing the words: ", refresh=False)
             bar.total = total
             bar.update(done - bar.n)
 

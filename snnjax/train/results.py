@@ -65,7 +65,8 @@ CPU time is that of the whole command, including reading and testing; peak memor
 # The test samples that accuracy refers to, and how the data of a task are split.
 _NOTES = {
     "digits": "2,000 test images seen by the simulated camera; a tenth of the 8,000 others is for validation.",
-    "vowels": "370 test utterances, the official split; 15 % of the 270 others are for validation.",
+    "vowels": "370 test utterances, the official split; 15 % of the 270 others are for validation. OTTT, an online "
+    "rule, follows the loss of each step, without penalties on activity, otherwise with the same settings.",
     "qtdb": "all steps of the 141 test excerpts. As in published results, a step without a label counts as P, that is "
     "class 0: a gap after the first 19 steps, and all that follows the last label, together a tenth of the steps. "
     "A contiguous tenth of the 618 other excerpts is for validation. Learning rate, batch size, epochs and bound on "
@@ -92,15 +93,6 @@ _NOTES = {
     "the words of index 5 to 9. On these (mean of the last five epochs) they reach 68.0 % without delays and 85.3 % "
     "with a delay for each synapse; as many se_adlif neurons, 88.1 % without delays, lose by them (85.9 %): delays "
     "make up for the memory of neurons that adapt.",
-    "spoken": "340 words in 17 voices of espeak-ng not used in training; 200 words in 10 others are for validation. "
-    "The words have the format of SHD but are not its recordings: results on one say nothing about the other. "
-    "The settings were chosen with seed 0 on these 200 words and 400 of training voices, 20 of them, which were not "
-    "trained on for that. On these (seed 0, parameters averaged over the last fifth of the epochs) a delay for each "
-    "synapse learns faster than one for each neuron, but ends alike: 92.2 % beside 86.7 % after 40 epochs, 93.0 % "
-    "beside 92.5 % after 120; so do wider layers (256 neurons, 92.2 %), stronger augmentation (92.0 %), and with that "
-    "recurrent se_adlif neurons (93.5 %): few voices limit all of them alike. OTTT, an online rule, follows the loss "
-    "of each step, without penalties on activity, otherwise with these settings; it and the back-propagation beside it "
-    "have a third of their 120 epochs.",
 }
 
 
@@ -175,7 +167,7 @@ def write_run(folder: Path, run: dict[str, Any]) -> None:
 
 
 def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
-    """Read records from files and folders: ``run.json`` at any depth, and copies named ``<name>-<seed>.json``.
+    """Read records from files, and from folders with ``run.json`` at any depth.
 
     Errors: a place without a record, or a file that is not a record.
 
@@ -189,7 +181,7 @@ def read_runs(places: Sequence[Path | str]) -> list[dict[str, Any]]:
     """
     runs: dict[Path, dict[str, Any]] = {}  # by their files, each of which may be in several places
     for place in map(Path, places):
-        files = [place] if place.is_file() else sorted([*place.rglob(RUN), *place.glob("[!.]*-[0-9]*.json")])
+        files = [place] if place.is_file() else sorted(place.rglob(RUN))
         if len(files) == 0:
             hint = "Train with `snnjax train`, and pass the folder given as --out"
             fail(f"read_runs: `places` must hold records of runs, got {place}. {hint}.")

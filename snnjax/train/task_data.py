@@ -12,7 +12,6 @@ from jaxtyping import PRNGKeyArray
 
 from snnjax import data
 from snnjax._check import fail
-from snnjax.data.spoken import SPLITS, default_folder
 from snnjax.train import electrocardiograms, gestures
 from snnjax.train.background import draw_words
 from snnjax.train.tasks import FOLDS, TaskSettings, task_key
@@ -27,11 +26,7 @@ _SOURCES = {
     "shd": "shd_train.h5 and shd_test.h5 from zenkelab.org/datasets",
     "ssc": "ssc_train.h5, ssc_valid.h5 and ssc_test.h5 from zenkelab.org/datasets",
 }
-# Augmentation of words, as if from other voices.
-_OTHER_VOICES = data.EventAugmentation(
-    shift=6.0, channel_warp=1.5, stretch=0.1, time_warp=1.0, lost=0.2, added=0.01
-)
-# The same for real words, with numbers of 700 channels.
+# Augmentation of words, as if from other people, with numbers of 700 channels.
 _OTHER_SPEAKERS = data.EventAugmentation(shift=24.0, channel_warp=8.0, stretch=0.2, time_warp=1.5)
 # Augmentation of recordings by a camera, as if of other hands.
 _OTHER_HANDS = data.CameraAugmentation(shift=3.0, rotation=15.0, scale=0.15)
@@ -56,9 +51,8 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
     Args:
         settings: an entry of `TASKS`, or a modified one.
         folder: where the data were downloaded to. The digits, vowels and qtdb data come with the package, and spar is
-            found in the seglearn package if that is installed. The words of spoken are synthesised, in minutes, if the
-            folder (by default ~/.cache/snnjax) does not hold them yet. The words of speech are heard once, in minutes,
-            and their events kept in ~/.cache/snnjax.
+            found in the seglearn package if that is installed. The words of speech are heard once, in minutes, and
+            their events kept in ~/.cache/snnjax.
 
     Raises:
         ValueError: if the data must be downloaded first, or a file cannot be read.
@@ -82,8 +76,6 @@ def load_task(settings: TaskSettings, folder: Path | str | None = None) -> TaskD
         return _electrocardiograms(settings)
     if settings.task == "spar":
         return _gestures(settings, folder)
-    if settings.task == "spoken":
-        return _spoken(settings, default_folder() if folder is None else Path(folder))
     if folder is None:
         actual, where = "got None", _SOURCES[settings.task]
         fail(f"load_task: `folder` must hold the data, {actual}. Download {where}, and pass --data.")
@@ -152,25 +144,8 @@ def _gestures(settings: TaskSettings, path: Path | str | None) -> TaskData:
     return task._replace(train=varied)
 
 
-def _spoken(settings: TaskSettings, folder: Path) -> TaskData:
-    """Words in voices that differ between the three parts; synthesised if the folder does not hold them yet."""
-    if not all((folder / f"spoken_{split}.h5").is_file() for split in SPLITS):
-        with draw_words(sys.stderr.isatty()) as on_words:
-            data.make_spoken_digits(folder, on_words=on_words)
-    options: dict[str, Any] = {name: getattr(settings, name) for name in ("num_steps", "downsample")}
-    options["capacity"] = settings.input_capacity
-    train, validation, test = (data.load_spoken_digits(folder, split, **options) for split in SPLITS)
-    task, key = _split_task(settings, train, validation, test, test.num_neurons), task_key(settings, 2)
-    if not settings.augment:
-        return task
-    calm = task.train(0)
-    return task._replace(
-        train=lambda epoch: data.augment_events(jax.random.fold_in(key, epoch), calm, _OTHER_VOICES)
-    )
-
-
 def _speech(settings: TaskSettings, path: Path) -> TaskData:
-    """Real words, of which usually each speaker's first five of each digit are for testing, or those of one speaker."""
+    """Words, of which usually each speaker's first five of each digit are for testing, or those of one speaker."""
     options: dict[str, Any] = {name: getattr(settings, name) for name in ("num_steps", "downsample")}
     options["capacity"] = settings.input_capacity
     tested, unknown = None if settings.fold is None else [settings.fold], None

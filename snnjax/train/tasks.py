@@ -64,7 +64,7 @@ class TaskSettings:
     num_steps: int = 30
     input_capacity: int | None = None  # slots of the input event lists; None fits the fullest step
     downsample: int = 1  # merges this many neighbouring pixels (per axis) or channels into one input
-    # Cameras: new shifts, rotations and scales each epoch; qtdb, spar, spoken, speech: as if from other people.
+    # Cameras: new shifts, rotations and scales each epoch; qtdb, spar, speech: as if from other people.
     augment: bool = False
     # Series: standard deviation of new Gaussian noise each epoch, relative to that of a channel.
     noise: float = 0.0
@@ -214,24 +214,6 @@ TASKS |= {
             epochs=30, batch_size=64, learning_rate=5e-3, activity_bound=0.2, selection="average"
         ),
     ),
-    # Tuned on validation data and on the words of the last 20 training voices, without training on these: 600 words of
-    # 30 voices, by the mean accuracy of the last fifth of the epochs.
-    "spoken": TaskSettings(
-        task="spoken",
-        hidden=(128, 128),
-        neuron="adlif",
-        neuron_options={"decay": (0.5, 0.95)},
-        capacity=None,
-        loss="cross_entropy_sum",
-        label_smoothing=0.1,
-        initial_activity=0.1,
-        num_steps=60,
-        downsample=5,
-        augment=True,
-        training=TrainConfig(
-            epochs=120, batch_size=32, learning_rate=1.5e-2, weight_decay=0.03, activity_bound=0.2
-        ),
-    ),
     "fashion": TaskSettings(
         task="fashion", input_capacity=512, training=TrainConfig(epochs=10, learning_rate=3e-3)
     ),
@@ -344,7 +326,6 @@ _SMALL = {
     )
 }
 _DELAYED = {
-    "spoken": replace(TASKS["spoken"], max_delay=10),
     "speech": replace(
         _SMALL["speech"],
         max_delay=20,

@@ -1,14 +1,12 @@
 """Train every task whose data are in the package over five seeds, and write the page of results (`make reproduce`).
 
-``--only spar`` trains the one whose data come with the Python package seglearn, and
-those whose names begin with ``spoken`` those whose words espeak-ng speaks. Real recordings are where the user has them:
-``--nmnist`` and ``--speech`` take their paths, and add their runs.
+``--only spar`` trains the one whose data come with the Python package seglearn. Real recordings are where the user has
+them: ``--nmnist`` and ``--speech`` take their paths, and add their runs.
 What is recorded says before how long it will take. A run that has ended is not done again: remove its folder for that.
 """
 
 import argparse
 import json
-import shutil
 import statistics
 import subprocess
 import sys
@@ -17,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from snnjax import train
+from snnjax.train.results import RUN
 from snnjax.train.tasks import FOLDS
 from tests.benchmarks import accuracy, sequential, trained_peers
 
 ROOT = Path(__file__).parents[2]
-RECORDS, PAGE = ROOT / "docs/runs", ROOT / "docs/explanation/results.md"
+# What is in the file `RUN` of each run, one a line, with the name of the run.
+RECORDS, PAGE = ROOT / "docs/runs/runs.jsonl", ROOT / "docs/explanation/results.md"
 # Records beside the runs, and the scripts that make them.
 COMPARED = {"sequential.json": sequential, "trained_peers.json": trained_peers}
 # What each run asks of `snnjax train`.
@@ -41,11 +41,8 @@ RUNS["qtdb-small"] = (
     "--selection",
     "average",
 )
-_SPOKEN = ("--task", "spoken")
-RUNS |= {"spoken": _SPOKEN, "spoken-delayed": (*_SPOKEN, "--model", "delayed")}
-# An online rule beside back-propagation, both for a third of the usual epochs.
-_SHORT = (*_SPOKEN, "--epochs", "40")
-RUNS |= {"spoken-short": _SHORT, "spoken-ottt": (*_SHORT, "--rule", "ottt")}
+# An online rule beside back-propagation.
+RUNS["vowels-ottt"] = (*RUNS["vowels"], "--rule", "ottt")
 # Real recordings: the usual test data over seeds, and each fold once, where fold n has seed n.
 RUNS |= {"nmnist": ("--task", "nmnist", "--model", "conv"), "speech": ("--task", "speech")}
 RUNS["nmnist-residual"] = ("--task", "nmnist", "--model", "residual")
@@ -53,9 +50,8 @@ RUNS |= {f"speech-{model}": ("--task", "speech", "--model", model) for model in 
 _FOLDED = {f"{task}-folds": task for task in FOLDS}
 RUNS |= {name: RUNS[task] for name, task in _FOLDED.items()}
 # Of the others the data are in the package.
-_WANTS_DATA = {"spar", *(name for name in RUNS if name.startswith("spoken"))}
 _RECORDED = {name: asked[1] for name, asked in RUNS.items() if asked[1] in FOLDS}
-_WANTS_DATA |= _RECORDED.keys()
+_WANTS_DATA = {"spar", *_RECORDED}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chosen = names(options)
     missing = [(name, seed) for name in chosen for seed in seeds(name, options.seeds)]
-    missing = [each for each in missing if not (_folder(options.out, *each) / "run.json").exists()]
+    missing = [each for each in missing if not (_folder(options.out, *each) / RUN).exists()]
     say(f"{len(missing)} runs to train, {announce([name for name, _ in missing])}\n")
     for name, seed in missing:
         asked = [*asks(name, seed, options), "--out", str(_folder(options.out, name, seed))]
@@ -77,10 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         done = subprocess.run([sys.executable, "-c", code, "train", *asked, "--overwrite"], check=False)
         if done.returncode != 0:
             return done.returncode
-    RECORDS.mkdir(exist_ok=True)
-    for name in chosen:
-        for seed in seeds(name, options.seeds):
-            shutil.copy(_folder(options.out, name, seed) / "run.json", RECORDS / f"{name}-{seed}.json")
+    keep(
+        [
+            {"run": name} | _trained(options.out, name, seed)
+            for name in chosen
+            for seed in seeds(name, options.seeds)
+        ]
+    )
     write_page()
     say(f"The page is {PAGE}.\n")
     return 0
@@ -88,16 +87,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def write_page() -> None:
     """The page of all records, and the picture above its table."""
-    runs = train.read_runs([RECORDS])
-    accuracy.draw(runs, PAGE.parent / accuracy.PICTURE)
-    PAGE.write_text(page(runs))
+    accuracy.draw(recorded(), PAGE.parent / accuracy.PICTURE)
+    PAGE.write_text(page())
 
 
-def page(runs: Sequence[dict[str, Any]]) -> str:
+def page() -> str:
     """The page of runs, with the picture above its table, and below it what is compared with other networks."""
-    head, mark, rest = train.results_page(runs).partition("| task |")
-    sections = [made.section(json.loads((RECORDS / name).read_text())) for name, made in COMPARED.items()]
+    head, mark, rest = train.results_page(recorded()).partition("| task |")
+    texts = ((made, RECORDS.with_name(name).read_text()) for name, made in COMPARED.items())
+    sections = [made.section(json.loads(text)) for made, text in texts]
     return "".join([head, accuracy.caption(), mark, rest, *sections])
+
+
+def recorded() -> list[dict[str, Any]]:
+    """All records, by name and seed."""
+    return [json.loads(line) for line in RECORDS.read_text().splitlines()]
+
+
+def keep(runs: Sequence[dict[str, Any]]) -> None:
+    """Add records, or replace those of the same runs."""
+    every = {(run["run"], run["seed"]): run for run in [*recorded(), *runs]}
+    RECORDS.write_text("".join(f"{json.dumps(every[key])}\n" for key in sorted(every)))
 
 
 def names(options: argparse.Namespace) -> tuple[str, ...]:
@@ -125,8 +135,8 @@ def announce(names: Sequence[str]) -> str:
     """How long runs of these names will take, from those that are recorded."""
     seconds, unknown = 0.0, set()
     for name in names:
-        records = [json.loads(path.read_text()) for path in RECORDS.glob(f"{name}-[0-9]*.json")]
-        times = [run["cpu_seconds"] for run in records if run["cpu_seconds"] is not None]
+        runs = [run for run in recorded() if run["run"] == name]
+        times = [run["cpu_seconds"] for run in runs if run["cpu_seconds"] is not None]
         seconds += statistics.mean(times) if times else 0
         unknown |= set() if times else {name}
     without = f", besides those of {', '.join(sorted(unknown))}, which are not recorded" if unknown else ""
@@ -135,6 +145,10 @@ def announce(names: Sequence[str]) -> str:
 
 def _folder(out: Path, name: str, seed: int) -> Path:
     return out / f"{name}-{seed}"
+
+
+def _trained(out: Path, name: str, seed: int) -> dict[str, Any]:
+    return json.loads((_folder(out, name, seed) / RUN).read_text())
 
 
 def say(text: str) -> None:

@@ -1,10 +1,12 @@
-"""The inner ear for recognition, on tones."""
+"""The inner ear for recognition: its membrane beside lauscher's (tests/golden/make_membrane.py), and on tones."""
+
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
-from snnjax.data import make_inner_ear
+from snnjax.data import inner_ear, make_inner_ear
 
 KEY = jax.random.key(0)
 RATE, SAMPLES, CHANNELS = 8000, 1600, 50
@@ -17,6 +19,24 @@ def hear():
 
 def tone(pitch: float, level: float = 0.4) -> np.ndarray:
     return level * np.sin(2 * np.pi * pitch * np.arange(SAMPLES) / RATE)
+
+
+def test_membrane_moves_as_lauschers() -> None:
+    golden = np.load(Path(__file__).parents[1] / "golden/membrane.npz")
+    wave = inner_ear.conditioned(golden["wave"], 22050)
+    transfer = inner_ear.membrane_transfer(22050, len(wave), np.linspace(0, 3.5, len(golden["velocity"])))
+    velocity = np.fft.ifft(transfer * np.fft.fft(wave)[: transfer.shape[1]]).real
+    scale = np.abs(golden["velocity"]).max(axis=1, keepdims=True)  # which is kept in float32
+    np.testing.assert_allclose(velocity[:, ::8] / scale, golden["velocity"] / scale, rtol=0, atol=1e-6)
+
+
+def test_conditioned_is_at_its_level() -> None:
+    loud = inner_ear.conditioned(np.sin(np.arange(RATE)), RATE)
+    assert np.sqrt(np.mean(loud[RATE // 4 : -RATE // 4] ** 2)) == pytest.approx(0.3, rel=1e-3)
+    assert loud[0] == loud[-1] == 0
+    with pytest.raises(ValueError) as error:
+        inner_ear.conditioned(np.zeros(9), RATE)
+    assert str(error.value) == ("inner_ear.conditioned: `wave` must hold a sound, got silence. Omit it.")
 
 
 def test_higher_tones_are_heard_nearer_to_the_inlet(hear) -> None:

@@ -78,7 +78,6 @@ def readers(folder: Path) -> list[Reader]:
         Reader("idx-ubyte.gz", data.read_idx, gzip.compress(plain, mtime=0)),
         Reader("watch_dataset.npy", lambda path: data.load_spar(path, window=2, hop=1), _spar()),
         Reader("shd.h5", data.load_shd, _words(folder)),
-        Reader("spoken_train.h5", lambda path: data.load_spoken_digits(path.parent, "train"), _words(folder)),
         Reader("network.nir", from_nir, _network(folder)),
         Reader("a.safetensors", lambda path: load_checkpoint(path, _TREE), run),
         Reader("run.safetensors", lambda path: (read_header(path), read_run(path)), run),

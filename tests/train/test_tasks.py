@@ -257,7 +257,7 @@ MODELS = [
     *((task, "dense") for task in sorted(TASKS)),
     ("digits", "conv"),
     ("nmnist", "residual"),
-    ("spoken", "delayed"),
+    ("speech", "delayed"),
 ]
 
 
@@ -329,7 +329,7 @@ FAILURES = {
     ),
     "task": (
         lambda: replace(DIGITS, task="letters"),
-        "TaskSettings: `task` must be 'digits', 'vowels', 'qtdb', 'spar', 'spoken', 'fashion', "
+        "TaskSettings: `task` must be 'digits', 'vowels', 'qtdb', 'spar', 'fashion', "
         "'nmnist', 'speech', 'shd', 'ssc' or 'dvs-gesture', got 'letters'. Choose one of these.",
     ),
     "hidden": (

@@ -76,22 +76,6 @@ def test_functions_of_elements(ipus):
     check(ipus[0], combined, complex_numbers((4, 3), 5) / np.float32(4), np.int32([0, 0, 2]), **CLOSE)
 
 
-@pytest.mark.parametrize("shape", [(3, 8), (2, 15), (1, 1)])
-def test_fourier_transforms(ipus, shape):
-    def transforms(x, y):
-        real = jnp.fft.rfft(x), jnp.fft.irfft(y, 2 * y.shape[1] - 2) if y.shape[1] > 1 else y.real
-        return *real, jnp.fft.irfft(y, 2 * y.shape[1] - 1), jnp.fft.fft(y), jnp.fft.ifft(y), jnp.fft.fft2(y)
-
-    x, y = numbers(shape, "float32", 1), complex_numbers(shape, 2)
-    check(ipus[0], transforms, x, y, rtol=1e-4, atol=2e-5)
-    check(ipus[0], lambda x: jnp.fft.irfft2(jnp.fft.rfft2(x), x.shape), x, rtol=1e-4, atol=2e-5)
-
-
-def test_gradients_of_fourier_transforms(ipus):
-    x = numbers((2, 7), "float32", 1)
-    check(ipus[0], jax.grad(lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x)) ** 3)), x, rtol=1e-3, atol=1e-3)
-
-
 def test_moves_loops_and_branches(ipus):
     check(ipus[0], moves, complex_numbers((3, 3), 5) / np.float32(4), np.array([2, 0, 2], np.int32), **CLOSE)
 

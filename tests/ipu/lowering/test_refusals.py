@@ -27,11 +27,13 @@ def refusal(function, *arguments):
     return message
 
 
-def test_long_fourier_transforms_are_refused():
-    message = refusal(lambda x: jnp.abs(jnp.fft.rfft(x)), np.ones(4096, np.float32))
-    assert message == (
-        "fft of f32[4096]: a transform of 4096 elements exceeds the limit of 2048. "
-        "Transform shorter pieces, or run this part on the CPU."
+def test_linear_algebra_and_fourier_transforms_are_refused():
+    assert refusal(lambda x: jnp.abs(jnp.fft.rfft(x)), X) == f"fft of f32[4,4]: {NONE}"
+    assert refusal(lambda x: jnp.fft.ifft(x), X * 1j) == f"fft of c64[4,4]: {NONE}"
+    assert refusal(lambda x: lax.linalg.cholesky(x), X) == f"cholesky of f32[4,4]: {NONE}"
+    assert refusal(lambda x: jnp.linalg.inv(x), X) == f"triangular_solve of f32[4,4], f32[4,4]: {NONE}"
+    assert refusal(lambda x: jnp.linalg.qr(x), X) == (
+        "custom_call of f32[4,4]: the IPU has no target 'Qr'. Run this part on the CPU."
     )
 
 

@@ -6,7 +6,6 @@
 #include "../poplar_kernels/random_cycles.hpp"
 #include "../poplar_kernels/reduce_cycles.hpp"
 #include "../poplar_kernels/scatter_rows_cycles.hpp"
-#include "../poplar_kernels/sort_cycles.hpp"
 #include "check.hpp"
 
 namespace {
@@ -61,13 +60,10 @@ void testElements() {
 void testRows() {
   checkMonotone("filled", [](unsigned n) { return snnjax::cycles::fill(4 * n); });
   checkMonotone("transposed", [](unsigned n) { return transpose(n, 2); });
-  checkMonotone("consecutive", [](unsigned n) { return iota(n); });
   checkMonotone("gathered", [](unsigned n) { return gatherRows(n, 24); });
   checkMonotone("sliced", [](unsigned n) { return sliceRows(n, 24); });
-  checkMonotone("updated", [](unsigned n) { return updateRows(n, 24); });
   checkMonotone("ids", [](unsigned n) { return scatterRows(n, 0, 24); });
   checkMonotone("own rows", [](unsigned n) { return scatterRows(200, n, 24); });
-  checkMonotone("sorted", [](unsigned n) { return sortRows(3, n, 1); });
   checkMonotone("numbers", [](unsigned n) { return random(n, kUniform); });
 }
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from jax._src import callback, debugging, xla_bridge
 from jax._src.interpreters import mlir as _mlir
-from jax._src.lax import linalg
 from jax._src.lax.windowed_reductions import select_and_scatter_add_p as select_and_scatter_add_p
 from jaxlib import xla_client
 
@@ -28,11 +27,6 @@ CALLBACK_PRIMITIVES = {
     callback.pure_callback_p: callback.pure_callback_impl,
     callback.io_callback_p: callback.io_callback_impl,
 }
-# Those of `jax.lax.linalg` whose default rules call a library, or do not fit on tiles.
-LINEAR_ALGEBRA_PRIMITIVES = (
-    *(linalg.triangular_solve_p, linalg.cholesky_p),
-    *(linalg.geqrf_p, linalg.householder_product_p),
-)
 
 
 def is_known_platform(platform: str) -> bool:

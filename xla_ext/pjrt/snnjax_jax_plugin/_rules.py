@@ -13,7 +13,6 @@ def register(platform: str) -> None:
         private.iota_2x32_shape_p: "lower_counters",
         private.select_and_scatter_add_p: "lower_pooling",
         **dict.fromkeys(private.DEBUG_PRIMITIVES, "lower_debug"),
-        **dict.fromkeys(private.LINEAR_ALGEBRA_PRIMITIVES, "lower_linear_algebra"),
     }
     for primitive, name in rules.items():
         private.register_lowering(primitive, functools.partial(_lower, name, primitive), platform)

@@ -8,7 +8,6 @@ from snnjax.ipu.lowering import pairs
 from snnjax.ipu.lowering.operation import Operation, from_text
 from snnjax.ipu.lowering.rules import RULES, Rule, elementwise
 from snnjax.ipu.lowering.rules.complex_formulas import FORMULAS, Parts, Real
-from snnjax.ipu.lowering.rules.fourier import lower_fft
 from snnjax.ipu.lowering.rules.regions import is_overwriting, kind_of
 from snnjax.ipu.lowering.types import COMPLEX
 
@@ -130,7 +129,6 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("stablehlo.dot_general", "stablehlo.convolution"), _bilinear),
     **{f"stablehlo.{name}": _summed for name in ("reduce", "reduce_window", "scatter")},
     **{f"stablehlo.{name}": _only_sums for name in ("all_reduce", "reduce_scatter")},
-    "stablehlo.fft": lower_fft,
     "stablehlo.compare": _compare,
     "stablehlo.convert": _convert,
     "stablehlo.iota": _iota,

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from snnjax import _jax_compat
-from snnjax.ipu.lowering.rules import linear_algebra, pooling
+from snnjax.ipu.lowering.rules import pooling
 from snnjax.ipu.lowering.rules.callbacks import Callback
 from snnjax.ipu.lowering.rules.calls import CALLBACK, THREEFRY
 
@@ -31,23 +31,15 @@ def lower_unknown(primitive: Any, context: Any, *operands: Any, **_: Any) -> Any
     return jax.ffi.ffi_lowering(primitive.name, has_side_effect=not context.avals_out)(context, *operands)
 
 
-def lower_linear_algebra(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
-    """The function of `linear_algebra` with the primitive's name."""
-    function = functools.partial(getattr(linear_algebra, primitive.name), **parameters)
-    return _lower_function(primitive, function, context, *operands)
-
-
 def lower_pooling(primitive: Any, context: Any, *operands: Any, **parameters: Any) -> Any:
     """The gradient of pooling by maxima of small windows."""
     if not pooling.is_small(parameters["window_dimensions"]):
         return lower_unknown(primitive, context, *operands)
-    function = functools.partial(pooling.select_and_scatter_add, **parameters)
-    return _lower_function(primitive, function, context, *operands)
 
+    def gradient(*arrays: jax.Array) -> tuple[jax.Array]:
+        return (pooling.select_and_scatter_add(*arrays, **parameters),)
 
-def _lower_function(primitive: Any, function: Callable[..., Any], context: Any, *operands: Any) -> Any:
-    results = function if primitive.multiple_results else lambda *arrays: (function(*arrays),)
-    return _jax_compat.lower_function(results, context, *operands)
+    return _jax_compat.lower_function(gradient, context, *operands)
 
 
 def lower_check(*_: Any, debug: bool, **__: Any) -> list[Any]:

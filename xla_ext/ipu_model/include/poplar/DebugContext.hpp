@@ -6,8 +6,6 @@
 
 namespace poplar {
 
-class DebugContext;
-
 // The path of names of an operation, to be passed to the operations that it calls.
 class DebugNameAndId {
  public:
@@ -23,21 +21,6 @@ class DebugNameAndId {
   std::string path_;
 };
 
-// Of an operation that is being built.
-class DebugInfo {
- public:
-  DebugInfo(const DebugContext& context, StringRef api);
-  virtual ~DebugInfo() = default;
-  DebugInfo(const DebugInfo&) = delete;
-  DebugInfo& operator=(const DebugInfo&) = delete;
-
-  std::string getPathName() const { return name_.getPathName(); }
-  operator const DebugNameAndId&() const { return name_; }
-
- private:
-  DebugNameAndId name_;
-};
-
 class DebugContext {
  public:
   DebugContext() = default;
@@ -45,7 +28,6 @@ class DebugContext {
   DebugContext(StringRef name) : name_(name) {}
   DebugContext(const std::string& name) : name_(name) {}
   DebugContext(const DebugNameAndId& parent, StringRef name = "") : name_(parent, name) {}
-  DebugContext(const DebugInfo& parent, StringRef name = "") : name_(parent, name) {}
   DebugContext(const DebugContext& parent, StringRef name) : name_(parent.name_, name) {}
 
   const std::string& getPathName() const { return name_.getPathName(); }
@@ -58,7 +40,5 @@ inline DebugNameAndId::DebugNameAndId(const DebugNameAndId& parent, StringRef na
   if (!path_.empty() && !name.empty() && path_.back() != '/' && name.front() != '/') path_ += '/';
   path_ += name;
 }
-
-inline DebugInfo::DebugInfo(const DebugContext& context, StringRef /*api*/) : name_(context.getPathName()) {}
 
 }  // namespace poplar

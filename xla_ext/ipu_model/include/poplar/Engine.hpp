@@ -11,7 +11,6 @@
 #include <poplar/Device.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/OptionFlags.hpp>
-#include <poplar/ProfileValue.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/StreamCallback.hpp>
 #include <poplar/StringRef.hpp>
@@ -98,11 +97,6 @@ class Engine {
   void resetExecutionProfile();
   // Cycles by phase, compute set and codelet, and memory by tile, as text; ipu_model/profile.hpp has the numbers.
   void printProfileSummary(std::ostream& stream, const OptionFlags& opt = {}) const;
-
-  // The profile as a tree: what the graph is, what its runs took, and both as "graphProfile" and "executionProfile".
-  ProfileValue getGraphProfile() const;
-  ProfileValue getExecutionProfile() const;
-  ProfileValue getProfile() const;
 
   TimerTimePoint getTimeStamp();
   // Of the host, between two points of time.

@@ -1,7 +1,6 @@
 // Codelets of many shapes, for codelets_types.cpp: written as users of Poplar write them.
 #include <ipudef.h>
 #include <poplar/AvailableVTypes.h>
-#include <print.h>
 #include <poplar/StackSizeDefs.hpp>
 #include <poplar/TileConstants.hpp>
 #include <poplar/Vertex.hpp>

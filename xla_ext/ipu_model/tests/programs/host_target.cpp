@@ -1,14 +1,12 @@
 // A program for the host's own processor, which maps nothing to tiles, and habits of programs: a graph that is assigned
-// later, a sequence made of one program, reading by a pointer alone, lists of codelet files, types by reference, the
-// profile as a tree, vertices without rows.
+// later, a sequence made of one program, reading by a pointer alone, lists of codelet files, types by reference,
+// vertices without rows.
 #include <poplar/CodeletFileType.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/Target.hpp>
 #include <popops/ElementWise.hpp>
-#include <poputil/DebugInfo.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,17 +14,6 @@
 
 using namespace poplar;
 using namespace poplar::program;
-
-namespace {
-
-Tensor addVector(Graph& graph, Type& type, std::size_t size, const DebugContext& debug) {
-  poputil::PoplibsOpDebugInfo info(debug, DI_ARGS(type, size));
-  Tensor result = graph.addVariable(type, {size}, {info, "vector"});
-  info.addOutput(result);
-  return result;
-}
-
-}  // namespace
 
 int main() {
   const Device device = Device::createCPUDevice();
@@ -36,8 +23,8 @@ int main() {
   graph.addCodelets({"programs/codelets/gather_rows.cpp", "programs/codelets/row_sum.cpp"}, "-O1");
 
   Type& type = FLOAT;
-  Tensor values = addVector(graph, type, 300000, "values");  // more than a tile of an IPU holds
-  Tensor totals = addVector(graph, type, 3, "totals");
+  Tensor values = graph.addVariable(type, {300000}, "values");  // more than a tile of an IPU holds
+  Tensor totals = graph.addVariable(type, {3}, "totals");
   graph.setInitialValue(values.slice(0, 3), ArrayRef<float>({1, 2, 3}));
   ComputeSet sums = graph.addComputeSet("sums");
   const std::vector<Tensor> none;
@@ -63,18 +50,6 @@ int main() {
   engine.run(0);
   engine.readTensor("doubled", result.data());
   CHECK(result == std::vector<float>({0, 18, 24}));
-
-  const ProfileValue profile = engine.getGraphProfile();
-  CHECK_EQUAL(profile["target"]["type"].asString(), "CPU");
-  CHECK_EQUAL(profile["graph"]["numComputeSets"].asUint(), 2U);
-  CHECK_THROWS(profile["graph"]["none"], "`name` must be one of the map, got \"none\"");
-  CHECK_THROWS(profile["graph"].asInt(), "`value` must be a number");
-  std::ostringstream json, pretty;
-  serializeToJSON(json, profile["graph"]);
-  CHECK(json.str().find("\"numComputeSets\":2,\"numEdges\":") != std::string::npos);
-  serializeToJSON(pretty, ProfileValue(ProfileValue::Vector{1, 2.5, "a\"", true}), true);
-  CHECK_EQUAL(pretty.str(), "[\n  1,\n  2.5,\n  \"a\\\"\",\n  true\n]");
-  CHECK_EQUAL(engine.getExecutionProfile()["simulation"]["activeCyclesByTile"].size(), 1U);
 
   const Target target = Target::createIPUTarget(2, "ipu2", {{"gatewayMode", "true"}});
   CHECK_EQUAL(target.getNumIPUs(), 2U);

@@ -6,7 +6,6 @@
 #include <poplin/MatMul.hpp>
 #include <poplin/codelets.hpp>
 #include <popops/ElementWise.hpp>
-#include <popops/Loop.hpp>
 #include <popops/Reduce.hpp>
 #include <popops/codelets.hpp>
 #include <poputil/TileMapping.hpp>
@@ -38,19 +37,10 @@ int main() {
   Tensor product = poplin::matMul(graph, a, b, prog, FLOAT, "product");
   Tensor sigmoid = popops::map(graph, 1 / (1 + pe::Exp(-pe::_1)), {sum}, prog);
   Tensor columns = popops::reduce(graph, product, {0}, popops::ReduceParams(popops::Operation::ADD), prog, "columns");
-  Tensor power = graph.addVariable(FLOAT, {}, "power");
-  graph.setTileMapping(power, 3);
-  graph.setInitialValue(power, 1.0f);
-  prog.add(popops::countedLoop(graph, 5, [&](const Tensor&) {
-    Sequence body;
-    popops::mulInPlace(graph, power, 3.0f, body);
-    return body;
-  }));
   graph.createHostRead("sum", sum);
   graph.createHostRead("product", product);
   graph.createHostRead("sigmoid", sigmoid);
   graph.createHostRead("columns", columns);
-  graph.createHostRead("power", power);
 
   Engine engine(graph, prog);
   engine.load(device);
@@ -64,6 +54,5 @@ int main() {
   CHECK(read("product", 4) == std::vector<float>({19, 22, 43, 50}));
   CHECK(read("columns", 2) == std::vector<float>({62, 72}));
   CHECK_NEAR(read("sigmoid", 4)[0], 1 / (1 + std::exp(-7.0F)), 1e-6F);
-  CHECK_EQUAL(read("power", 1)[0], 243.0F);
   return check::failures;
 }

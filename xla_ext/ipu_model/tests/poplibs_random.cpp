@@ -1,36 +1,14 @@
-// Top k, and uniform random tensors.
+// Uniform random tensors.
 #include <algorithm>
 #include <cmath>
-#include <popops/TopK.hpp>
 #include <poprand/RandomGen.hpp>
 #include <poputil/exceptions.hpp>
 
 #include "poplibs_program.hpp"
 
 using namespace poplibs_test;
-using popops::SortOrder;
-using popops::TopKParams;
 
 namespace {
-
-void theLargestComeFirst() {
-  Run run(7);
-  const std::vector<float> values = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
-  const Tensor t = run.input({2, 5}, values);
-  const auto topK = [&](unsigned count, bool largest, SortOrder order) {
-    return popops::topKWithPermutation(run.graph, run.prog, t, TopKParams(count, largest, order));
-  };
-  const auto largest = run.output(topK(2, true, SortOrder::DESCENDING).first);
-  const auto smallest = run.output(topK(3, false, SortOrder::DESCENDING).first);
-  const auto [k, i] = topK(3, true, SortOrder::ASCENDING);
-  const auto keys = run.output(k), indices = run.output(i);
-  run.run();
-  CHECK(run.read<float>(largest, 4) == std::vector<float>({5, 4, 9, 6}));
-  CHECK(run.read<float>(smallest, 6) == std::vector<float>({3, 1, 1, 5, 3, 2}));
-  CHECK(run.read<float>(keys, 6) == std::vector<float>({3, 4, 5, 5, 6, 9}));
-  CHECK(run.read<unsigned>(indices, 6) == std::vector<unsigned>({0, 2, 4, 3, 2, 0}));
-  CHECK_THROWS(topK(6, true, SortOrder::NONE), "`k` must be at most");
-}
 
 struct Moments {
   double mean, deviation;
@@ -94,7 +72,6 @@ void drawsWithoutSeedGoOn() {
 }  // namespace
 
 int main() {
-  theLargestComeFirst();
   distributionsHaveTheirMoments();
   aSeedFixesTheNumbersOnAnyTiles();
   drawsWithoutSeedGoOn();

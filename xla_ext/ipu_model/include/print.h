@@ -1,4 +1,0 @@
-// What the vendor's header of this name gives a codelet: printf.
-#pragma once
-
-#include <cstdio>
