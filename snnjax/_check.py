@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._jax_compat import Tracer
+from snnjax._types import as_int32
 
 # The largest size: ids, lengths and counts are int32, and so is the id that pads a list, the number of neurons.
 MAX_SIZE = 2**31 - 1
@@ -221,5 +222,5 @@ def as_lengths(op: str, lengths: Any, steps: int, batch: int) -> jax.Array:
     check_integers(op, "lengths", lengths)
     # JAX may wrap NumPy's integers of 64 bits.
     check_within(op, "lengths", given if isinstance(given, np.ndarray) else lengths, steps, hint)
-    lengths = lengths.astype(jnp.int32)
+    lengths = as_int32(lengths)
     return jnp.clip(lengths, 0, steps) if isinstance(lengths, Tracer) else lengths

@@ -51,7 +51,7 @@ def cross_entropy_sum(
     Reference:
         Zenke and Vogels 2021, doi:10.1162/neco_a_01367; label smoothing: Szegedy et al. 2016, arXiv:1512.00567.
     """
-    _check("cross_entropy_sum", outputs, labels, lengths)
+    labels = _checked("cross_entropy_sum", outputs, labels, lengths)
     return _cross_entropy("cross_entropy_sum", class_sums(outputs, lengths), labels, label_smoothing)
 
 
@@ -81,7 +81,7 @@ def cross_entropy_count(
     Reference:
         Eshraghian et al. 2023, doi:10.1109/JPROC.2023.3308088.
     """
-    _check("cross_entropy_count", outputs, labels, lengths)
+    labels = _checked("cross_entropy_count", outputs, labels, lengths)
     return _cross_entropy("cross_entropy_count", class_sums(outputs, lengths), labels, label_smoothing)
 
 
@@ -110,7 +110,7 @@ def cross_entropy_max(
     Reference:
         Cramer et al. 2022, doi:10.1109/TNNLS.2020.3044364.
     """
-    _check("cross_entropy_max", outputs, labels, lengths)
+    labels = _checked("cross_entropy_max", outputs, labels, lengths)
     return _cross_entropy("cross_entropy_max", class_maxima(outputs, lengths), labels, label_smoothing)
 
 
@@ -148,7 +148,7 @@ def cross_entropy_steps(
     """
     op = "cross_entropy_steps"
     decode.check_dense(op, outputs, lengths)
-    decode.check_step_labels(op, labels, outputs.shape)
+    labels = decode.as_step_labels(op, labels, outputs.shape)
     valid = decode.has_label(outputs, labels, lengths)
     logits = jnp.where(valid[..., None], upcast(outputs), 0)  # others, even NaN, affect no gradient
     target = _targets(op, jnp.maximum(labels, 0), logits, label_smoothing)
@@ -182,7 +182,7 @@ def mean_square_rate(
     Reference:
         Shrestha and Orchard 2018 (SLAYER), arXiv:1810.08646.
     """
-    _check("mean_square_rate", outputs, labels, lengths)
+    labels = _checked("mean_square_rate", outputs, labels, lengths)
     sums = class_sums(outputs, lengths)
     steps = jnp.maximum(decode.num_valid_steps(outputs, lengths), 1).astype(sums.dtype)
     hot = _one_hot(labels, sums)
@@ -228,7 +228,7 @@ def time_to_first_spike(
     Reference:
         Mostafa 2018, arXiv:1606.08165; Gardner and Grüning 2021, doi:10.3389/fncom.2021.617862.
     """
-    _check("time_to_first_spike", outputs, labels, lengths)
+    labels = _checked("time_to_first_spike", outputs, labels, lengths)
     if not time_scale > 0:
         hint = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
         fail(f"time_to_first_spike: `time_scale` must be positive, got {time_scale}. {hint}.")
@@ -307,9 +307,10 @@ def _total(penalties: list[Array]) -> Array:
     return jnp.sum(jnp.stack(penalties))
 
 
-def _check(op: str, outputs: Outputs, labels: Array, lengths: Array | None) -> None:
+def _checked(op: str, outputs: Outputs, labels: Array, lengths: Array | None) -> Array:
+    """The labels as int32 after all checks."""
     decode.check_outputs(op, outputs, lengths)
-    decode.check_labels(op, labels, outputs.shape)
+    return decode.as_labels(op, labels, outputs.shape)
 
 
 def _one_hot(labels: Array, like: Array) -> Array:

@@ -20,6 +20,7 @@ from snnjax._plasticity import (
     short_term_after,
     traces_after,
 )
+from snnjax._types import as_int32
 from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 from snnjax.synapses import Synapses
 
@@ -257,7 +258,7 @@ def _mask(ids: Array, num_neurons: int) -> Array:
 
 def _ids(spikes: SparseSpikes) -> Int[Array, " capacity"]:
     """The ids of spikes, without repetition; all other slots hold ids above every neuron."""
-    ids = spikes.ids.astype(jnp.int32)
+    ids = as_int32(spikes.ids)
     fires = in_range(ids, spikes.num_neurons) & (values_of(spikes) != 0)
     ids = jnp.sort(jnp.where(fires, ids, spikes.num_neurons))
     again = jnp.concatenate([jnp.zeros(min(1, ids.shape[0]), bool), ids[1:] == ids[:-1]])

@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Shaped
 
 from snnjax._check import (
@@ -21,7 +20,7 @@ from snnjax._check import (
     fail,
     short_repr,
 )
-from snnjax._types import id_dtype, upcast
+from snnjax._types import as_int32, id_dtype, upcast
 
 
 @jax.tree_util.register_dataclass
@@ -180,8 +179,7 @@ def beyond(count: Any, capacity: int) -> Any:
 
 def in_range(ids: Array, num_neurons: int) -> Array:
     """True where an id is that of a neuron."""
-    if num_neurons > np.iinfo(ids.dtype).max:  # `num_neurons` would wrap in the dtype of the ids
-        return ids >= 0
+    ids = as_int32(ids)
     return (ids >= 0) & (ids < num_neurons)
 
 

@@ -20,7 +20,7 @@ from snnjax._check import (
     fail,
     short_repr,
 )
-from snnjax._types import id_dtype
+from snnjax._types import as_int32, id_dtype, uint16_or_int32
 from snnjax.sparse_spikes import in_range
 
 # Up to this share of all targets, drawing again the few that were drawn twice takes a few rounds.
@@ -71,7 +71,11 @@ class Synapses:
     def sources(self) -> Int[Array, " synapses"]:
         """The neuron that sends through each synapse, int32."""
         # The number of neurons whose synapses end before it.
-        ending = jnp.zeros(self.num_synapses, jnp.int32).at[jnp.maximum(self.ends, 0)].add(1, mode="drop")
+        ending = (
+            jnp.zeros(self.num_synapses, jnp.int32)
+            .at[jnp.maximum(as_int32(self.ends), 0)]
+            .add(1, mode="drop")
+        )
         return jnp.cumsum(ending, dtype=jnp.int32)
 
     def to_dense(self, weights: Float[Array, " synapses"]) -> Float[Array, "neurons targets"]:
@@ -270,9 +274,9 @@ def _pairs_of(block: Synapses, first: int, left: int, num_targets: int) -> tuple
             "Synapses.from_blocks: `blocks` must be of known values, got a tracer. Join them outside "
             "of jit, and pass the result."
         )
-    counts = np.diff(np.sort(np.clip(ends, 0, len(targets))), prepend=0)
+    counts = np.diff(np.sort(np.clip(ends.astype(np.int64), 0, len(targets))), prepend=0)
     sources = np.repeat(np.arange(first, first + len(counts), dtype=np.int32), counts)
-    own = targets[: len(sources)].astype(np.int32)
+    own = targets[: len(sources)].astype(np.int64)
     inside = (own >= 0) & (own < block.num_targets)
     return sources, np.where(inside, own + left, num_targets)
 
@@ -387,6 +391,11 @@ def targets_or_beyond(synapses: Synapses) -> Int[Array, " synapses"]:
     """The targets as int32, `num_targets` for those out of range, which scattering then drops."""
     used = in_range(synapses.targets, synapses.num_targets)
     return jnp.where(used, synapses.targets.astype(jnp.int32), synapses.num_targets)
+
+
+def ends_and_targets(synapses: Synapses) -> tuple[Int[Array, " neurons"], Int[Array, " synapses"]]:
+    """Both arrays in dtypes that the kernels read: int32, and uint16 or int32."""
+    return as_int32(synapses.ends), uint16_or_int32(synapses.targets)
 
 
 def _check_sizes(op: str, key: Any, num_neurons: int, num_targets: int) -> None:

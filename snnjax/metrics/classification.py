@@ -8,10 +8,10 @@ from jaxtyping import Array, Float, Int
 from snnjax._check import check_choice
 from snnjax.metrics.decode import (
     Outputs,
+    as_labels,
+    as_step_labels,
     check_dense,
-    check_labels,
     check_outputs,
-    check_step_labels,
     class_maxima,
     class_sums,
     first_spike_times,
@@ -87,10 +87,10 @@ def right_answers(
     check_outputs(op, outputs, lengths)
     named = predictions(outputs, lengths=lengths, decoder=decoder)
     if decoder == "steps":
-        check_step_labels(op, labels, outputs.shape)
+        labels = as_step_labels(op, labels, outputs.shape)
         asked = has_label(outputs, labels, lengths)
-        right = asked & (named == labels.astype(jnp.int32))
+        right = asked & (named == labels)
         return jnp.sum(right, axis=0, dtype=jnp.int32), jnp.sum(asked, axis=0, dtype=jnp.int32)
-    check_labels(op, labels, outputs.shape)
-    right = (named == labels.astype(jnp.int32)).astype(jnp.int32)
+    labels = as_labels(op, labels, outputs.shape)
+    right = (named == labels).astype(jnp.int32)
     return right, jnp.ones_like(right)

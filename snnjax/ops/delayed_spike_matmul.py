@@ -11,8 +11,8 @@ from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float_array, check_integer, check_shape, fail, short_repr
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype, id_dtype, steps_within, upcast
-from snnjax.ops._kernel_operands import as_kernel_ids, call_kernel, dtype_obstacle
+from snnjax._types import accumulation_dtype, id_dtype, steps_within, uint16_or_int32, upcast
+from snnjax.ops._kernel_operands import call_kernel, dtype_obstacle
 from snnjax.ops._lif_network.recorded import packed
 from snnjax.ops._tables.delayed_spike_matmul import (
     Operands,
@@ -27,7 +27,7 @@ from snnjax.ops._tables.delayed_spike_matmul import (
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.spike_matmul import neurons_of, spike_matmul
 from snnjax.sparse_spikes import SparseSpikes, values_of
-from snnjax.synapses import Synapses
+from snnjax.synapses import Synapses, ends_and_targets
 
 _OP = "delayed_spike_matmul"
 _MOST_ENTRIES = 2**31 - 1  # of a matrix, numbered in int32
@@ -164,11 +164,15 @@ def _operands(
         return numbers if valid is None else jnp.where(valid[:, :, None], numbers, 0)
 
     are_lists = isinstance(spikes, SparseSpikes)
-    sent = (spikes.ids, within(values_of(spikes)), None) if are_lists else (None, None, within(spikes))
+    sent = (
+        (uint16_or_int32(spikes.ids), within(values_of(spikes)), None)
+        if are_lists
+        else (None, None, within(spikes))
+    )
     late = jnp.asarray(delays).reshape(-1)
     # Where no delay is possible, none has a derivative.
     late = bounded(late, max_delay, late.size, dtype) if max_delay else jnp.zeros(late.shape, dtype)
-    return Operands(*sent, upcast(weights).reshape(-1), late, synapses.ends, synapses.targets)
+    return Operands(*sent, upcast(weights).reshape(-1), late, *ends_and_targets(synapses))
 
 
 def _until(results: Received, ends: Array, bias: Array | None) -> Received:
@@ -258,7 +262,6 @@ def _kernel(name: str, *results: str) -> dict[str, Kernel]:
         if arguments.ids is None:
             own = [each for each in results if each != "g_values"]
         else:
-            arguments = arguments._replace(ids=as_kernel_ids(arguments.ids, arguments.ends.shape[-1]))
             own = [each for each in results if each != "g_spikes" and not each.startswith("record.")]
         return list(call_kernel(name, arguments, dict(zip(own, shapes, strict=True))).values())
 

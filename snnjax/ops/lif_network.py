@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num
 from snnjax._check import as_lengths, check_size, fail
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype
+from snnjax._types import accumulation_dtype, uint16_or_int32
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network import checks
@@ -31,7 +31,7 @@ from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
-from snnjax.synapses import Synapses
+from snnjax.synapses import Synapses, ends_and_targets
 
 
 class LIFLayer(NamedTuple):
@@ -343,7 +343,8 @@ def as_operands(
     each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
     if isinstance(inputs, SparseSpikes):
         counts = dict.fromkeys(("num_spikes", "num_listed", "num_dropped"))
-        inputs = dataclasses.replace(inputs.with_values(), **counts)
+        ids = uint16_or_int32(inputs.ids)
+        inputs = dataclasses.replace(inputs.with_values(), ids=ids, **counts)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
         linears=tuple(Linear(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
@@ -385,7 +386,7 @@ def _delays(layer: LIFLayer) -> Array | None:
 
 def _ends_and_targets(layer: LIFLayer) -> tuple[Array | None, Array | None]:
     synapses = layer.recurrent_synapses
-    return (None, None) if synapses is None else (synapses.ends, synapses.targets)
+    return (None, None) if synapses is None else ends_and_targets(synapses)
 
 
 def _second_state(op: str, second: SecondState | None, v: Any) -> SecondState | None:

@@ -21,8 +21,8 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype
-from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
+from snnjax._types import accumulation_dtype, as_int32, uint16_or_int32
+from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._simulation.checks import (
     check_conductances,
     check_input,
@@ -40,7 +40,7 @@ from snnjax.ops._tables import simulate as tables
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
 from snnjax.ops.spike_matmul import shared
 from snnjax.sparse_spikes import SparseSpikes, beyond
-from snnjax.synapses import Synapses
+from snnjax.synapses import Synapses, ends_and_targets
 
 _OP = "simulate"
 _MOST_RECEPTORS = 4  # of the kernel
@@ -225,10 +225,9 @@ def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
     check_within(_OP, "delays", delays, longest, "Pass the longest as max_delay of simulation_state", 1)
     if is_number:
         return jnp.full(1, delays, jnp.int32)
-    if delays.ndim == 0:
-        return delays[None]
-    check_shape(_OP, "delays", delays, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
-    return delays
+    if delays.ndim > 0:
+        check_shape(_OP, "delays", delays, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
+    return jnp.atleast_1d(uint16_or_int32(delays))
 
 
 def _or_nan(v: Array, faults: list[Array]) -> Array:
@@ -252,6 +251,7 @@ def _operands(
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
+    ends, targets = ends_and_targets(synapses)
     v, received, remaining, pending, step = state[:5]
     faults = traced_faults(neurons, weights, poisson, stdp, delays, pending.shape[0])
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
@@ -260,18 +260,18 @@ def _operands(
     return Operands(
         v=_or_nan(v.astype(dtype), faults),
         received=received.astype(dtype),
-        remaining=remaining.astype(jnp.int32),
+        remaining=as_int32(remaining),
         pending=pending.astype(dtype),
         step=jnp.asarray(step, jnp.int32),
         **_constants(neurons, count, dtype, currents),
         weights=weights,
-        ends=synapses.ends,
-        targets=synapses.targets,
+        ends=ends,
+        targets=targets,
         delays=delays,
         key=jax.lax.bitcast_convert_type(words, jnp.int32),
         poisson_limits=constant(_OP, "poisson.limits", limits, count),
         poisson_weights=events.astype(dtype),
-        recorded=None if record is None else as_kernel_ids(record, count).astype(jnp.int32),
+        recorded=None if record is None else as_int32(record),
         stdp=_stdp_operands(stdp, state.traces, dtype),
         short_term=_short_term_operands(short_term, state.short_term, dtype),
     )
@@ -336,10 +336,9 @@ def _yielded(
 
 def _call(operands: Operands, static: Static, results: Any) -> list[Array]:
     read = operands._replace(
-        targets=as_kernel_ids(operands.targets, operands.pending.shape[-2] * operands.pending.shape[-1]),
         delays=operands.delays
         if operands.delays.dtype == jnp.uint16
-        else jnp.clip(operands.delays, 1, operands.pending.shape[1]).astype(jnp.int32),
+        else jnp.clip(operands.delays, 1, operands.pending.shape[1])
     )
     numbers = SimulationNumbers(static.has_conductances, static.poisson_receptor)
     records = jax.tree.unflatten(tree_of_results(operands), results)
