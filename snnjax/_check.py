@@ -76,20 +76,23 @@ def check_switches(op: str, **switches: Any) -> None:
             fail(f"{op}: `{argument}` must be True or False, got {short_repr(value)}. Choose one of these.")
 
 
-def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> None:
-    """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits."""
+def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> int:
+    """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits.
+
+    It is returned as a Python integer: sums and products of NumPy's, such as ``np.uint8(200)``, would overflow.
+    """
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or value < least:
         hint = f"Pass {least} or more" if is_integer else f"Pass an int, such as {max(least, 1)}"
         fail(f"{op}: `{argument}` must be an integer of at least {least}, got {short_repr(value)}. {hint}.")
     if int(value) >= 2**bits:
         fail(f"{op}: `{argument}` must be below 2**{bits}, got {short_repr(value)}. Pass a smaller integer.")
+    return int(value)
 
 
-def check_size(op: str, argument: str, value: Any) -> None:
-    """Check that `value` is the length of an axis, which may be symbolic for `jax.export`."""
-    if not jax.export.is_symbolic_dim(value):
-        check_integer(op, argument, value, 0)
+def check_size(op: str, argument: str, value: Any) -> Any:
+    """Check that `value` is the length of an axis, which may be symbolic for `jax.export`; see `check_integer`."""
+    return value if jax.export.is_symbolic_dim(value) else check_integer(op, argument, value, 0)
 
 
 def check_key(op: str, key: Any) -> None:

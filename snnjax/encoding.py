@@ -55,7 +55,7 @@ def rate_encode(
                [0., 1.]], dtype=float32)
     """
     check_key("rate_encode", key)
-    _check_values("rate_encode", values, num_steps)
+    num_steps = _check_values("rate_encode", values, num_steps)
     precise = upcast(values)
     draws = jax.random.uniform(key, (num_steps, *values.shape), precise.dtype)
     return (draws < precise[None]).astype(values.dtype)
@@ -120,7 +120,7 @@ def latency_spikes(
                [1, 4],
                [4, 4]], dtype=uint16)
     """
-    check_integer("latency_spikes", "capacity", capacity, 0)
+    capacity = check_integer("latency_spikes", "capacity", capacity, 0)
     step = _latency_step("latency_spikes", values, num_steps, form, threshold, time_constant)
     num_neurons = values.shape[-1]
     ids = jnp.broadcast_to(jnp.arange(num_neurons, dtype=jnp.int32)[None], step.shape)
@@ -217,7 +217,7 @@ def _latency_step(
     time_constant: float | None,
 ) -> Int[Array, "batch inputs"]:
     """The step at which each input spikes, `num_steps` if it never does (int32)."""
-    _check_values(op, values, num_steps)
+    num_steps = _check_values(op, values, num_steps)
     check_choice(op, "form", form, ("linear", "log"))
     for name, given in (("threshold", threshold), ("time_constant", time_constant)):
         if given is None:
@@ -244,11 +244,12 @@ def _latency_step(
     return jnp.where(spikes, time, num_steps).astype(jnp.int32)
 
 
-def _check_values(op: str, values: Any, num_steps: int) -> None:
+def _check_values(op: str, values: Any, num_steps: int) -> int:
+    """Check the values, and return the number of steps."""
     hint = "Flatten the inputs, for instance values.reshape(batch, -1)"
     check_shape(op, "values", values, (None, None), "batch, inputs", hint)
     check_float_array(op, "values", values)
-    check_integer(op, "num_steps", num_steps, 0)
+    return check_integer(op, "num_steps", num_steps, 0)
 
 
 def _check_positive(op: str, argument: str, value: float) -> None:

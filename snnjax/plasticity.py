@@ -129,7 +129,7 @@ def stdp_traces(
         >>> stdp_traces(jnp.ones((3, 2))).after.shape
         (2,)
     """
-    check_integer("stdp_traces", "receptors", receptors, 1)
+    receptors = check_integer("stdp_traces", "receptors", receptors, 1)
     if synapses is None and receptors != 1:
         fail(f"stdp_traces: `receptors` must be 1 for dense weights, got {receptors}. Pass their synapses.")
     if synapses is not None and synapses.num_targets % receptors != 0:
@@ -229,7 +229,7 @@ def short_term_state(num_neurons: int, dtype: Any = jnp.float32) -> ShortTermSta
         >>> short_term_state(2).available
         Array([1., 1.], dtype=float32)
     """
-    check_integer("short_term_state", "num_neurons", num_neurons, 0)
+    num_neurons = check_integer("short_term_state", "num_neurons", num_neurons, 0)
     return ShortTermState(jnp.zeros(num_neurons, dtype), jnp.ones(num_neurons, dtype))
 
 

@@ -58,7 +58,8 @@ class SparseSpikes:
     num_neurons: int = field(metadata={"static": True})
 
     def __post_init__(self) -> None:
-        check_size("SparseSpikes", "num_neurons", self.num_neurons)
+        size = check_size("SparseSpikes", "num_neurons", self.num_neurons)
+        object.__setattr__(self, "num_neurons", size)
 
     @property
     def capacity(self) -> int:
@@ -121,7 +122,7 @@ class SparseSpikes:
 
         This is for inputs. `select_spikes` lists the spikes of neurons, without disadvantage for high ids.
         """
-        check_integer("SparseSpikes.from_dense", "capacity", capacity, 0)
+        capacity = check_integer("SparseSpikes.from_dense", "capacity", capacity, 0)
         check_real_array("SparseSpikes.from_dense", "spikes", spikes)
         spikes = jnp.asarray(spikes)
         if not jnp.issubdtype(spikes.dtype, jnp.floating):
@@ -147,7 +148,7 @@ class SparseSpikes:
         Their ``values`` are None; for a gradient with respect to them, add the array by `with_values`. Under `jax.jit`,
         where ids cannot be checked, slots with any other id out of range are unused, too.
         """
-        check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
+        num_neurons = check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
         check_array("SparseSpikes.from_ids", "ids", ids)
         # The values are checked before JAX, which may wrap NumPy's integers of 64 bits.
         given, ids = ids, jnp.asarray(ids)

@@ -58,8 +58,8 @@ def augment_camera_events(
         ((1, 1, 1), array([3]))
     """
     op = "augment_camera_events"
-    check_integer(op, "height", height, 1)
-    check_integer(op, "width", width, 1)
+    height = check_integer(op, "height", height, 1)
+    width = check_integer(op, "width", width, 1)
     if events.num_neurons != 2 * height * width:
         fail(
             f"{op}: `events` must have {2 * height * width} inputs, two polarities of {height} x {width} pixels, got "

@@ -70,9 +70,9 @@ def make_cochlea(sample_rate: int, num_samples: int, num_channels: int = 700) ->
         (1, 801, 4)
     """
     op = "make_cochlea"
-    check_integer(op, "sample_rate", sample_rate, LOWEST_RATE)
-    check_integer(op, "num_samples", num_samples, 2)
-    check_integer(op, "num_channels", num_channels, 2)
+    sample_rate = check_integer(op, "sample_rate", sample_rate, LOWEST_RATE)
+    num_samples = check_integer(op, "num_samples", num_samples, 2)
+    num_channels = check_integer(op, "num_channels", num_channels, 2)
     transfer = membrane_transfer(sample_rate, num_samples, np.linspace(0, LENGTH, num_channels))
     return partial(_hear, transfer.astype(np.complex64), 2 / sample_rate)
 

@@ -67,7 +67,8 @@ class EventDataset:
     is_channels_last: bool = False  # whether `channels_last` has renumbered the events
 
     def __post_init__(self) -> None:
-        check_integer("EventDataset", "num_neurons", self.num_neurons, 0)
+        size = check_integer("EventDataset", "num_neurons", self.num_neurons, 0)
+        object.__setattr__(self, "num_neurons", size)
         _check_shape("EventDataset", "ids", self.ids, 3)
         _check_shape("EventDataset", "counts", self.counts, 2, self.ids.shape[:2])
         if self.counts.dtype != np.int32:
@@ -152,7 +153,7 @@ class EventDataset:
             >>> polarity_first.channels_last().ids
             array([[[3, 4]]], dtype=uint16)
         """
-        check_integer("EventDataset.channels_last", "channels", channels, 1)
+        channels = check_integer("EventDataset.channels_last", "channels", channels, 1)
         if self.num_neurons % channels != 0:
             fail(
                 f"EventDataset.channels_last: `channels` must divide the number of inputs, {self.num_neurons}, got "
@@ -317,7 +318,7 @@ def binned_dataset(
     most_outside: float = MOST_OUTSIDE,
 ) -> EventDataset:
     """`EventDataset.from_events` in the name of `op`, which warns from any share of events outside `duration` on."""
-    check_sizes(op, num_steps, num_neurons, capacity)
+    num_steps, num_neurons, capacity = check_sizes(op, num_steps, num_neurons, capacity)
     samples: list[Binned] = []
     for number, recording in enumerate(recordings):
         times, ids = _as_pair(op, number, recording)

@@ -81,7 +81,7 @@ def bin_events(
         >>> lists.counts
         array([2, 1], dtype=int32)
     """
-    check_sizes("bin_events", num_steps, num_neurons, capacity)
+    num_steps, num_neurons, capacity = check_sizes("bin_events", num_steps, num_neurons, capacity)
     ragged, outside, total = bin_ragged("bin_events", times, ids, num_steps, num_neurons, duration)
     if outside > MOST_OUTSIDE * total:
         what = (
@@ -115,17 +115,18 @@ def _warn(what: str, stacklevel: int) -> None:
     warnings.warn(f"{what} {hint}", RuntimeWarning, stacklevel=stacklevel)
 
 
-def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: int | None) -> None:
+def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: Any) -> tuple[int, int, int | None]:
     """Check the sizes of lists."""
-    check_integer(op, "num_steps", num_steps, 1)
-    check_integer(op, "num_neurons", num_neurons, 1)
-    check_capacity(op, capacity)
+    return (
+        check_integer(op, "num_steps", num_steps, 1),
+        check_integer(op, "num_neurons", num_neurons, 1),
+        check_capacity(op, capacity),
+    )
 
 
-def check_capacity(op: str, capacity: int | None) -> None:
+def check_capacity(op: str, capacity: Any) -> int | None:
     """Check that `capacity` is None or a positive integer."""
-    if capacity is not None:
-        check_integer(op, "capacity", capacity, 1)
+    return None if capacity is None else check_integer(op, "capacity", capacity, 1)
 
 
 class Binned(NamedTuple):

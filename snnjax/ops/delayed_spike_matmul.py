@@ -92,7 +92,8 @@ def delayed_spike_matmul(
     Reference:
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670 (learned, split by a Gaussian).
     """
-    structure = _checked(spikes, weights, delays, synapses, max_delay)
+    structure = _checked(spikes, weights, delays, synapses)
+    max_delay = check_integer(_OP, "max_delay", max_delay, 0)
     spikes, weights, delays, structure, pending, bias, lengths = gathered(
         (spikes, weights, delays, structure, pending, bias, lengths)
     )
@@ -105,20 +106,19 @@ def delayed_spike_matmul(
         check_shape(_OP, "bias", bias, (structure.num_targets,), "targets", "Pass one for each target")
         bias = jnp.asarray(bias).astype(accumulation_dtype(weights.dtype))
     ends = None if lengths is None else as_lengths(_OP, lengths, steps, batch)
-    given = _operands(spikes, weights, delays, structure, int(max_delay), ends)
+    given = _operands(spikes, weights, delays, structure, max_delay, ends)
     # What is left of a sequence that ends is found among its currents, and has no bias.
     given = vary_alike(given._replace(pending=pending, bias=bias if ends is None else None))
-    static, is_composed = (structure.num_targets, int(max_delay)), implementation == "composed"
+    static, is_composed = (structure.num_targets, max_delay), implementation == "composed"
     results: Any = _received(given, static) if is_composed else _multiply(given, static, implementation)
     if ends is not None:
         results = _until(results, ends, bias)
     return results.currents.astype(weights.dtype), results.left
 
 
-def _checked(spikes: Any, weights: Any, delays: Any, synapses: Any, max_delay: Any) -> Synapses:
+def _checked(spikes: Any, weights: Any, delays: Any, synapses: Any) -> Synapses:
     """The synapses, all pairs of a matrix if none are given."""
     neurons = neurons_of(_OP, spikes)
-    check_integer(_OP, "max_delay", max_delay, 0)
     check_shape(
         _OP,
         "spikes",

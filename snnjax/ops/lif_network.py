@@ -186,7 +186,9 @@ def lif_network(
         checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
     operands = as_operands("lif_network", inputs, layers, readout, state, lengths, second, switches)
-    results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
+    results: Any = (
+        run_network(operands, switches) if chunk is None else _chunked(operands, switches, int(chunk))
+    )
     records = checks.check_each_switch("record_spikes", record_spikes, len(layers))
     spikes = (own if asked else None for own, asked in zip(results.spikes, records, strict=True))
     output = LIFNetworkOutput(
@@ -246,7 +248,7 @@ def lif_network_state(
         >>> lif_network_state(2, [LIFLayer(weights=jnp.ones((4, 3)), decay=0.9)]).layers[0].v.shape
         (2, 3)
     """
-    check_size("lif_network_state", "batch", batch)
+    batch = check_size("lif_network_state", "batch", batch)
     if layers and layers[0].weights is None and currents is None:
         expected = "be given for a first layer without weights"
         fail(f"lif_network_state: `currents` must {expected}, got None. Pass the inputs of lif_network.")

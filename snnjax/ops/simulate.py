@@ -131,20 +131,18 @@ def simulate(
         Brette et al. 2007, doi:10.1007/s10827-007-0038-6; Rotter and Diesmann 1999, doi:10.1007/s004220050570.
     """
     check_choice(_OP, "implementation", implementation, (None, "reference", "cpu"))
-    check_integer(_OP, "steps", steps, 0)
-    check_integer(_OP, "capacity", capacity, 0)
+    steps = check_integer(_OP, "steps", steps, 0)
+    capacity = check_integer(_OP, "capacity", capacity, 0)
     check_network(neurons, synapses, weights)
     check_state(neurons, synapses.num_neurons, state)
-    check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
+    check_input(neurons, synapses.num_neurons, steps, currents, poisson, key)
     check_plasticity(neurons, synapses.num_neurons, weights, state, stdp, short_term)
     check_conductances(neurons, weights, poisson, stdp)
     check_record(synapses.num_neurons, record)
     late = _delays(delays, synapses, state.pending.shape[0])
     given = gathered((neurons, synapses, weights, state, late, currents, poisson, record, stdp, short_term))
     operands = _operands(*given, key=key)
-    static = Static(
-        int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0
-    )
+    static = Static(steps, capacity, neurons.has_conductances, poisson.receptor if poisson is not None else 0)
     return _yielded(_run(vary_alike(operands), static, implementation), operands, static)
 
 
@@ -194,8 +192,8 @@ def simulation_state(
     """
     op = "simulation_state"
     check_neurons(op, neurons)
-    check_integer(op, "num_neurons", num_neurons, 0)
-    check_integer(op, "max_delay", max_delay, 1)
+    num_neurons = check_integer(op, "num_neurons", num_neurons, 0)
+    max_delay = check_integer(op, "max_delay", max_delay, 1)
     check_switches(op, stdp=stdp, short_term=short_term)
     check_choice(op, "dtype", jnp.dtype(dtype).name, ("float32", "float64"))
     if v is None:
@@ -219,7 +217,7 @@ def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
     """Delays ``[synapses]`` or ``[1]``."""
     is_number = isinstance(delays, int)
     if is_number:
-        check_integer(_OP, "delays", delays, 1)
+        delays = check_integer(_OP, "delays", delays, 1)
     else:
         check_integers(_OP, "delays", delays)
     check_within(_OP, "delays", delays, longest, "Pass the longest as max_delay of simulation_state", 1)
