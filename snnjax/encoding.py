@@ -5,6 +5,7 @@ are computed in float32 (float64 for float64), so that bfloat16 values keep thei
 """
 
 import math
+import warnings
 from typing import Any
 
 import jax
@@ -35,6 +36,8 @@ _ROUNDING_UNITS = 2
 _MOST_OF_A_LEVEL = 0.25
 # Knuth's multiplicative hash (TAOCP 3, 6.4): an odd number near 2**32 / golden ratio spreads consecutive ids.
 _HASH_FACTOR = 2_654_435_761
+# Of probabilities a gain of 2 may be meant; pixels up to 255 are not, nor are standardised ones.
+_MOST_MEANT = 2.0
 
 
 def rate_encode(
@@ -42,7 +45,8 @@ def rate_encode(
 ) -> Float[Array, "time batch inputs"]:
     """Draw spikes independently at each step: ``P(spikes[t, b, i] = 1) = values[b, i]``.
 
-    `values` are probabilities per step; a value below 0 or NaN never spikes, one above 1 always does.
+    `values` are probabilities per step; a value below 0 or NaN never spikes, one above 1 always does, and a
+    RuntimeWarning says so where known ones are above 2.
 
     Errors: `values` is not a float array [batch, inputs], or `num_steps` is negative.
 
@@ -56,6 +60,7 @@ def rate_encode(
     """
     check_key("rate_encode", key)
     num_steps = _check_values("rate_encode", values, num_steps)
+    _warn_of_large("rate_encode", values, "spike in every step", 3)
     precise = upcast(values)
     draws = jax.random.uniform(key, (num_steps, *values.shape), precise.dtype)
     return (draws < precise[None]).astype(values.dtype)
@@ -71,7 +76,8 @@ def latency_encode(
 ) -> Float[Array, "time batch inputs"]:
     """Encode each input as at most one spike, earlier for larger values; values of 0 (or less, or NaN) never spike.
 
-    Form "linear": ``step = round((1 - value) * (num_steps - 1))`` for values in (0, 1], those above 1 counting as 1.
+    Form "linear": ``step = round((1 - value) * (num_steps - 1))`` for values in (0, 1], those above 1 counting as 1; a
+    RuntimeWarning says so where known ones are above 2.
 
     Form "log": the time at which a leaky (RC) integrator charged by the value reaches `threshold`,
     ``step = floor(time_constant * log(value / (value - threshold)))``; values up to `threshold`, by default 0.1, and
@@ -229,6 +235,7 @@ def _latency_step(
     threshold = _THRESHOLD if threshold is None else threshold
     precise = upcast(values)
     if form == "linear":
+        _warn_of_large(op, values, "spike in the first step", 4)
         spikes = precise > 0
         time = jnp.round((1 - jnp.clip(precise, 0, 1)) * (num_steps - 1))
     else:
@@ -250,6 +257,20 @@ def _check_values(op: str, values: Any, num_steps: int) -> int:
     check_shape(op, "values", values, (None, None), "batch, inputs", hint)
     check_float_array(op, "values", values)
     return check_integer(op, "num_steps", num_steps, 0)
+
+
+def _warn_of_large(op: str, values: Array, effect: str, stacklevel: int) -> None:
+    """Warn of values that are not between 0 and 1, such as pixels up to 255; traced ones cannot be checked."""
+    known = concrete(values)
+    if known is None or not np.any(known > _MOST_MEANT):
+        return
+    share, most = 100 * np.mean(known > 1), float(np.nanmax(known))
+    warnings.warn(
+        f"{op}: {share:.3g} % of `values` are above 1, up to {most:g}, and {effect}. Scale them to numbers from 0 to "
+        "1, for instance pixels / 255.",
+        RuntimeWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def _check_positive(op: str, argument: str, value: float) -> None:

@@ -27,6 +27,7 @@ from snnjax.data.event_lists import (
     check_sizes,
     concatenate,
     pack,
+    warn_of_one_step,
     warn_of_outside,
 )
 from snnjax.sparse_spikes import SparseSpikes
@@ -107,7 +108,7 @@ class EventDataset:
 
         `recordings` may be a generator; the integer `labels` are read after it is exhausted. ``outside`` counts the
         events outside `duration` of each recording; a RuntimeWarning says so if they are more than 5 % of all, or
-        nearly all of one recording.
+        nearly all of one recording, and another if nearly all events are in one step.
         """
         binning = num_steps, num_neurons, duration
         return binned_dataset("EventDataset.from_events", recordings, labels, *binning, num_classes, capacity)
@@ -328,6 +329,8 @@ def binned_dataset(
         np.array([getattr(each, name) for each in samples], np.int64) for name in ("outside", "total")
     )
     warn_of_outside(op, outside, totals, duration, most_outside)
+    counts = np.concatenate([np.zeros((0, num_steps), np.int32), *(each.lists.counts for each in samples)])
+    warn_of_one_step(op, counts, int(totals.sum() - outside.sum()), duration, 4)
     ragged = concatenate([sample.lists for sample in samples], num_steps, num_neurons)
     ids, counts = pack(ragged, num_neurons, capacity)
     labels = np.asarray(labels) if len(samples) else np.zeros(len(labels), np.int32)
