@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Integer
 
 from snnjax._check import (
     check_array,
@@ -396,7 +396,7 @@ def targets_or_beyond(synapses: Synapses) -> Int[Array, " synapses"]:
     return jnp.where(used, synapses.targets.astype(jnp.int32), synapses.num_targets)
 
 
-def ends_and_targets(synapses: Synapses) -> tuple[Int[Array, " neurons"], Int[Array, " synapses"]]:
+def ends_and_targets(synapses: Synapses) -> tuple[Int[Array, " neurons"], Integer[Array, " synapses"]]:
     """Both arrays in dtypes that the kernels read: int32, and uint16 or int32."""
     return as_int32(synapses.ends), uint16_or_int32(synapses.targets)
 
