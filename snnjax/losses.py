@@ -11,7 +11,7 @@ inside `jit` they count as all steps.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from snnjax._check import check_choice, check_float_array, fail
 from snnjax._types import upcast
@@ -22,9 +22,9 @@ from snnjax.metrics.decode import Outputs
 
 def cross_entropy_sum(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the membranes summed over time.
@@ -57,9 +57,9 @@ def cross_entropy_sum(
 
 def cross_entropy_count(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the spike counts: `cross_entropy_sum` for a spiking readout.
@@ -87,9 +87,9 @@ def cross_entropy_count(
 
 def cross_entropy_max(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the largest membrane that each class reaches.
@@ -116,9 +116,9 @@ def cross_entropy_max(
 
 def cross_entropy_steps(
     outputs: Float[Array, "time batch classes"],
-    labels: Int[Array, "time batch"],
+    labels: Integer[Array, "time batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the membranes of every step, for labels per step.
@@ -159,11 +159,11 @@ def cross_entropy_steps(
 
 def mean_square_rate(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     correct_rate: float,
     incorrect_rate: float,
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
 ) -> Float[Array, ""]:
     """Compute the mean squared distance of each class's rate from a target rate.
 
@@ -192,10 +192,10 @@ def mean_square_rate(
 
 def time_to_first_spike(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     *,
     time_scale: float = 1.0,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the first spike times: the labelled class should spike before all others.

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Shaped
+from jaxtyping import Array, ArrayLike, Float, Int, Integer, Shaped
 
 from snnjax._check import (
     check_array,
@@ -49,7 +49,7 @@ class SparseSpikes:
         Array([[0., 1., 0., 1.]], dtype=float32)
     """
 
-    ids: Int[Array, "*axes capacity"]  # uint16 or int32
+    ids: Integer[Array, "*axes capacity"]  # uint16 or int32
     values: Float[Array, "*axes capacity"] | None  # None: every listed spike has the value 1
     # int32, the true count, even beyond the capacity; a graded spike counts its magnitude
     num_spikes: Int[Array, "*axes"]
@@ -142,7 +142,7 @@ class SparseSpikes:
         )
 
     @classmethod
-    def from_ids(cls, ids: Int[ArrayLike, "*axes capacity"], num_neurons: int) -> "SparseSpikes":
+    def from_ids(cls, ids: Integer[ArrayLike, "*axes capacity"], num_neurons: int) -> "SparseSpikes":
         """Make spikes with value 1 at `ids`; slots with the id `num_neurons` are unused.
 
         Their ``values`` are None; for a gradient with respect to them, add the array by `with_values`. Under `jax.jit`,

@@ -52,7 +52,7 @@ class Synapses:
     """
 
     ends: Int[Array, " neurons"]  # int32, ascending: behind the last synapse of each neuron
-    targets: Int[Array, " synapses"]  # uint16 or int32
+    targets: Integer[Array, " synapses"]  # uint16 or int32
     num_targets: int = field(metadata={"static": True})
 
     def __post_init__(self) -> None:

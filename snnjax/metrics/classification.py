@@ -3,7 +3,7 @@
 from typing import cast
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from snnjax._check import check_choice
 from snnjax.metrics.decode import (
@@ -22,7 +22,7 @@ DECODERS = ("sum", "max", "first_spike", "steps")
 
 
 def predictions(
-    outputs: Outputs, *, lengths: Int[Array, " batch"] | None = None, decoder: str = "sum"
+    outputs: Outputs, *, lengths: Integer[Array, " batch"] | None = None, decoder: str = "sum"
 ) -> Int[Array, " batch"] | Int[Array, "time batch"]:
     """Decode the predicted class from the outputs, int32.
 
@@ -58,9 +58,9 @@ def predictions(
 
 def accuracy(
     outputs: Outputs,
-    labels: Int[Array, " batch"] | Int[Array, "time batch"],
+    labels: Integer[Array, " batch"] | Integer[Array, "time batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     decoder: str = "sum",
 ) -> Float[Array, ""]:
     """Compute the fraction of sequences (with "steps", of labelled steps) whose `predictions` equal `labels`, float32.

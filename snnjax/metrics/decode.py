@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from snnjax._check import (
     MAX_SIZE,
@@ -108,7 +108,7 @@ def has_label(outputs: Outputs, labels: Array, lengths: Array | None) -> Array:
 
 
 def class_sums(
-    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+    outputs: Outputs, lengths: Integer[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
     """Sum the outputs of each class over time: ``sum_{t < lengths[b]} outputs[t, b, c]``, a count for spikes.
 
@@ -128,7 +128,7 @@ def class_sums(
 
 
 def class_maxima(
-    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+    outputs: Outputs, lengths: Integer[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
     """Take the maximum of each class over time: ``max_{t < lengths[b]} outputs[t, b, c]``, 0 for length 0.
 
@@ -152,7 +152,7 @@ def class_maxima(
 
 
 def first_spike_times(
-    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+    outputs: Outputs, lengths: Integer[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
     """Find the step of each class's first spike, or the sequence's length for a class that never spikes.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Num
+from jaxtyping import Array, ArrayLike, Float, Integer, Num
 
 from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
@@ -31,7 +31,7 @@ def delay_spikes(
     pending: Num[Array, "rows batch neurons"] | None = None,
     *,
     max_delay: int,
-    lengths: Int[ArrayLike, " batch"] | None = None,
+    lengths: Integer[ArrayLike, " batch"] | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "time batch neurons"], Float[Array, "rows batch neurons"]]:
     """Delay the spikes of neuron n by ``delays[n]`` steps, split between two steps if that is not an integer.

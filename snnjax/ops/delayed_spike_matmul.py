@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Integer, Num
 
 from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float_array, check_integer, check_shape, fail, short_repr
@@ -42,7 +42,7 @@ def delayed_spike_matmul(
     *,
     max_delay: int,
     bias: Float[Array, " targets"] | None = None,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "time batch targets"], Float[Array, "max_delay batch targets"]]:
     """Send spikes through synapses with a weight and a delay each: what neuron i sends at t arrives at ``t + delay``.

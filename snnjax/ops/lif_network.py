@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Num
+from jaxtyping import Array, ArrayLike, Float, Int, Integer, Num
 
 from snnjax._check import as_lengths, check_size, fail
 from snnjax._quantised import Quantised
@@ -95,7 +95,7 @@ def lif_network(
     readout: LeakyReadout | None = None,
     state: LIFNetworkState | None = None,
     *,
-    lengths: Int[ArrayLike, " batch"] | None = None,
+    lengths: Integer[ArrayLike, " batch"] | None = None,
     capacity: int | Sequence[int | None] | None = None,
     second_threshold: Any = None,
     surrogate: str | Surrogate | Sequence[str | Surrogate] = "superspike",
@@ -417,7 +417,7 @@ def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
 
 
 def mean_activity(
-    counts: Sequence[Array], num_steps: int, lengths: Int[Array, " batch"] | None
+    counts: Sequence[Array], num_steps: int, lengths: Integer[Array, " batch"] | None
 ) -> tuple[Float[Array, "batch neurons"], ...]:
     """Spike counts divided by the number of steps of each sequence."""
     if lengths is None:
