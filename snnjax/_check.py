@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._jax_compat import Tracer
+from snnjax._types import as_int32
 
 # The largest size: ids, lengths and counts are int32, and so is the id that pads a list, the number of neurons.
 MAX_SIZE = 2**31 - 1
@@ -75,20 +76,23 @@ def check_switches(op: str, **switches: Any) -> None:
             fail(f"{op}: `{argument}` must be True or False, got {short_repr(value)}. Choose one of these.")
 
 
-def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> None:
-    """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits."""
+def check_integer(op: str, argument: str, value: Any, least: int, bits: int = 31) -> int:
+    """Check that `value` is a Python or NumPy integer of at least `least` that fits into this many bits.
+
+    It is returned as a Python integer: sums and products of NumPy's, such as ``np.uint8(200)``, would overflow.
+    """
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or value < least:
         hint = f"Pass {least} or more" if is_integer else f"Pass an int, such as {max(least, 1)}"
         fail(f"{op}: `{argument}` must be an integer of at least {least}, got {short_repr(value)}. {hint}.")
     if int(value) >= 2**bits:
         fail(f"{op}: `{argument}` must be below 2**{bits}, got {short_repr(value)}. Pass a smaller integer.")
+    return int(value)
 
 
-def check_size(op: str, argument: str, value: Any) -> None:
-    """Check that `value` is the length of an axis, which may be symbolic for `jax.export`."""
-    if not jax.export.is_symbolic_dim(value):
-        check_integer(op, argument, value, 0)
+def check_size(op: str, argument: str, value: Any) -> Any:
+    """Check that `value` is the length of an axis, which may be symbolic for `jax.export`; see `check_integer`."""
+    return value if jax.export.is_symbolic_dim(value) else check_integer(op, argument, value, 0)
 
 
 def check_key(op: str, key: Any) -> None:
@@ -221,5 +225,5 @@ def as_lengths(op: str, lengths: Any, steps: int, batch: int) -> jax.Array:
     check_integers(op, "lengths", lengths)
     # JAX may wrap NumPy's integers of 64 bits.
     check_within(op, "lengths", given if isinstance(given, np.ndarray) else lengths, steps, hint)
-    lengths = lengths.astype(jnp.int32)
+    lengths = as_int32(lengths)
     return jnp.clip(lengths, 0, steps) if isinstance(lengths, Tracer) else lengths

@@ -4,21 +4,24 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int8
 
 from snnjax._check import check_float_array, check_shape, fail
+from snnjax._types import accumulation_dtype, upcast
 from snnjax.synapses import Synapses, targets_or_beyond
 
 
 class Quantised(NamedTuple):
     """Quantised weights, ``weights = scale * values``; 4-bit values are stored as int8 too.
 
-    They replace weights where nothing is trained. Their dtype is that of the scale. Weights of synapses have one axis,
-    and a scale for each target.
+    They replace weights where nothing is trained. Scales have the dtype of the weights, but float32 for float16, whose
+    range is too small. Weights of synapses have one axis, and a scale for each target.
     """
 
     values: Int8[Array, "*inputs outputs"]
     scale: Float[Array, " outputs"]
+    dtype: Any = np.dtype(np.float32)  # of the weights that they represent, and of products with them; static
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -30,14 +33,24 @@ class Quantised(NamedTuple):
         """As for the weights."""
         return self.values.ndim
 
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the weights that they represent, and of products with them."""
-        return self.scale.dtype
-
     def astype(self, dtype: Any) -> "Quantised":
-        """The same integers, with a scale of this dtype."""
-        return self._replace(scale=self.scale.astype(dtype))
+        """The same integers, as weights of this dtype."""
+        return self._replace(scale=self.scale.astype(scale_dtype(dtype)), dtype=jnp.dtype(dtype))
+
+
+def scale_dtype(dtype: Any) -> Any:
+    """The dtype of the scales of weights; bfloat16 has the range of float32, and the kernels read it."""
+    return dtype if dtype == jnp.bfloat16 else accumulation_dtype(dtype)
+
+
+def _children(weights: Quantised) -> tuple[tuple[tuple[Any, Any], ...], np.dtype]:
+    keyed = ((jax.tree_util.GetAttrKey(name), getattr(weights, name)) for name in ("values", "scale"))
+    return tuple(keyed), jnp.dtype(weights.dtype)
+
+
+jax.tree_util.register_pytree_with_keys(
+    Quantised, _children, lambda dtype, children: Quantised(*children, dtype)
+)
 
 
 def dequantise(quantised: Quantised, synapses: Synapses | None = None) -> Float[Array, "*inputs outputs"]:
@@ -49,12 +62,10 @@ def dequantise(quantised: Quantised, synapses: Synapses | None = None) -> Float[
         >>> dequantise(Quantised(jnp.array([[2, -1]], jnp.int8), jnp.array([0.5, 0.25])))
         Array([[ 1.  , -0.25]], dtype=float32)
     """
-    values = quantised.values.astype(quantised.dtype)
-    return (
-        scaled(values, quantised.scale)
-        if synapses is None
-        else at_targets(quantised.scale, synapses) * values
-    )
+    scale = upcast(quantised.scale)
+    values = quantised.values.astype(scale.dtype)
+    weights = scaled(values, scale) if synapses is None else at_targets(scale, synapses) * values
+    return weights.astype(quantised.dtype)
 
 
 def at_targets(row: Float[Array, " targets"], synapses: Synapses, nowhere: float = 0.0) -> Array:
@@ -80,7 +91,10 @@ def check_weights(op: str, argument: str, weights: Any, num_targets: int | None 
     hint, dtype = f"Make them with quantisation.quantise({given})", weights.values.dtype.name
     if dtype != "int8":
         fail(f"{op}: `{argument}.values` must have dtype int8, got {dtype}. {hint}.")
+    wanted = jnp.dtype(scale_dtype(weights.dtype)).name
     check_float_array(op, f"{argument}.scale", weights.scale)
+    if weights.scale.dtype != wanted:
+        fail(f"{op}: `{argument}.scale` must have dtype {wanted}, got {weights.scale.dtype.name}. {hint}.")
     outputs = weights.shape[-1:] if num_targets is None else (num_targets,)
     axes = "outputs" if num_targets is None else "targets"
     return check_shape(op, f"{argument}.scale", weights.scale, outputs, axes, hint)

@@ -23,6 +23,25 @@ def id_dtype(num_neurons: int) -> np.dtype:
     return np.dtype(np.uint16 if num_neurons <= MAX_UINT16_NEURONS else np.int32)
 
 
+def as_int32(integers: Any) -> Array:
+    """Integers of any dtype as int32, in which bounds are compared; those beyond it are its ends.
+
+    In a small dtype a bound wraps, and in a large one a number; no size is beyond 2**31 - 1, so that none out of range
+    becomes another one that is not.
+    """
+    if jnp.issubdtype(integers.dtype, jnp.integer):  # an empty array may have any dtype
+        least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+        limits = jnp.iinfo(integers.dtype)
+        if limits.max > most:
+            integers = integers.clip(max(int(limits.min), least), most)
+    return jnp.asarray(integers.astype(np.int32))
+
+
+def uint16_or_int32(integers: Any) -> Array:
+    """Integers in a dtype that the kernels read: uint16, which halves their memory, as they are."""
+    return jnp.asarray(integers) if integers.dtype == np.uint16 else as_int32(integers)
+
+
 def accumulation_dtype(dtype: Any) -> Any:
     """The dtype in which sums and membranes of `dtype` accumulate: float64 for float64, else float32."""
     return jnp.float64 if dtype == jnp.float64 else jnp.float32
@@ -41,7 +60,7 @@ def steps_within(num_steps: int, lengths: Array | None) -> Array | None:
     """True where a sequence has not ended yet, bool ``[time, batch]``; None without lengths."""
     if lengths is None:
         return None
-    return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < lengths.astype(jnp.int32)[None, :]
+    return jnp.arange(num_steps, dtype=jnp.int32)[:, None] < as_int32(lengths)[None, :]
 
 
 def hash_of(codes: np.ndarray) -> np.ndarray:

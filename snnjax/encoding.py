@@ -5,6 +5,7 @@ are computed in float32 (float64 for float64), so that bfloat16 values keep thei
 """
 
 import math
+import warnings
 from typing import Any
 
 import jax
@@ -35,6 +36,8 @@ _ROUNDING_UNITS = 2
 _MOST_OF_A_LEVEL = 0.25
 # Knuth's multiplicative hash (TAOCP 3, 6.4): an odd number near 2**32 / golden ratio spreads consecutive ids.
 _HASH_FACTOR = 2_654_435_761
+# Of probabilities a gain of 2 may be meant; pixels up to 255 are not, nor are standardised ones.
+_MOST_MEANT = 2.0
 
 
 def rate_encode(
@@ -42,7 +45,8 @@ def rate_encode(
 ) -> Float[Array, "time batch inputs"]:
     """Draw spikes independently at each step: ``P(spikes[t, b, i] = 1) = values[b, i]``.
 
-    `values` are probabilities per step; a value below 0 or NaN never spikes, one above 1 always does.
+    `values` are probabilities per step; a value below 0 or NaN never spikes, one above 1 always does, and a
+    RuntimeWarning says so where known ones are above 2.
 
     Errors: `values` is not a float array [batch, inputs], or `num_steps` is negative.
 
@@ -55,7 +59,8 @@ def rate_encode(
                [0., 1.]], dtype=float32)
     """
     check_key("rate_encode", key)
-    _check_values("rate_encode", values, num_steps)
+    num_steps = _check_values("rate_encode", values, num_steps)
+    _warn_of_large("rate_encode", values, "spike in every step", 3)
     precise = upcast(values)
     draws = jax.random.uniform(key, (num_steps, *values.shape), precise.dtype)
     return (draws < precise[None]).astype(values.dtype)
@@ -71,7 +76,8 @@ def latency_encode(
 ) -> Float[Array, "time batch inputs"]:
     """Encode each input as at most one spike, earlier for larger values; values of 0 (or less, or NaN) never spike.
 
-    Form "linear": ``step = round((1 - value) * (num_steps - 1))`` for values in (0, 1], those above 1 counting as 1.
+    Form "linear": ``step = round((1 - value) * (num_steps - 1))`` for values in (0, 1], those above 1 counting as 1; a
+    RuntimeWarning says so where known ones are above 2.
 
     Form "log": the time at which a leaky (RC) integrator charged by the value reaches `threshold`,
     ``step = floor(time_constant * log(value / (value - threshold)))``; values up to `threshold`, by default 0.1, and
@@ -120,7 +126,7 @@ def latency_spikes(
                [1, 4],
                [4, 4]], dtype=uint16)
     """
-    check_integer("latency_spikes", "capacity", capacity, 0)
+    capacity = check_integer("latency_spikes", "capacity", capacity, 0)
     step = _latency_step("latency_spikes", values, num_steps, form, threshold, time_constant)
     num_neurons = values.shape[-1]
     ids = jnp.broadcast_to(jnp.arange(num_neurons, dtype=jnp.int32)[None], step.shape)
@@ -217,7 +223,7 @@ def _latency_step(
     time_constant: float | None,
 ) -> Int[Array, "batch inputs"]:
     """The step at which each input spikes, `num_steps` if it never does (int32)."""
-    _check_values(op, values, num_steps)
+    num_steps = _check_values(op, values, num_steps)
     check_choice(op, "form", form, ("linear", "log"))
     for name, given in (("threshold", threshold), ("time_constant", time_constant)):
         if given is None:
@@ -229,6 +235,7 @@ def _latency_step(
     threshold = _THRESHOLD if threshold is None else threshold
     precise = upcast(values)
     if form == "linear":
+        _warn_of_large(op, values, "spike in the first step", 4)
         spikes = precise > 0
         time = jnp.round((1 - jnp.clip(precise, 0, 1)) * (num_steps - 1))
     else:
@@ -244,11 +251,26 @@ def _latency_step(
     return jnp.where(spikes, time, num_steps).astype(jnp.int32)
 
 
-def _check_values(op: str, values: Any, num_steps: int) -> None:
+def _check_values(op: str, values: Any, num_steps: int) -> int:
+    """Check the values, and return the number of steps."""
     hint = "Flatten the inputs, for instance values.reshape(batch, -1)"
     check_shape(op, "values", values, (None, None), "batch, inputs", hint)
     check_float_array(op, "values", values)
-    check_integer(op, "num_steps", num_steps, 0)
+    return check_integer(op, "num_steps", num_steps, 0)
+
+
+def _warn_of_large(op: str, values: Array, effect: str, stacklevel: int) -> None:
+    """Warn of values that are not between 0 and 1, such as pixels up to 255; traced ones cannot be checked."""
+    known = concrete(values)
+    if known is None or not np.any(known > _MOST_MEANT):
+        return
+    share, most = 100 * np.mean(known > 1), float(np.nanmax(known))
+    warnings.warn(
+        f"{op}: {share:.3g} % of `values` are above 1, up to {most:g}, and {effect}. Scale them to numbers from 0 to "
+        "1, for instance pixels / 255.",
+        RuntimeWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def _check_positive(op: str, argument: str, value: float) -> None:

@@ -11,7 +11,7 @@ inside `jit` they count as all steps.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from snnjax._check import check_choice, check_float_array, fail
 from snnjax._types import upcast
@@ -22,9 +22,9 @@ from snnjax.metrics.decode import Outputs
 
 def cross_entropy_sum(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the membranes summed over time.
@@ -51,15 +51,15 @@ def cross_entropy_sum(
     Reference:
         Zenke and Vogels 2021, doi:10.1162/neco_a_01367; label smoothing: Szegedy et al. 2016, arXiv:1512.00567.
     """
-    _check("cross_entropy_sum", outputs, labels, lengths)
+    labels = _checked("cross_entropy_sum", outputs, labels, lengths)
     return _cross_entropy("cross_entropy_sum", class_sums(outputs, lengths), labels, label_smoothing)
 
 
 def cross_entropy_count(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the spike counts: `cross_entropy_sum` for a spiking readout.
@@ -81,15 +81,15 @@ def cross_entropy_count(
     Reference:
         Eshraghian et al. 2023, doi:10.1109/JPROC.2023.3308088.
     """
-    _check("cross_entropy_count", outputs, labels, lengths)
+    labels = _checked("cross_entropy_count", outputs, labels, lengths)
     return _cross_entropy("cross_entropy_count", class_sums(outputs, lengths), labels, label_smoothing)
 
 
 def cross_entropy_max(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the largest membrane that each class reaches.
@@ -110,15 +110,15 @@ def cross_entropy_max(
     Reference:
         Cramer et al. 2022, doi:10.1109/TNNLS.2020.3044364.
     """
-    _check("cross_entropy_max", outputs, labels, lengths)
+    labels = _checked("cross_entropy_max", outputs, labels, lengths)
     return _cross_entropy("cross_entropy_max", class_maxima(outputs, lengths), labels, label_smoothing)
 
 
 def cross_entropy_steps(
     outputs: Float[Array, "time batch classes"],
-    labels: Int[Array, "time batch"],
+    labels: Integer[Array, "time batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the membranes of every step, for labels per step.
@@ -148,7 +148,7 @@ def cross_entropy_steps(
     """
     op = "cross_entropy_steps"
     decode.check_dense(op, outputs, lengths)
-    decode.check_step_labels(op, labels, outputs.shape)
+    labels = decode.as_step_labels(op, labels, outputs.shape)
     valid = decode.has_label(outputs, labels, lengths)
     logits = jnp.where(valid[..., None], upcast(outputs), 0)  # others, even NaN, affect no gradient
     target = _targets(op, jnp.maximum(labels, 0), logits, label_smoothing)
@@ -159,11 +159,11 @@ def cross_entropy_steps(
 
 def mean_square_rate(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     correct_rate: float,
     incorrect_rate: float,
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
 ) -> Float[Array, ""]:
     """Compute the mean squared distance of each class's rate from a target rate.
 
@@ -182,7 +182,7 @@ def mean_square_rate(
     Reference:
         Shrestha and Orchard 2018 (SLAYER), arXiv:1810.08646.
     """
-    _check("mean_square_rate", outputs, labels, lengths)
+    labels = _checked("mean_square_rate", outputs, labels, lengths)
     sums = class_sums(outputs, lengths)
     steps = jnp.maximum(decode.num_valid_steps(outputs, lengths), 1).astype(sums.dtype)
     hot = _one_hot(labels, sums)
@@ -192,10 +192,10 @@ def mean_square_rate(
 
 def time_to_first_spike(
     outputs: Outputs,
-    labels: Int[Array, " batch"],
+    labels: Integer[Array, " batch"],
     *,
     time_scale: float = 1.0,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     """Compute the cross-entropy of the first spike times: the labelled class should spike before all others.
@@ -228,7 +228,7 @@ def time_to_first_spike(
     Reference:
         Mostafa 2018, arXiv:1606.08165; Gardner and Grüning 2021, doi:10.3389/fncom.2021.617862.
     """
-    _check("time_to_first_spike", outputs, labels, lengths)
+    labels = _checked("time_to_first_spike", outputs, labels, lengths)
     if not time_scale > 0:
         hint = "Try 1.0 for a sharp loss, or a tenth of the sequence for a soft one"
         fail(f"time_to_first_spike: `time_scale` must be positive, got {time_scale}. {hint}.")
@@ -307,9 +307,10 @@ def _total(penalties: list[Array]) -> Array:
     return jnp.sum(jnp.stack(penalties))
 
 
-def _check(op: str, outputs: Outputs, labels: Array, lengths: Array | None) -> None:
+def _checked(op: str, outputs: Outputs, labels: Array, lengths: Array | None) -> Array:
+    """The labels as int32 after all checks."""
     decode.check_outputs(op, outputs, lengths)
-    decode.check_labels(op, labels, outputs.shape)
+    return decode.as_labels(op, labels, outputs.shape)
 
 
 def _one_hot(labels: Array, like: Array) -> Array:

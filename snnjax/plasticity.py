@@ -20,6 +20,7 @@ from snnjax._plasticity import (
     short_term_after,
     traces_after,
 )
+from snnjax._types import as_int32
 from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 from snnjax.synapses import Synapses
 
@@ -128,7 +129,7 @@ def stdp_traces(
         >>> stdp_traces(jnp.ones((3, 2))).after.shape
         (2,)
     """
-    check_integer("stdp_traces", "receptors", receptors, 1)
+    receptors = check_integer("stdp_traces", "receptors", receptors, 1)
     if synapses is None and receptors != 1:
         fail(f"stdp_traces: `receptors` must be 1 for dense weights, got {receptors}. Pass their synapses.")
     if synapses is not None and synapses.num_targets % receptors != 0:
@@ -228,7 +229,7 @@ def short_term_state(num_neurons: int, dtype: Any = jnp.float32) -> ShortTermSta
         >>> short_term_state(2).available
         Array([1., 1.], dtype=float32)
     """
-    check_integer("short_term_state", "num_neurons", num_neurons, 0)
+    num_neurons = check_integer("short_term_state", "num_neurons", num_neurons, 0)
     return ShortTermState(jnp.zeros(num_neurons, dtype), jnp.ones(num_neurons, dtype))
 
 
@@ -257,7 +258,7 @@ def _mask(ids: Array, num_neurons: int) -> Array:
 
 def _ids(spikes: SparseSpikes) -> Int[Array, " capacity"]:
     """The ids of spikes, without repetition; all other slots hold ids above every neuron."""
-    ids = spikes.ids.astype(jnp.int32)
+    ids = as_int32(spikes.ids)
     fires = in_range(ids, spikes.num_neurons) & (values_of(spikes) != 0)
     ids = jnp.sort(jnp.where(fires, ids, spikes.num_neurons))
     again = jnp.concatenate([jnp.zeros(min(1, ids.shape[0]), bool), ids[1:] == ids[:-1]])

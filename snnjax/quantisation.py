@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_float_array, check_shape, fail, type_words
 from snnjax._quantised import Quantised as Quantised
-from snnjax._quantised import at_targets
+from snnjax._quantised import at_targets, scale_dtype
 from snnjax._quantised import dequantise as dequantise
 from snnjax._types import upcast
 from snnjax.blocks.linear import LinearParams
@@ -32,8 +32,9 @@ def quantise(
     """Round weights to integers of `bits` bits, symmetric, with one scale per output.
 
     With ``most = 2^(bits - 1) - 1`` and ``scale[j] = max_i |weights[i, j]| / most``,
-    ``values = round(weights / scale)`` lies in ``[-most, most]``. A channel of zeros has scale 1,
-    and one with a non-finite entry has the scale inf or NaN, so that it is not mistaken for numbers.
+    ``values = round(weights / scale)`` lies in ``[-most, most]``. Scales have the dtype of the weights, float32 for
+    float16, and are normal numbers. A channel of zeros has scale 1, and one with a non-finite entry has the scale inf
+    or NaN, so that it is not mistaken for numbers.
 
     Args:
         weights: weights with the outputs, or the channels of a convolution, on the last axis.
@@ -62,25 +63,27 @@ def quantise(
         fail(
             "quantise: `weights` must have an output axis, got a number. Add it, for instance weights[None]."
         )
-    most, sizes = 2 ** (bits - 1) - 1, jnp.abs(weights)
+    most, precise = 2 ** (bits - 1) - 1, upcast(weights)
+    sizes = jnp.abs(precise)
     if synapses is None:
         largest = jnp.max(sizes, axis=tuple(range(weights.ndim - 1)), initial=0)
     else:
         check_shape(
             "quantise", "weights", weights, (synapses.num_synapses,), "synapses", "Pass one for each synapse"
         )
-        none = jnp.zeros(synapses.num_targets, weights.dtype)
+        none = jnp.zeros(synapses.num_targets, precise.dtype)
         largest = none.at[targets_or_beyond(synapses)].max(sizes, mode="drop")
-    scale = jnp.where(largest == 0, jnp.ones_like(largest), largest / most)
+    # XLA takes smaller numbers for 0, by which nothing is divided.
+    scale = jnp.maximum(largest / most, jnp.finfo(largest.dtype).tiny)
+    scale = jnp.where(largest == 0, jnp.ones_like(largest), scale)
+    scale = scale.astype(scale_dtype(weights.dtype))
     steps = (
         scale.reshape((1,) * (weights.ndim - 1) + (-1,))
         if synapses is None
         else at_targets(scale, synapses, 1.0)
     )
-    rounded = jnp.round(
-        upcast(weights) / upcast(steps)
-    )  # 8 bits of a quotient in bfloat16 would be rounded twice
-    return Quantised(jnp.clip(rounded, -most, most).astype(jnp.int8), scale)
+    rounded = jnp.round(precise / upcast(steps))
+    return Quantised(jnp.clip(rounded, -most, most).astype(jnp.int8), scale, jnp.dtype(weights.dtype))
 
 
 def quantise_network(params: Params, bits: int = 8, stats: Stats | None = None) -> Params:

@@ -88,7 +88,8 @@ def regrow(
     order = jnp.argsort(place, stable=True)
     place = place[order]
     ends = jnp.cumsum(jnp.bincount(place // max(width, 1), length=synapses.num_neurons), dtype=jnp.int32)
-    targets = jnp.where(place < pairs, place % max(width, 1), width).astype(synapses.targets.dtype)
+    dtype = synapses.targets.dtype if width <= jnp.iinfo(synapses.targets.dtype).max else jnp.int32
+    targets = jnp.where(place < pairs, place % max(width, 1), width).astype(dtype)
 
     def moved(array: Array) -> Array:
         return jnp.where(kept, array, jnp.zeros_like(array))[order]

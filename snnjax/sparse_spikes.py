@@ -8,8 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int, Shaped
+from jaxtyping import Array, ArrayLike, Float, Int, Integer, Shaped
 
 from snnjax._check import (
     check_array,
@@ -21,7 +20,7 @@ from snnjax._check import (
     fail,
     short_repr,
 )
-from snnjax._types import id_dtype, upcast
+from snnjax._types import as_int32, id_dtype, upcast
 
 
 @jax.tree_util.register_dataclass
@@ -50,7 +49,7 @@ class SparseSpikes:
         Array([[0., 1., 0., 1.]], dtype=float32)
     """
 
-    ids: Int[Array, "*axes capacity"]  # uint16 or int32
+    ids: Integer[Array, "*axes capacity"]  # uint16 or int32
     values: Float[Array, "*axes capacity"] | None  # None: every listed spike has the value 1
     # int32, the true count, even beyond the capacity; a graded spike counts its magnitude
     num_spikes: Int[Array, "*axes"]
@@ -59,7 +58,8 @@ class SparseSpikes:
     num_neurons: int = field(metadata={"static": True})
 
     def __post_init__(self) -> None:
-        check_size("SparseSpikes", "num_neurons", self.num_neurons)
+        size = check_size("SparseSpikes", "num_neurons", self.num_neurons)
+        object.__setattr__(self, "num_neurons", size)
 
     @property
     def capacity(self) -> int:
@@ -122,7 +122,7 @@ class SparseSpikes:
 
         This is for inputs. `select_spikes` lists the spikes of neurons, without disadvantage for high ids.
         """
-        check_integer("SparseSpikes.from_dense", "capacity", capacity, 0)
+        capacity = check_integer("SparseSpikes.from_dense", "capacity", capacity, 0)
         check_real_array("SparseSpikes.from_dense", "spikes", spikes)
         spikes = jnp.asarray(spikes)
         if not jnp.issubdtype(spikes.dtype, jnp.floating):
@@ -142,13 +142,13 @@ class SparseSpikes:
         )
 
     @classmethod
-    def from_ids(cls, ids: Int[ArrayLike, "*axes capacity"], num_neurons: int) -> "SparseSpikes":
+    def from_ids(cls, ids: Integer[ArrayLike, "*axes capacity"], num_neurons: int) -> "SparseSpikes":
         """Make spikes with value 1 at `ids`; slots with the id `num_neurons` are unused.
 
         Their ``values`` are None; for a gradient with respect to them, add the array by `with_values`. Under `jax.jit`,
         where ids cannot be checked, slots with any other id out of range are unused, too.
         """
-        check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
+        num_neurons = check_integer("SparseSpikes.from_ids", "num_neurons", num_neurons, 0)
         check_array("SparseSpikes.from_ids", "ids", ids)
         # The values are checked before JAX, which may wrap NumPy's integers of 64 bits.
         given, ids = ids, jnp.asarray(ids)
@@ -180,8 +180,7 @@ def beyond(count: Any, capacity: int) -> Any:
 
 def in_range(ids: Array, num_neurons: int) -> Array:
     """True where an id is that of a neuron."""
-    if num_neurons > np.iinfo(ids.dtype).max:  # `num_neurons` would wrap in the dtype of the ids
-        return ids >= 0
+    ids = as_int32(ids)
     return (ids >= 0) & (ids < num_neurons)
 
 

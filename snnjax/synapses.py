@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Integer
 
 from snnjax._check import (
     check_array,
@@ -20,7 +20,7 @@ from snnjax._check import (
     fail,
     short_repr,
 )
-from snnjax._types import id_dtype
+from snnjax._types import as_int32, id_dtype, uint16_or_int32
 from snnjax.sparse_spikes import in_range
 
 # Up to this share of all targets, drawing again the few that were drawn twice takes a few rounds.
@@ -52,11 +52,12 @@ class Synapses:
     """
 
     ends: Int[Array, " neurons"]  # int32, ascending: behind the last synapse of each neuron
-    targets: Int[Array, " synapses"]  # uint16 or int32
+    targets: Integer[Array, " synapses"]  # uint16 or int32
     num_targets: int = field(metadata={"static": True})
 
     def __post_init__(self) -> None:
-        check_size("Synapses", "num_targets", self.num_targets)
+        size = check_size("Synapses", "num_targets", self.num_targets)
+        object.__setattr__(self, "num_targets", size)
 
     @property
     def num_neurons(self) -> int:
@@ -71,7 +72,11 @@ class Synapses:
     def sources(self) -> Int[Array, " synapses"]:
         """The neuron that sends through each synapse, int32."""
         # The number of neurons whose synapses end before it.
-        ending = jnp.zeros(self.num_synapses, jnp.int32).at[jnp.maximum(self.ends, 0)].add(1, mode="drop")
+        ending = (
+            jnp.zeros(self.num_synapses, jnp.int32)
+            .at[jnp.maximum(as_int32(self.ends), 0)]
+            .add(1, mode="drop")
+        )
         return jnp.cumsum(ending, dtype=jnp.int32)
 
     def to_dense(self, weights: Float[Array, " synapses"]) -> Float[Array, "neurons targets"]:
@@ -123,9 +128,9 @@ class Synapses:
             >>> synapses.num_synapses, synapses.ends[:3].tolist()
             (1000, [10, 20, 30])
         """
-        _check_draw(
-            "Synapses.fixed_fan_out", key, num_neurons, num_targets, fan_out, num_targets, num_neurons
-        )
+        op = "Synapses.fixed_fan_out"
+        sizes = _check_draw(op, key, num_neurons, num_targets, fan_out, among_targets=True)
+        num_neurons, num_targets, fan_out = sizes
         targets = _distinct(key, num_neurons, fan_out, num_targets)
         ends = fan_out * jnp.arange(1, num_neurons + 1, dtype=jnp.int32)
         return cls(ends, targets.reshape(-1).astype(id_dtype(num_targets)), num_targets)
@@ -144,7 +149,9 @@ class Synapses:
             >>> synapses.num_synapses, int(synapses.ends[-1])
             (500, 500)
         """
-        _check_draw("Synapses.fixed_fan_in", key, num_neurons, num_targets, fan_in, num_neurons, num_targets)
+        op = "Synapses.fixed_fan_in"
+        sizes = _check_draw(op, key, num_neurons, num_targets, fan_in, among_targets=False)
+        num_neurons, num_targets, fan_in = sizes
         sources = _distinct(key, num_targets, fan_in, num_neurons).reshape(-1)
         targets = jnp.repeat(jnp.arange(num_targets, dtype=jnp.int32), fan_in)
         order = jnp.argsort(sources, stable=True)
@@ -170,7 +177,7 @@ class Synapses:
             True
         """
         op = "Synapses.with_probability"
-        _check_sizes(op, key, num_neurons, num_targets)
+        num_neurons, num_targets = _check_sizes(op, key, num_neurons, num_targets)
         _check_known_key(op, key)
         if not isinstance(probability, float | int) or not 0 <= probability <= 1:
             hint = "Pass the share of pairs that are connected"
@@ -270,9 +277,9 @@ def _pairs_of(block: Synapses, first: int, left: int, num_targets: int) -> tuple
             "Synapses.from_blocks: `blocks` must be of known values, got a tracer. Join them outside "
             "of jit, and pass the result."
         )
-    counts = np.diff(np.sort(np.clip(ends, 0, len(targets))), prepend=0)
+    counts = np.diff(np.sort(np.clip(ends.astype(np.int64), 0, len(targets))), prepend=0)
     sources = np.repeat(np.arange(first, first + len(counts), dtype=np.int32), counts)
-    own = targets[: len(sources)].astype(np.int32)
+    own = targets[: len(sources)].astype(np.int64)
     inside = (own >= 0) & (own < block.num_targets)
     return sources, np.where(inside, own + left, num_targets)
 
@@ -389,10 +396,17 @@ def targets_or_beyond(synapses: Synapses) -> Int[Array, " synapses"]:
     return jnp.where(used, synapses.targets.astype(jnp.int32), synapses.num_targets)
 
 
-def _check_sizes(op: str, key: Any, num_neurons: int, num_targets: int) -> None:
+def ends_and_targets(synapses: Synapses) -> tuple[Int[Array, " neurons"], Integer[Array, " synapses"]]:
+    """Both arrays in dtypes that the kernels read: int32, and uint16 or int32."""
+    return as_int32(synapses.ends), uint16_or_int32(synapses.targets)
+
+
+def _check_sizes(op: str, key: Any, num_neurons: int, num_targets: int) -> tuple[int, int]:
     check_key(op, key)
-    check_integer(op, "num_neurons", num_neurons, 0)
-    check_integer(op, "num_targets", num_targets, 0)
+    return (
+        check_integer(op, "num_neurons", num_neurons, 0),
+        check_integer(op, "num_targets", num_targets, 0),
+    )
 
 
 def _check_known_key(op: str, key: Any) -> None:
@@ -403,14 +417,17 @@ def _check_known_key(op: str, key: Any) -> None:
 
 
 def _check_draw(
-    op: str, key: Any, num_neurons: int, num_targets: int, each: int, most: int, rows: int
-) -> None:
-    _check_sizes(op, key, num_neurons, num_targets)
+    op: str, key: Any, num_neurons: int, num_targets: int, each: int, *, among_targets: bool
+) -> tuple[int, int, int]:
+    """The sizes, and how many of `each` row are drawn, after checking them."""
+    num_neurons, num_targets = _check_sizes(op, key, num_neurons, num_targets)
     name = op.removeprefix("Synapses.fixed_")
-    check_integer(op, name, each, 0)
+    each = check_integer(op, name, each, 0)
+    rows, most = (num_neurons, num_targets) if among_targets else (num_targets, num_neurons)
     if each > most:
         fail(f"{op}: `{name}` must be at most {most}, the neurons to choose from, got {each}. Choose fewer.")
     _check_count(rows * each)
+    return num_neurons, num_targets, each
 
 
 def _distinct(key: Array, rows: int, count: int, among: int) -> Int[Array, "rows count"]:

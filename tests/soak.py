@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from snnjax import _targets, lif_network
 from snnjax.surrogates import as_surrogate
-from tests import random_online
+from tests import integers, random_online
 from tests.cases import CASES, as_numpy
 from tests.graph import random_networks
 from tests.numbers import assert_close
@@ -35,6 +35,7 @@ from tests.ops.kernel_checks import TOLERANCE as TOLERANCE_OF
 from tests.ops.kernel_checks import check_kernel, compiled, everything, is_narrow
 from tests.ops.random_networks import Form, arguments, random_form
 
+INTEGERS = ("int32", "uint8", "int8", "int16", "uint16")  # which hold all numbers of `CASES`
 # Central differences in float64 along one random direction. Their error is about STEP^2 times a third derivative, or
 # 1e-16 / STEP times the sum; relative to the sizes of what is added up.
 STEP, TOLERANCE = 1e-5, 1e-5
@@ -64,11 +65,12 @@ class Checked(NamedTuple):
 
 
 def check_values(form: int, draws: range) -> Iterator[Checked]:
-    """Each op equals its definition, which is written in NumPy loops, bit for bit."""
-    case = CASES[form % len(CASES)]
+    """Each op equals its definition, which is written in NumPy loops, bit for bit, for integers of any dtype."""
+    case, dtype = CASES[form % len(CASES)], INTEGERS[form // len(CASES) % len(INTEGERS)]
     function = jit(case.function)
     for draw in draws:
         given = case.arguments(np.random.default_rng((form, draw)))
+        given = jax.tree.map(lambda leaf: leaf if is_float(leaf) else leaf.astype(dtype), given)
         expected = case.reference(*as_numpy(given))
         yield Checked(draw, *outcome(assert_close, function(*given), expected, of_largest=case.tolerance))
 
@@ -186,6 +188,20 @@ def check_networks(form: int, draws: range) -> Iterator[Checked]:
         yield Checked(draw, *outcome(random_networks.check_paths, drawn, form * 1_000_000 + draw))
 
 
+def check_integers(form: int, draws: range) -> Iterator[Checked]:
+    """Ids, targets, delays, labels and lengths of small dtypes give the results of int32."""
+    drawn = integers.random_form(np.random.default_rng(form))
+    for draw in draws:
+        yield Checked(draw, *outcome(integers.check, drawn, form * 1_000_000 + draw))
+
+
+def check_int8(form: int, draws: range) -> Iterator[Checked]:
+    """Every path of a network with weights of 8 bits equals single steps in float64."""
+    drawn = random_networks.random_form(np.random.default_rng(form))
+    for draw in draws:
+        yield Checked(draw, *outcome(random_networks.check_int8, drawn, form * 1_000_000 + draw))
+
+
 def check_online(form: int, draws: range) -> Iterator[Checked]:
     """An online rule, and a batch of padded sequences, equal back-propagation where they do in theory."""
     drawn = random_online.random_form(np.random.default_rng(form))
@@ -198,6 +214,8 @@ KINDS: dict[str, Callable[[int, range], Iterator[Checked]]] = {
     "kernels": check_kernels,
     "differences": check_differences,
     "networks": check_networks,
+    "integers": check_integers,
+    "int8": check_int8,
     "online": check_online,
 }
 

@@ -44,6 +44,26 @@ def test_rate_encode_keeps_small_rates_in_bfloat16():
     assert abs(int(spikes.astype(jnp.float32).sum()) - 1024) < 160
 
 
+ENCODERS = {
+    "rate_encode": (lambda values: rate_encode(jax.random.key(0), values, 3), "spike in every step"),
+    "latency_encode": (lambda values: latency_encode(values, 3), "spike in the first step"),
+    "latency_spikes": (lambda values: latency_spikes(values, 3, 2), "spike in the first step"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ENCODERS))
+def test_pixels_up_to_255_are_warned_of(name):
+    encode, effect = ENCODERS[name]
+    text = (
+        f"{name}: 50 % of `values` are above 1, up to 255, and {effect}. "
+        "Scale them to numbers from 0 to 1, for instance pixels / 255."
+    )
+    with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
+        encode(jnp.array([[0.0, 255.0], [jnp.nan, 18.0]]))
+    encode(jnp.array([[0.0, 2.0], [jnp.nan, -300.0]]))
+    jax.jit(encode)(jnp.array([[0.0, 255.0]]))
+
+
 def test_rate_encode_repeats_with_key():
     values = jnp.full((2, 3), 0.5)
     first, again = (rate_encode(jax.random.key(1), values, 20) for _ in range(2))
@@ -53,7 +73,7 @@ def test_rate_encode_repeats_with_key():
 
 
 def test_latency_encode_linear_by_head():
-    spikes = latency_encode(jnp.array([[1.0, 0.75, 0.5, 0.0, -1.0, 3.0, jnp.nan]]), 5)
+    spikes = latency_encode(jnp.array([[1.0, 0.75, 0.5, 0.0, -1.0, 2.0, jnp.nan]]), 5)
     assert spikes.shape == (5, 1, 7)
     step, neuron = np.nonzero(np.asarray(spikes)[:, 0])
     assert sorted(zip(neuron.tolist(), step.tolist(), strict=True)) == [(0, 0), (1, 1), (2, 2), (5, 0)]

@@ -55,6 +55,26 @@ def test_error_is_half_a_step_of_each_channel(bits: int, most: int) -> None:
     np.testing.assert_array_equal(again.values, stored.values)
 
 
+RANGES = {"float16": (65504.0, 1.0, 1e-5, 3e-6, 6e-8), "float32": (3e38, 1e-30, 1e-36, 1.3e-38)}
+
+
+@pytest.mark.parametrize("bits, most", [(8, 127), (4, 7)])
+@pytest.mark.parametrize("dtype", RANGES)
+def test_scales_neither_overflow_nor_vanish(dtype: str, bits: int, most: int) -> None:
+    """At both ends of a dtype; numbers below the normal ones of float32 are 0 to XLA, and so are not scales."""
+    sizes, tiny = np.array(RANGES[dtype]), float(jnp.finfo(jnp.float32).tiny)
+    shares = np.random.default_rng(0).uniform(-1, 1, (50, len(sizes)))
+    shares[0] = 1.0
+    weights = jnp.asarray(sizes * shares, dtype)
+    stored = quantise(weights, bits)
+    assert (stored.scale.dtype, stored.dtype) == (jnp.float32, dtype)
+    given, made = (np.asarray(each, np.float64) for each in (weights, dequantise(stored)))
+    rounding = jnp.finfo(dtype).eps * abs(given) + float(jnp.finfo(dtype).smallest_subnormal)
+    largest = np.maximum(0.5001 * abs(given).max(axis=0) / most, tiny)
+    assert np.all(abs(made - given) <= largest + rounding)
+    assert jax.tree.map(jnp.shape, stored) == stored._replace(values=(50, len(sizes)), scale=(len(sizes),))
+
+
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_quotients_of_short_dtypes_are_rounded_once(dtype: str, bits: int) -> None:
@@ -98,7 +118,7 @@ PRODUCTS = [
 def random_weights(rng: np.random.Generator, inputs: int, outputs: int, dtype: Any) -> Quantised:
     values = rng.integers(-128, 128, (inputs, outputs)).astype(np.int8)
     values[:, :1] = 127  # whose sums are as large as they can be
-    return Quantised(jnp.asarray(values), jnp.asarray(rng.random(outputs), dtype))
+    return Quantised(jnp.asarray(values), jnp.asarray(rng.random(outputs), dtype), dtype)
 
 
 @needs_kernels
@@ -242,6 +262,7 @@ def test_weights_that_are_not_quantised_well_are_refused() -> None:
     for bad, message in (
         (good._replace(scale=jnp.ones(3)), "weights.scale` must have shape [outputs] = [2], got [3]"),
         (good._replace(values=jnp.ones((3, 2))), "weights.values` must have dtype int8, got float32"),
+        (good._replace(dtype=jnp.bfloat16), "weights.scale` must have dtype bfloat16, got float32"),
     ):
         with pytest.raises(ValueError) as caught:
             spike_matmul(jnp.ones((1, 3)), bad)

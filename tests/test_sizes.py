@@ -10,7 +10,7 @@ import pytest
 
 import snnjax
 from snnjax import SparseSpikes, blocks, data, encoding, neurons, online, train
-from snnjax._check import MAX_SIZE
+from snnjax._check import MAX_SIZE, check_integer, check_size
 from snnjax.cli import _OUR_ERROR
 
 KEY = jax.random.key(0)
@@ -164,6 +164,15 @@ def test_numpy_integers_have_the_same_limit() -> None:
     for size in (np.int64(2**31), np.uint64(2**63)):
         with pytest.raises(ValueError, match=r"`num_neurons` must be below 2\*\*31, got np"):
             SparseSpikes.from_ids(IDS, size)
+
+
+def test_numpy_integers_are_read_as_those_of_python() -> None:
+    """Sums and products of uint8 would overflow, which is a warning, and of it and an array not be promoted."""
+    size = np.uint8(200)
+    assert type(check_integer("op", "size", size, 0)) is type(check_size("op", "size", size)) is int
+    spikes = SparseSpikes(IDS.astype(jnp.uint8), None, COUNTS, COUNTS, COUNTS, size)
+    assert type(spikes.num_neurons) is type(SYNAPSES.__class__(IDS[0], IDS[0], size).num_targets) is int
+    assert spikes.to_dense().shape == (2, 200)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None
     if not layers:
         hint = 'Run the network with record="spikes"'
         fail(f"plot.sample: `output` must hold the spikes of layers, got none. {hint}.")
-    check_integer("plot.sample", "index", index, 0)
+    index = check_integer("plot.sample", "index", index, 0)
     given, readouts = by_name(inputs, "input"), by_name(output.output, "readout")
     rows = len(given) + len(layers) + len(readouts)
     figure, axes = subplots(rows, 1, (7.0, 2.0 * len(layers) + 1.7 * (rows - len(layers))), sharex=True)

@@ -29,8 +29,7 @@ def checked_capacity(op: str, capacity: Any) -> int | float | None:
                 "Pass a whole number of slots, or None for the full gradient."
             )
         return float(str(capacity))  # 0.1 in float32 means 0.1, not the next larger number of float64
-    check_integer(op, "capacity", capacity, 1)
-    return int(capacity)
+    return check_integer(op, "capacity", capacity, 1)
 
 
 def checked_second(op: str, second: Any) -> float | None:

@@ -208,7 +208,7 @@ class _Form(NamedTuple):
 
 
 def _convolve(op: str, channels: int, form: _Form, bias: bool, name: Any, source: Any) -> Convolve:
-    check_integer(op, "channels", channels, 1)
+    channels = check_integer(op, "channels", channels, 1)
     for argument in ("kernel", "strides", "dilation"):
         for length in getattr(form, argument):
             check_integer(op, argument, length, 1)

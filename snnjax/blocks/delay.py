@@ -87,13 +87,13 @@ class HasDelays:
 
 def checked_delays(op: str, min_delay: Any, max_delay: Any, initial: Any, learn: Any) -> tuple[float, float]:
     """The range from which delays are drawn."""
-    check_integer(op, "max_delay", max_delay, 1)
+    max_delay = check_integer(op, "max_delay", max_delay, 1)
     if max_delay > LONGEST_DELAY:
         fail(
             f"{op}: `max_delay` must be at most {LONGEST_DELAY}, up to which float32 is exact, "
             f"got {max_delay}. Use longer steps."
         )
-    check_integer(op, "min_delay", min_delay, 0)
+    min_delay = check_integer(op, "min_delay", min_delay, 0)
     if min_delay >= max_delay:
         fail(
             f"{op}: `min_delay` must be below max_delay, {max_delay}, got {min_delay}. Leave a range of delays."

@@ -121,7 +121,7 @@ def dense(
         >>> connection.currents(params, jnp.ones((5, 2, 3))).shape
         (5, 2, 4)
     """
-    check_integer("dense", "num_neurons", num_neurons, 1)
+    num_neurons = check_integer("dense", "num_neurons", num_neurons, 1)
     check_switches("dense", bias=bias)
     rounds = check_rounding("dense", "cotangent_dtype", cotangent_dtype)
     distance = _checked_distance(exact_within, rounds)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import check_choice, fail
-from snnjax._types import id_dtype
+from snnjax._types import as_int32, id_dtype
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, dense_signal
 from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
@@ -76,7 +76,7 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
             first += own[-1]
         ids.append(jnp.where(there, own_ids, total).astype(id_dtype(total)))
     values = jnp.concatenate([values_of(x) for x in lists], -1)
-    counts = zip(*((x.num_spikes, x.num_listed, x.num_dropped) for x in lists), strict=True)
+    counts = zip(*(map(as_int32, (x.num_spikes, x.num_listed, x.num_dropped)) for x in lists), strict=True)
     spikes, listed, dropped = (functools.reduce(jnp.add, each) for each in counts)
     return SparseSpikes(jnp.concatenate(ids, -1), values, spikes, listed, dropped, total)
 

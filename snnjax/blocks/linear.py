@@ -255,7 +255,7 @@ def check_function(function: Callable[[Array], Array], shape: Shape) -> None:
 def rescaled(weights: Any, factor: Array) -> Any:
     """Weights whose currents are larger by a factor for each output."""
     if isinstance(weights, Quantised):
-        return weights._replace(scale=(upcast(weights.scale) * factor).astype(weights.dtype))
+        return weights._replace(scale=(upcast(weights.scale) * factor).astype(weights.scale.dtype))
     return scaled(upcast(weights), factor).astype(weights.dtype)
 
 

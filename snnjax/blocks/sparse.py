@@ -148,7 +148,7 @@ def sparse(
         >>> params["layer_0/connection"].weights.shape, stats["layer_0/connection"].num_synapses
         ((20000,), 20000)
     """
-    check_integer("sparse", "num_neurons", num_neurons, 1)
+    num_neurons = check_integer("sparse", "num_neurons", num_neurons, 1)
     check_switches("sparse", bias=bias)
     if (fan_out is None) == (fan_in is None):
         given = "neither" if fan_out is None else "both"

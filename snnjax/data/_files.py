@@ -77,5 +77,5 @@ def pooled(events: CameraEvents, downsample: int) -> CameraEvents:
 
 def check_downsample(op: str, downsample: int, size: int) -> int:
     """Check that `downsample` is a positive integer, and return the size after downsampling, rounded up."""
-    check_integer(op, "downsample", downsample, 1)
+    downsample = check_integer(op, "downsample", downsample, 1)
     return -(-size // downsample)

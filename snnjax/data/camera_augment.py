@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int, PRNGKeyArray
+from jaxtyping import Bool, Float, Int, PRNGKeyArray
 
 from snnjax._check import check_integer, fail
 from snnjax.data._random import generator
@@ -13,6 +13,8 @@ from snnjax.data.event_lists import RaggedLists, pack
 
 # Samples changed at once, so that the temporary arrays stay in the cache.
 _BLOCK = 8
+# Random numbers of a sample: of stretch, scale, rotation, two shifts, lost and added events.
+_AMOUNTS = 7
 
 
 class CameraAugmentation(NamedTuple):
@@ -58,8 +60,8 @@ def augment_camera_events(
         ((1, 1, 1), array([3]))
     """
     op = "augment_camera_events"
-    check_integer(op, "height", height, 1)
-    check_integer(op, "width", width, 1)
+    height = check_integer(op, "height", height, 1)
+    width = check_integer(op, "width", width, 1)
     if events.num_neurons != 2 * height * width:
         fail(
             f"{op}: `events` must have {2 * height * width} inputs, two polarities of {height} x {width} pixels, got "
@@ -74,40 +76,47 @@ def augment_camera_events(
     if not (is_good and augmentation.scale < 1):
         expected = "have limits of at least 0, shares of at most 1 and a scale below 1"
         fail(f"{op}: `augmentation` must {expected}, got {augmentation}. Try CameraAugmentation().")
-    random, ids, counts = generator(key), events.ids.copy(), events.counts.copy()
+    ids, counts = events.ids.copy(), events.counts.copy()
+    # Two streams, each in the order of the samples: what one is changed by does not depend on how many follow.
+    draws, chances = generator(key, 0).random((len(events), _AMOUNTS)), generator(key, 1)
     for first in range(0, len(events), _BLOCK):
         block = slice(first, first + _BLOCK)
-        changed = _changed(random, events.select(block), augmentation, height, width)
+        changed = _changed(draws[block], chances, events.select(block), augmentation, height, width)
         lists = RaggedLists(np.nonzero(changed)[2].astype(ids.dtype), changed.sum(axis=-1, dtype=np.int32))
         ids[block], counts[block] = pack(lists, events.num_neurons, events.capacity)
     return replace(events, ids=ids, counts=counts)
 
 
 def _changed(
-    random: np.random.Generator, events: EventDataset, limits: CameraAugmentation, height: int, width: int
+    draws: Float[np.ndarray, "samples amounts"],
+    chances: np.random.Generator,
+    events: EventDataset,
+    limits: CameraAugmentation,
+    height: int,
+    width: int,
 ) -> Bool[np.ndarray, "samples time inputs"]:
     """Where there is an event after the changes."""
     samples, num_steps, num_inputs = len(events), events.num_steps, events.num_neurons
     grid = np.zeros((samples, num_steps, num_inputs + 1), bool)
     np.put_along_axis(grid, events.ids.astype(np.int64), True, axis=-1)
     grid[:, :, num_inputs] = False  # the id of unused slots
-    factors = np.exp(random.uniform(-limits.stretch, limits.stretch, (samples, 1)))
+    factors = np.exp((2 * draws[:, :1] - 1) * limits.stretch)
     steps = np.rint(factors * np.arange(num_steps)).astype(np.int64)
     grid = grid[np.arange(samples)[:, None], np.minimum(steps, num_steps - 1)]
     grid[steps >= num_steps] = False
-    moved = np.take_along_axis(grid, _sources(random, samples, limits, height, width)[:, None], axis=-1)
+    moved = np.take_along_axis(grid, _sources(2 * draws[:, 1:5] - 1, limits, height, width)[:, None], axis=-1)
     if limits.lost == limits.added == 0:
         return moved
-    lost, added = (random.uniform(0, most, (samples, 1, 1)) for most in (limits.lost, limits.added))
-    chance = random.random(moved.shape, np.float32)
+    lost, added = (draws[:, 5:].T * [[limits.lost], [limits.added]])[:, :, None, None]
+    chance = chances.random(moved.shape, np.float32)
     return np.where(moved, chance >= lost, chance < added)
 
 
 def _sources(
-    random: np.random.Generator, samples: int, limits: CameraAugmentation, height: int, width: int
+    draws: Float[np.ndarray, "samples 4"], limits: CameraAugmentation, height: int, width: int
 ) -> Int[np.ndarray, "samples inputs"]:
     """The input that each input shows, the id of unused slots where it shows nothing."""
-    draws = random.uniform(-1, 1, (samples, 4))
+    samples = len(draws)
     scale = (1 + draws[:, 0] * limits.scale)[:, None, None]
     angle = np.deg2rad(draws[:, 1] * limits.rotation)[:, None, None]
     shift = (draws[:, 2:] * limits.shift)[:, :, None, None]

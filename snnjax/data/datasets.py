@@ -27,6 +27,7 @@ from snnjax.data.event_lists import (
     check_sizes,
     concatenate,
     pack,
+    warn_of_one_step,
     warn_of_outside,
 )
 from snnjax.sparse_spikes import SparseSpikes
@@ -67,7 +68,8 @@ class EventDataset:
     is_channels_last: bool = False  # whether `channels_last` has renumbered the events
 
     def __post_init__(self) -> None:
-        check_integer("EventDataset", "num_neurons", self.num_neurons, 0)
+        size = check_integer("EventDataset", "num_neurons", self.num_neurons, 0)
+        object.__setattr__(self, "num_neurons", size)
         _check_shape("EventDataset", "ids", self.ids, 3)
         _check_shape("EventDataset", "counts", self.counts, 2, self.ids.shape[:2])
         if self.counts.dtype != np.int32:
@@ -106,7 +108,7 @@ class EventDataset:
 
         `recordings` may be a generator; the integer `labels` are read after it is exhausted. ``outside`` counts the
         events outside `duration` of each recording; a RuntimeWarning says so if they are more than 5 % of all, or
-        nearly all of one recording.
+        nearly all of one recording, and another if nearly all events are in one step.
         """
         binning = num_steps, num_neurons, duration
         return binned_dataset("EventDataset.from_events", recordings, labels, *binning, num_classes, capacity)
@@ -152,7 +154,7 @@ class EventDataset:
             >>> polarity_first.channels_last().ids
             array([[[3, 4]]], dtype=uint16)
         """
-        check_integer("EventDataset.channels_last", "channels", channels, 1)
+        channels = check_integer("EventDataset.channels_last", "channels", channels, 1)
         if self.num_neurons % channels != 0:
             fail(
                 f"EventDataset.channels_last: `channels` must divide the number of inputs, {self.num_neurons}, got "
@@ -317,7 +319,7 @@ def binned_dataset(
     most_outside: float = MOST_OUTSIDE,
 ) -> EventDataset:
     """`EventDataset.from_events` in the name of `op`, which warns from any share of events outside `duration` on."""
-    check_sizes(op, num_steps, num_neurons, capacity)
+    num_steps, num_neurons, capacity = check_sizes(op, num_steps, num_neurons, capacity)
     samples: list[Binned] = []
     for number, recording in enumerate(recordings):
         times, ids = _as_pair(op, number, recording)
@@ -327,6 +329,8 @@ def binned_dataset(
         np.array([getattr(each, name) for each in samples], np.int64) for name in ("outside", "total")
     )
     warn_of_outside(op, outside, totals, duration, most_outside)
+    counts = np.concatenate([np.zeros((0, num_steps), np.int32), *(each.lists.counts for each in samples)])
+    warn_of_one_step(op, counts, int(totals.sum() - outside.sum()), duration, 4)
     ragged = concatenate([sample.lists for sample in samples], num_steps, num_neurons)
     ids, counts = pack(ragged, num_neurons, capacity)
     labels = np.asarray(labels) if len(samples) else np.zeros(len(labels), np.int32)

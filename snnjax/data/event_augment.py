@@ -15,6 +15,8 @@ from snnjax.data.event_lists import RaggedLists, pack
 _KNOTS = 4
 # Samples changed at once, so that the temporary arrays stay in the cache.
 _BLOCK = 16
+# Random numbers of a sample: of stretch, shift, lost and added events, and of the knots of both axes.
+_AMOUNTS = 4 + 2 * _KNOTS
 
 
 class EventAugmentation(NamedTuple):
@@ -40,7 +42,7 @@ def augment_events(
 
     There is an event at step t of channel c of the result if there was one at step ``stretch t + time_warp(t)`` of
     channel ``c + shift + channel_warp(c)``, both rounded; outside there is none. Lists keep their capacity; where they
-    overflow, events are dropped as in `bin_events`.
+    overflow, events are dropped as in `bin_events`. The changes of a sample depend on the key and its index.
 
     Errors: a limit is negative, or a share is above 1.
 
@@ -61,10 +63,12 @@ def augment_events(
     if not (all(limit >= 0 for limit in augmentation) and all(share <= 1 for share in shares)):
         expected = "have limits of at least 0 and shares of at most 1"
         fail(f"augment_events: `augmentation` must {expected}, got {augmentation}. Try EventAugmentation().")
-    random, ids, counts = generator(key), events.ids.copy(), events.counts.copy()
+    ids, counts = events.ids.copy(), events.counts.copy()
+    # Two streams, each in the order of the samples: what one is changed by does not depend on how many follow.
+    draws, chances = generator(key, 0).random((len(events), _AMOUNTS)), generator(key, 1)
     for first in range(0, len(events), _BLOCK):
         block = slice(first, first + _BLOCK)
-        changed = _changed(random, _grid(events.select(block)), augmentation)
+        changed = _changed(draws[block], chances, _grid(events.select(block)), augmentation)
         lists = RaggedLists(np.nonzero(changed)[2].astype(ids.dtype), changed.sum(axis=-1, dtype=np.int32))
         ids[block], counts[block] = pack(lists, events.num_neurons, events.capacity)
     return replace(events, ids=ids, counts=counts)
@@ -78,13 +82,18 @@ def _grid(events: EventDataset) -> Bool[np.ndarray, "samples time channels"]:
 
 
 def _changed(
-    random: np.random.Generator, grid: Bool[np.ndarray, "samples time channels"], limits: EventAugmentation
+    draws: Float[np.ndarray, "samples amounts"],
+    chances: np.random.Generator,
+    grid: Bool[np.ndarray, "samples time channels"],
+    limits: EventAugmentation,
 ) -> Bool[np.ndarray, "samples time channels"]:
     samples, num_steps, num_channels = grid.shape
-    factors = np.exp(random.uniform(-limits.stretch, limits.stretch, (samples, 1)))
-    steps = factors * np.arange(num_steps) + _warp(random, samples, num_steps, limits.time_warp)
-    shifts = random.uniform(-limits.shift, limits.shift, (samples, 1))
-    channels = np.arange(num_channels) + shifts + _warp(random, samples, num_channels, limits.channel_warp)
+    either_way = 2 * draws - 1
+    of_time, of_channels = np.split(either_way[:, 4:], 2, axis=1)
+    steps = np.exp(either_way[:, :1] * limits.stretch) * np.arange(num_steps)
+    steps += _warp(of_time * limits.time_warp, num_steps)
+    channels = np.arange(num_channels) + either_way[:, 1:2] * limits.shift
+    channels += _warp(of_channels * limits.channel_warp, num_channels)
     sources, inside = [], []
     for places, size in ((steps, num_steps), (channels, num_channels)):
         rounded = np.rint(places).astype(np.int64)
@@ -95,16 +104,13 @@ def _changed(
     moved &= inside[0][:, :, None] & inside[1][:, None, :]
     if limits.lost == limits.added == 0:
         return moved
-    lost, added = (random.uniform(0, most, (samples, 1, 1)) for most in (limits.lost, limits.added))
-    chance = random.random(grid.shape, np.float32)
+    lost, added = (draws[:, 2:4].T * [[limits.lost], [limits.added]])[:, :, None, None]
+    chance = chances.random(grid.shape, np.float32)
     return np.where(moved, chance >= lost, chance < added)
 
 
-def _warp(
-    random: np.random.Generator, samples: int, size: int, limit: float
-) -> Float[np.ndarray, "samples places"]:
+def _warp(knots: Float[np.ndarray, "samples knots"], size: int) -> Float[np.ndarray, "samples places"]:
     """Displacements of the places 0 to ``size - 1``, linear between those of the knots."""
-    knots = random.uniform(-limit, limit, (samples, _KNOTS))
     places = np.linspace(0, _KNOTS - 1, size)
     before = np.minimum(places.astype(np.int64), _KNOTS - 2)
     share = places - before

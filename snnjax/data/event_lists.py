@@ -17,6 +17,11 @@ from snnjax._check import (
 )
 from snnjax._types import hash_of, id_dtype
 
+# With at least so many events and steps, one step that holds this share of them means a mistaken unit as well: of times
+# in seconds and a duration in microseconds, all are in the first one.
+_MOST_IN_ONE_STEP = 0.99
+_FEWEST_EVENTS = 100
+_FEWEST_STEPS = 10
 # 2**32 / golden ratio: unrelated hashes for consecutive steps.
 _STEP_FACTOR = np.uint32(0x9E3779B1)
 # The share of all events outside the duration from which on a warning is due.
@@ -63,11 +68,11 @@ def bin_events(
     binary numbers cannot hold most decimal fractions: in float32, 29 / 1000 is below 0.029. Integers are exact.
 
     Events before 0 and from `duration` on are left out; ``outside`` is their number, and a RuntimeWarning says so if
-    they are more than 5 % of all. With None for `duration`, the steps divide the time from the first event to the last,
-    which falls into the last step, and no event is left out. Several events of one id within a step count once.
-    `capacity` None makes the lists as long as the fullest step; if a step has more distinct
-    ids than `capacity`, those with the smallest hash of (id, step) are listed, which favours no neuron, and `counts`
-    holds the true number.
+    they are more than 5 % of all. Another does where one of ten or more steps holds more than 99 % of 100 or more
+    events, as with a mistaken unit. With None for `duration`, the steps divide the time from the first event to the
+    last, which falls into the last step, and no event is left out. Several events of one id within a step count once.
+    `capacity` None makes the lists as long as the fullest step; if a step has more distinct ids than `capacity`, those
+    with the smallest hash of (id, step) are listed, which favours no neuron, and `counts` holds the true number.
 
     Errors: `times` and `ids` do not match, times are not finite or not below 2**63, ids are outside ``[0,
     num_neurons)``, or sizes are not positive.
@@ -81,13 +86,14 @@ def bin_events(
         >>> lists.counts
         array([2, 1], dtype=int32)
     """
-    check_sizes("bin_events", num_steps, num_neurons, capacity)
+    num_steps, num_neurons, capacity = check_sizes("bin_events", num_steps, num_neurons, capacity)
     ragged, outside, total = bin_ragged("bin_events", times, ids, num_steps, num_neurons, duration)
     if outside > MOST_OUTSIDE * total:
         what = (
             f"bin_events: {_percent(outside, total)} of the events are outside [0, {duration}) and left out."
         )
         _warn(what, 3)
+    warn_of_one_step("bin_events", ragged.counts, total - outside, duration, 3)
     packed, counts = pack(ragged, num_neurons, capacity)
     return EventLists(packed[0], counts[0], outside)
 
@@ -106,6 +112,20 @@ def warn_of_outside(
         )
 
 
+def warn_of_one_step(
+    op: str, counts: np.ndarray, events: int, duration: float | None, stacklevel: int
+) -> None:
+    """Warn if nearly all of many events are in one step, by the ``counts[samples, time]`` of distinct ones."""
+    each = counts.sum(axis=0, dtype=np.int64)
+    fullest, total = int(each.argmax()), int(each.sum())
+    if events < _FEWEST_EVENTS or each.size < _FEWEST_STEPS or each[fullest] <= _MOST_IN_ONE_STEP * total:
+        return
+    what = f"{op}: {_percent(each[fullest], total)} of the events are in step {fullest} of {each.size}."
+    hint = "Pass the duration in the unit of times"
+    hint = "Pass the duration, or remove events far from all others" if duration is None else hint
+    warnings.warn(f"{what} {hint}.", RuntimeWarning, stacklevel=stacklevel + 1)
+
+
 def _percent(part: Any, total: Any) -> str:
     return f"{100 * int(part) / int(total):.3g} %"
 
@@ -115,17 +135,18 @@ def _warn(what: str, stacklevel: int) -> None:
     warnings.warn(f"{what} {hint}", RuntimeWarning, stacklevel=stacklevel)
 
 
-def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: int | None) -> None:
+def check_sizes(op: str, num_steps: int, num_neurons: int, capacity: Any) -> tuple[int, int, int | None]:
     """Check the sizes of lists."""
-    check_integer(op, "num_steps", num_steps, 1)
-    check_integer(op, "num_neurons", num_neurons, 1)
-    check_capacity(op, capacity)
+    return (
+        check_integer(op, "num_steps", num_steps, 1),
+        check_integer(op, "num_neurons", num_neurons, 1),
+        check_capacity(op, capacity),
+    )
 
 
-def check_capacity(op: str, capacity: int | None) -> None:
+def check_capacity(op: str, capacity: Any) -> int | None:
     """Check that `capacity` is None or a positive integer."""
-    if capacity is not None:
-        check_integer(op, "capacity", capacity, 1)
+    return None if capacity is None else check_integer(op, "capacity", capacity, 1)
 
 
 class Binned(NamedTuple):

@@ -58,9 +58,9 @@ def make_inner_ear(
         (True, 50)
     """
     op = "make_inner_ear"
-    check_integer(op, "sample_rate", sample_rate, LOWEST_RATE)
-    check_integer(op, "num_samples", num_samples, 2)
-    check_integer(op, "num_channels", num_channels, 2)
+    sample_rate = check_integer(op, "sample_rate", sample_rate, LOWEST_RATE)
+    num_samples = check_integer(op, "num_samples", num_samples, 2)
+    num_channels = check_integer(op, "num_channels", num_channels, 2)
     spacing = _LENGTH / (num_channels - 1)
     motion = membrane_transfer(sample_rate, num_samples, spacing * np.arange(-1, num_channels + 1))
     inhibited = np.diff(motion, 2, axis=0) / spacing**2

@@ -99,7 +99,7 @@ def load_nmnist(
     op = "load_nmnist"
     check_choice(op, "split", split, tuple(_FOLDERS))
     if fold is not None:
-        check_integer(op, "fold", fold, 0)
+        fold = check_integer(op, "fold", fold, 0)
         check_within(op, "fold", np.array([fold]), NUM_FOLDS - 1, "Number the folds from 0")
     wanted = tuple(_FOLDERS) if fold is not None else (split,)
     read = _from_folders if Path(root).is_dir() else _from_arrays

@@ -83,9 +83,9 @@ def saccade_events(
     """
     op = "saccade_events"
     check_images(op, images)
-    check_integer(op, "num_steps", num_steps, 1)
-    check_integer(op, "margin", margin, 0)
-    check_capacity(op, capacity)
+    num_steps = check_integer(op, "num_steps", num_steps, 1)
+    margin = check_integer(op, "margin", margin, 0)
+    capacity = check_capacity(op, capacity)
     for name, value in (("contrast_threshold", contrast_threshold), ("dark", dark), ("amplitude", amplitude)):
         if not 0 < value < math.inf:
             fail(f"{op}: `{name}` must be a positive number, got {value!r}. Leave it out for its default.")

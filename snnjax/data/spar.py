@@ -55,8 +55,8 @@ def load_spar(
     Source: Burns et al. 2018, doi:10.1088/1361-6579/aacfd9.
     """
     op = "load_spar"
-    check_integer(op, "window", window, 1)
-    check_integer(op, "hop", hop, 1)
+    window = check_integer(op, "window", window, 1)
+    hop = check_integer(op, "hop", hop, 1)
     recordings, labels, people = _read(op, _installed() if path is None else Path(path))
     chosen = np.unique(people) if subjects is None else np.array(sorted(subjects))
     unknown = np.setdiff1d(chosen, people)

@@ -62,9 +62,9 @@ def batches(
         >>> [indices.tolist() for indices in batches(None, 5, 2)]
         [[0, 1], [2, 3], [4]]
     """
-    check_integer("batches", "num_samples", num_samples, 0)
-    check_integer("batches", "batch_size", batch_size, 1)
-    check_integer("batches", "epoch", epoch, 0)
+    num_samples = check_integer("batches", "num_samples", num_samples, 0)
+    batch_size = check_integer("batches", "batch_size", batch_size, 1)
+    epoch = check_integer("batches", "epoch", epoch, 0)
     order = np.arange(num_samples) if key is None else generator(key, epoch).permutation(num_samples)
     stop = num_samples - num_samples % batch_size if drop_last else num_samples
     return (order[first : min(first + batch_size, stop)] for first in range(0, stop, batch_size))

@@ -99,8 +99,8 @@ def _as_pair(op: str, number: int, pair: Any) -> Any:
 
 
 def _convert(op: str, argument: str, events: Any, height: int, width: int) -> CameraEvents:
-    check_integer(op, "height", height, 1)
-    check_integer(op, "width", width, 1)
+    height = check_integer(op, "height", height, 1)
+    width = check_integer(op, "width", width, 1)
     names = getattr(getattr(events, "dtype", None), "names", None)
     hint = "Pass a NumPy array whose dtype has these fields, as from Tonic without a transform"
     expected = "be a structured array [events] with the fields t, x, y and p"

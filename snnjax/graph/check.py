@@ -39,13 +39,14 @@ def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[An
 
 def are_weights(params: Any) -> Any:
     """Whether each array is one of weights: those of connections, and elsewhere what has several axes."""
-    quantised: Any = Quantised(True, False)  # type: ignore[arg-type]
 
     def of(part: Any) -> Any:
+        if isinstance(part, Quantised):
+            return part._replace(values=True, scale=False)  # type: ignore[arg-type]
         if not isinstance(part, CONNECTIONS):
-            return quantised if isinstance(part, Quantised) else jnp.ndim(part) > 1
+            return jnp.ndim(part) > 1
         rest = jax.tree.map(lambda _: False, part._replace(weights=None))
-        return rest._replace(weights=quantised if isinstance(part.weights, Quantised) else True)
+        return rest._replace(weights=of(part.weights) if isinstance(part.weights, Quantised) else True)
 
     return jax.tree.map(of, params, is_leaf=lambda part: isinstance(part, CONNECTIONS | Quantised))
 

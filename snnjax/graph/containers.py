@@ -373,8 +373,7 @@ def _as_join(join: Any) -> Block:
 def _as_connection(op: str, connection: Any) -> Any:
     """A connection; dense weights for a number of neurons."""
     if isinstance(connection, int | np.integer) and not isinstance(connection, bool):
-        check_integer(op, "connection", connection, 1)
-        return dense(int(connection))
+        return dense(check_integer(op, "connection", connection, 1))
     is_block = isinstance(connection, Block) and not isinstance(connection, Spiking)
     if not is_block and not isinstance(connection, list | tuple | Container):
         fail(

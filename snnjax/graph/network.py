@@ -246,7 +246,7 @@ class Network:
         Raises:
             ValueError: if `batch` is not an integer of at least 0.
         """
-        check_size("network.initial_state", "batch", batch)
+        batch = check_size("network.initial_state", "batch", batch)
         check_params("network", params, self.nodes, self.in_shapes)
         found, stats, dtype = {}, stats or {}, params_dtype(params)
         for node, shapes in zip(self.nodes, self.in_shapes, strict=True):
@@ -303,7 +303,7 @@ class Network:
         op = "network.apply"
         check_choice(op, "implementation", implementation, IMPLEMENTATIONS)
         if chunk is not None:
-            check_integer(op, "chunk", chunk, 1)
+            chunk = check_integer(op, "chunk", chunk, 1)
         record = checked_record(record, {*self.shapes, *dict(self.results)}, implementation)
         if key is not None:
             check_key(op, key)

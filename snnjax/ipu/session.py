@@ -206,7 +206,7 @@ class Session:
             OutOfTileMemory: if not even one sample fits.
             ValueError: if `largest` is not an integer of at least 1.
         """
-        check_integer("Session.find_batch_size", "largest", largest, 1)
+        largest = check_integer("Session.find_batch_size", "largest", largest, 1)
         best, size = 0, 1
         while size <= largest:
             try:

@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from snnjax._check import check_shape, fail, plural, type_words
 from snnjax._types import upcast
@@ -75,7 +75,7 @@ def activation_sparsity(activity: Activity) -> Float[Array, ""]:
 def dropped_share(
     dropped: Mapping[str, Int[Array, " batch"]] | Sequence[Int[Array, " batch"]],
     activity: Activity,
-    lengths: Int[Array, " batch"],
+    lengths: Integer[Array, " batch"],
 ) -> Float[Array, " layers"]:
     """Compute the fraction of each layer's spikes that did not fit into its lists; 0 for a layer without spikes.
 

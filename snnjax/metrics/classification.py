@@ -3,15 +3,15 @@
 from typing import cast
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from snnjax._check import check_choice
 from snnjax.metrics.decode import (
     Outputs,
+    as_labels,
+    as_step_labels,
     check_dense,
-    check_labels,
     check_outputs,
-    check_step_labels,
     class_maxima,
     class_sums,
     first_spike_times,
@@ -22,7 +22,7 @@ DECODERS = ("sum", "max", "first_spike", "steps")
 
 
 def predictions(
-    outputs: Outputs, *, lengths: Int[Array, " batch"] | None = None, decoder: str = "sum"
+    outputs: Outputs, *, lengths: Integer[Array, " batch"] | None = None, decoder: str = "sum"
 ) -> Int[Array, " batch"] | Int[Array, "time batch"]:
     """Decode the predicted class from the outputs, int32.
 
@@ -58,9 +58,9 @@ def predictions(
 
 def accuracy(
     outputs: Outputs,
-    labels: Int[Array, " batch"] | Int[Array, "time batch"],
+    labels: Integer[Array, " batch"] | Integer[Array, "time batch"],
     *,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     decoder: str = "sum",
 ) -> Float[Array, ""]:
     """Compute the fraction of sequences (with "steps", of labelled steps) whose `predictions` equal `labels`, float32.
@@ -87,10 +87,10 @@ def right_answers(
     check_outputs(op, outputs, lengths)
     named = predictions(outputs, lengths=lengths, decoder=decoder)
     if decoder == "steps":
-        check_step_labels(op, labels, outputs.shape)
+        labels = as_step_labels(op, labels, outputs.shape)
         asked = has_label(outputs, labels, lengths)
-        right = asked & (named == labels.astype(jnp.int32))
+        right = asked & (named == labels)
         return jnp.sum(right, axis=0, dtype=jnp.int32), jnp.sum(asked, axis=0, dtype=jnp.int32)
-    check_labels(op, labels, outputs.shape)
-    right = (named == labels.astype(jnp.int32)).astype(jnp.int32)
+    labels = as_labels(op, labels, outputs.shape)
+    right = (named == labels).astype(jnp.int32)
     return right, jnp.ones_like(right)

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from snnjax._check import (
     MAX_SIZE,
@@ -23,7 +23,7 @@ from snnjax._check import (
     fail,
     type_words,
 )
-from snnjax._types import steps_within, upcast
+from snnjax._types import as_int32, steps_within, upcast
 from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range, values_of
 
 _CLASSES = "Number the classes from 0, and give the readout one output for each"
@@ -64,11 +64,12 @@ def check_lengths(op: str, lengths: Array, steps: int | None, batch: int) -> Non
     check_within(op, "lengths", lengths, MAX_SIZE if steps is None else steps, hint)
 
 
-def check_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
-    """Check that `labels` are classes ``[batch]`` for outputs of that shape."""
+def as_labels(op: str, labels: Array, shape: Sequence[int]) -> Array:
+    """The labels as int32 after checking that they are classes ``[batch]`` for outputs of that shape."""
     steps, batch, classes = shape
     _check_entries(op, "labels", labels, steps, batch, "Pass one class index per sequence")
     check_within(op, "labels", labels, classes - 1, _CLASSES)
+    return as_int32(labels)
 
 
 def _check_entries(op: str, argument: str, value: Array, steps: int | None, batch: int, hint: str) -> None:
@@ -79,12 +80,13 @@ def _check_entries(op: str, argument: str, value: Array, steps: int | None, batc
     check_integers(op, argument, value)
 
 
-def check_step_labels(op: str, labels: Array, shape: Sequence[int]) -> None:
-    """Check that `labels` are classes ``[time, batch]``, or negative for none, for outputs of that shape."""
+def as_step_labels(op: str, labels: Array, shape: Sequence[int]) -> Array:
+    """The labels as int32 after checking that they are classes ``[time, batch]``, or negative for none."""
     hint = "Pass one class index per step of each sequence"
     check_shape(op, "labels", labels, tuple(shape[:2]), "time, batch", hint)
     check_integers(op, "labels", labels)
     check_within(op, "labels", labels, shape[2] - 1, _CLASSES, least=-MAX_SIZE)
+    return as_int32(labels)
 
 
 def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:
@@ -92,7 +94,7 @@ def num_valid_steps(outputs: Outputs, lengths: Array | None) -> Array:
     time, batch = outputs.shape[:2]
     if lengths is None:
         return jnp.full(batch, time, jnp.int32)
-    return jnp.clip(lengths.astype(jnp.int32), 0, time)
+    return jnp.clip(as_int32(lengths), 0, time)
 
 
 def _is_valid(outputs: Outputs, lengths: Array | None) -> Array:
@@ -106,7 +108,7 @@ def has_label(outputs: Outputs, labels: Array, lengths: Array | None) -> Array:
 
 
 def class_sums(
-    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+    outputs: Outputs, lengths: Integer[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
     """Sum the outputs of each class over time: ``sum_{t < lengths[b]} outputs[t, b, c]``, a count for spikes.
 
@@ -126,7 +128,7 @@ def class_sums(
 
 
 def class_maxima(
-    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+    outputs: Outputs, lengths: Integer[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
     """Take the maximum of each class over time: ``max_{t < lengths[b]} outputs[t, b, c]``, 0 for length 0.
 
@@ -150,7 +152,7 @@ def class_maxima(
 
 
 def first_spike_times(
-    outputs: Outputs, lengths: Int[Array, " batch"] | None = None
+    outputs: Outputs, lengths: Integer[Array, " batch"] | None = None
 ) -> Float[Array, "batch classes"]:
     """Find the step of each class's first spike, or the sequence's length for a class that never spikes.
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from snnjax._check import concrete, fail, short_repr
 from snnjax._types import accumulation_dtype, steps_within
@@ -48,10 +48,10 @@ def gradient_share(
     network: Network,
     params: Params,
     inputs: Float[Array, "time batch inputs"] | SparseSpikes,
-    labels: Int[Array, "..."],
+    labels: Integer[Array, "..."],
     *,
     loss: Callable[..., Array],
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     state: State | None = None,
     stats: Stats | None = None,
     bands: Sequence[float] | Float[Array, " bands"] = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0),

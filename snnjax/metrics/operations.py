@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float, Integer, Shaped
 
 from snnjax._check import check_shape, fail
 from snnjax._quantised import unscaled
@@ -37,7 +37,7 @@ class SynapticOperations(NamedTuple):
 
 
 def input_counts(
-    inputs: Shaped[Array, "time batch *shape"] | SparseSpikes, lengths: Int[Array, " batch"] | None = None
+    inputs: Shaped[Array, "time batch *shape"] | SparseSpikes, lengths: Integer[Array, " batch"] | None = None
 ) -> Float[Array, "batch inputs"]:
     """Count the steps in which each input is not zero, which is its number of spikes if inputs are spikes.
 
@@ -70,7 +70,7 @@ def synaptic_operations(
     params: Params,
     counts: Any,
     activity: Mapping[str, Float[Array, "batch _"]],
-    lengths: Int[Array, " batch"],
+    lengths: Integer[Array, " batch"],
     *,
     stats: Stats | None = None,
     binary_inputs: bool = True,

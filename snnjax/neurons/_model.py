@@ -136,7 +136,7 @@ def draw_stats(key: Array, num_neurons: int, *, given: Given) -> Any:
 
 
 def _drawn(key: Array, num_neurons: int, dtype: Any, given: Given, wanted: tuple[bool, ...]) -> Any:
-    check_integer("Neuron.init", "num_neurons", num_neurons, 0)
+    num_neurons = check_integer("Neuron.init", "num_neurons", num_neurons, 0)
     parameters, owners = given.parameters, None if given.per == "layer" else num_neurons
     keys = jax.random.split(key, len(parameters)) if len(parameters) > 1 else [key]
 

@@ -41,7 +41,7 @@ def at_zero(batch: int, num_neurons: int, dtype: Any) -> Array:
 
     Each part of a state needs its own: JAX does not donate one buffer twice.
     """
-    check_size("Neuron.initial_state", "batch", batch)
+    batch = check_size("Neuron.initial_state", "batch", batch)
     return jnp.zeros((batch, num_neurons), accumulation_dtype(dtype))
 
 

@@ -89,7 +89,7 @@ def integer_lif(
         Luo et al. 2024, arXiv:2407.20708.
     """
     arguments = locals()
-    check_integer("integer_lif", "largest", largest, 1)
+    largest = check_integer("integer_lif", "largest", largest, 1)
     return _graded(_INTEGER, arguments, (0, int(largest)), 0.5)
 
 

@@ -113,8 +113,8 @@ def masked_psn(
     Reference:
         Fang et al. 2023, arXiv:2304.12760.
     """
-    check_integer("masked_psn", "num_steps", num_steps, 1)
-    check_integer("masked_psn", "order", order, 1)
+    num_steps = check_integer("masked_psn", "num_steps", num_steps, 1)
+    order = check_integer("masked_psn", "order", order, 1)
     if order > num_steps:
         fail(f"masked_psn: `order` must be at most `num_steps`, {num_steps}, got {order}. Lower it.")
     if not isinstance(mask_share, int | float) or not 0 <= mask_share <= 1:
@@ -156,7 +156,7 @@ def sliding_psn(order: int, threshold: Constant = 1.0, *, surrogate: str | Surro
     Reference:
         Fang et al. 2023, arXiv:2304.12760.
     """
-    check_integer("sliding_psn", "order", order, 1)
+    order = check_integer("sliding_psn", "order", order, 1)
     check_constant("sliding_psn", "threshold", threshold)
     given = {"order": order, "threshold": threshold, "surrogate": as_surrogate("sliding_psn", surrogate)}
     return Neuron(
@@ -172,7 +172,7 @@ def sliding_psn(order: int, threshold: Constant = 1.0, *, surrogate: str | Surro
 def _of_all_steps(
     op: str, num_steps: int, threshold: float, surrogate: Any, order: int | None, mask_share: float
 ) -> Neuron:
-    check_integer(op, "num_steps", num_steps, 1)
+    num_steps = check_integer(op, "num_steps", num_steps, 1)
     if not isinstance(threshold, int | float) or math.isnan(threshold):
         fail(f"{op}: `threshold` must be a number, got {threshold!r}. It is learned for each step.")
     given: dict[str, Any] = {"num_steps": int(num_steps), "threshold": threshold}
@@ -195,7 +195,7 @@ def _init(
     key: Array, num_neurons: int, dtype: Any = jnp.float32, *, num_steps: int, initial: float
 ) -> PSNParams:
     """Weights as in the paper, uniform with the bound ``1 / sqrt(steps)``."""
-    check_integer("Neuron.init", "num_neurons", num_neurons, 0)
+    num_neurons = check_integer("Neuron.init", "num_neurons", num_neurons, 0)
     bound = num_steps**-0.5
     weights = jax.random.uniform(key, (num_steps, num_steps), jnp.float32, -bound, bound)
     return PSNParams(weights.astype(dtype), jnp.full(num_steps, initial, dtype))
@@ -233,7 +233,7 @@ def _init_sliding(
     key: Array, num_neurons: int, dtype: Any = jnp.float32, *, order: int, initial: Constant
 ) -> SlidingPSNParams:
     """Weights as in the paper: each is half of the one after it, and the last one is 1."""
-    check_integer("Neuron.init", "num_neurons", num_neurons, 0)
+    num_neurons = check_integer("Neuron.init", "num_neurons", num_neurons, 0)
     weights = jnp.exp2(jnp.arange(1 - order, 1, dtype=jnp.float32)).astype(dtype)
     return SlidingPSNParams(weights, draw(key, initial, num_neurons, dtype))
 

@@ -50,7 +50,7 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         >>> spikes
         [1, 0, 0, 1, 0]
     """
-    check_integer("refractory", "steps", steps, 0)
+    steps = check_integer("refractory", "steps", steps, 0)
     check_spiking("refractory", neuron)
 
     bound = {"neuron": neuron}

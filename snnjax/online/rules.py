@@ -176,7 +176,7 @@ def _widths(layers: tuple[ChainLayer, ...]) -> list[int]:
 
 def _checked(op: str, network: Network, rate_window: int) -> tuple[ChainLayer, ...]:
     """The layers, each a dense product followed by generalised LIF neurons, the only ones with traces."""
-    check_integer(op, "rate_window", rate_window, 1)
+    rate_window = check_integer(op, "rate_window", rate_window, 1)
     layers = layers_of(op, network)
     hint = "Use online.truncated for this network"
     for layer in layers:

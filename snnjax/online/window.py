@@ -42,7 +42,7 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
     Reference:
         Williams and Peng 1990, doi:10.1162/neco.1990.2.4.490.
     """
-    check_integer("online.truncated", "window", window, 1)
+    window = check_integer("online.truncated", "window", window, 1)
 
     def init(params: Params, batch: int, stats: Stats | None = None) -> Window:
         nothing = jnp.zeros((window, batch, network.num_inputs), params_dtype(params))

@@ -57,7 +57,7 @@ class Convolution:
         strides = _steps(op, "strides", strides, space)
         dilation = _between(_steps(op, "dilation", dilation, space), kernel)
         input_dilation = _between(_steps(op, "input_dilation", input_dilation, space), shape)
-        check_integer(op, "groups", groups, 1)
+        groups = check_integer(op, "groups", groups, 1)
         for name, channels in (("channels of `shape`", shape[-1]), ("output channels", channels_out)):
             if channels % groups != 0:
                 hint = "Choose a divisor of both numbers of channels"

@@ -11,7 +11,6 @@ from jaxtyping import Array
 
 from snnjax import _targets
 from snnjax._types import SURROGATES
-from snnjax.sparse_spikes import in_range
 from snnjax.surrogates import Surrogate
 
 
@@ -86,10 +85,3 @@ def surrogate_numbers(surrogate: Surrogate) -> dict[str, Any]:
         "slope": surrogate.slope,
         "reach": 0.0 if math.isinf(surrogate.reach) else surrogate.reach,
     }
-
-
-def as_kernel_ids(ids: Array, num_neurons: int) -> Array:
-    """`ids` in a dtype that the kernels read; an id that does not fit must not turn into a valid one."""
-    if ids.dtype in (jnp.uint16, jnp.int32):
-        return ids
-    return jnp.where(in_range(ids, num_neurons), ids.astype(jnp.int32), -1)

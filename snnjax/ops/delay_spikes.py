@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Num
+from jaxtyping import Array, ArrayLike, Float, Integer, Num
 
 from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
@@ -31,7 +31,7 @@ def delay_spikes(
     pending: Num[Array, "rows batch neurons"] | None = None,
     *,
     max_delay: int,
-    lengths: Int[ArrayLike, " batch"] | None = None,
+    lengths: Integer[ArrayLike, " batch"] | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "time batch neurons"], Float[Array, "rows batch neurons"]]:
     """Delay the spikes of neuron n by ``delays[n]`` steps, split between two steps if that is not an integer.
@@ -78,6 +78,7 @@ def delay_spikes(
         Hammouamri et al. 2023, arXiv:2306.17670 (learned delays, split by a Gaussian of decreasing width).
     """
     spikes, delays, pending, lengths = gathered((spikes, delays, pending, lengths))
+    max_delay = check_integer(_OP, "max_delay", max_delay, 0)
     rows, steps = _spikes_and_delays(spikes, delays, max_delay)
     num_steps, batch, neurons = rows.shape
     before = (max_delay + 1, batch, neurons)
@@ -92,16 +93,13 @@ def delay_spikes(
     operands = vary_alike(Operands(rows, pending.astype(rows.dtype), steps, ends))
     is_composed = implementation == "composed"
     results: Any = (
-        delayed(operands, int(max_delay))
-        if is_composed
-        else _delay_spikes(operands, int(max_delay), implementation)
+        delayed(operands, max_delay) if is_composed else _delay_spikes(operands, max_delay, implementation)
     )
     return results.delayed, results.left
 
 
 def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
     """The spikes as a float array, and the clipped delays ``[neurons]`` in the accumulation dtype."""
-    check_integer(_OP, "max_delay", max_delay, 0)
     check_float(_OP, "delays", delays)
     delays = jnp.asarray(delays)
     if isinstance(spikes, SparseSpikes):

@@ -5,14 +5,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Integer, Num
 
 from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float_array, check_integer, check_shape, fail, short_repr
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype, id_dtype, steps_within, upcast
-from snnjax.ops._kernel_operands import as_kernel_ids, call_kernel, dtype_obstacle
+from snnjax._types import accumulation_dtype, id_dtype, steps_within, uint16_or_int32, upcast
+from snnjax.ops._kernel_operands import call_kernel, dtype_obstacle
 from snnjax.ops._lif_network.recorded import packed
 from snnjax.ops._tables.delayed_spike_matmul import (
     Operands,
@@ -27,7 +27,7 @@ from snnjax.ops._tables.delayed_spike_matmul import (
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.spike_matmul import neurons_of, spike_matmul
 from snnjax.sparse_spikes import SparseSpikes, values_of
-from snnjax.synapses import Synapses
+from snnjax.synapses import Synapses, ends_and_targets
 
 _OP = "delayed_spike_matmul"
 _MOST_ENTRIES = 2**31 - 1  # of a matrix, numbered in int32
@@ -42,7 +42,7 @@ def delayed_spike_matmul(
     *,
     max_delay: int,
     bias: Float[Array, " targets"] | None = None,
-    lengths: Int[Array, " batch"] | None = None,
+    lengths: Integer[Array, " batch"] | None = None,
     implementation: str | None = None,
 ) -> tuple[Float[Array, "time batch targets"], Float[Array, "max_delay batch targets"]]:
     """Send spikes through synapses with a weight and a delay each: what neuron i sends at t arrives at ``t + delay``.
@@ -92,7 +92,8 @@ def delayed_spike_matmul(
     Reference:
         Hammouamri, Khalfaoui-Hassani and Masquelier 2024, arXiv:2306.17670 (learned, split by a Gaussian).
     """
-    structure = _checked(spikes, weights, delays, synapses, max_delay)
+    structure = _checked(spikes, weights, delays, synapses)
+    max_delay = check_integer(_OP, "max_delay", max_delay, 0)
     spikes, weights, delays, structure, pending, bias, lengths = gathered(
         (spikes, weights, delays, structure, pending, bias, lengths)
     )
@@ -105,20 +106,19 @@ def delayed_spike_matmul(
         check_shape(_OP, "bias", bias, (structure.num_targets,), "targets", "Pass one for each target")
         bias = jnp.asarray(bias).astype(accumulation_dtype(weights.dtype))
     ends = None if lengths is None else as_lengths(_OP, lengths, steps, batch)
-    given = _operands(spikes, weights, delays, structure, int(max_delay), ends)
+    given = _operands(spikes, weights, delays, structure, max_delay, ends)
     # What is left of a sequence that ends is found among its currents, and has no bias.
     given = vary_alike(given._replace(pending=pending, bias=bias if ends is None else None))
-    static, is_composed = (structure.num_targets, int(max_delay)), implementation == "composed"
+    static, is_composed = (structure.num_targets, max_delay), implementation == "composed"
     results: Any = _received(given, static) if is_composed else _multiply(given, static, implementation)
     if ends is not None:
         results = _until(results, ends, bias)
     return results.currents.astype(weights.dtype), results.left
 
 
-def _checked(spikes: Any, weights: Any, delays: Any, synapses: Any, max_delay: Any) -> Synapses:
+def _checked(spikes: Any, weights: Any, delays: Any, synapses: Any) -> Synapses:
     """The synapses, all pairs of a matrix if none are given."""
     neurons = neurons_of(_OP, spikes)
-    check_integer(_OP, "max_delay", max_delay, 0)
     check_shape(
         _OP,
         "spikes",
@@ -164,11 +164,15 @@ def _operands(
         return numbers if valid is None else jnp.where(valid[:, :, None], numbers, 0)
 
     are_lists = isinstance(spikes, SparseSpikes)
-    sent = (spikes.ids, within(values_of(spikes)), None) if are_lists else (None, None, within(spikes))
+    sent = (
+        (uint16_or_int32(spikes.ids), within(values_of(spikes)), None)
+        if are_lists
+        else (None, None, within(spikes))
+    )
     late = jnp.asarray(delays).reshape(-1)
     # Where no delay is possible, none has a derivative.
     late = bounded(late, max_delay, late.size, dtype) if max_delay else jnp.zeros(late.shape, dtype)
-    return Operands(*sent, upcast(weights).reshape(-1), late, synapses.ends, synapses.targets)
+    return Operands(*sent, upcast(weights).reshape(-1), late, *ends_and_targets(synapses))
 
 
 def _until(results: Received, ends: Array, bias: Array | None) -> Received:
@@ -258,7 +262,6 @@ def _kernel(name: str, *results: str) -> dict[str, Kernel]:
         if arguments.ids is None:
             own = [each for each in results if each != "g_values"]
         else:
-            arguments = arguments._replace(ids=as_kernel_ids(arguments.ids, arguments.ends.shape[-1]))
             own = [each for each in results if each != "g_spikes" and not each.startswith("record.")]
         return list(call_kernel(name, arguments, dict(zip(own, shapes, strict=True))).values())
 

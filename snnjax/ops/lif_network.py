@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Num
+from jaxtyping import Array, ArrayLike, Float, Int, Integer, Num
 
 from snnjax._check import as_lengths, check_size, fail
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype
+from snnjax._types import accumulation_dtype, uint16_or_int32
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network import checks
@@ -31,7 +31,7 @@ from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
-from snnjax.synapses import Synapses
+from snnjax.synapses import Synapses, ends_and_targets
 
 
 class LIFLayer(NamedTuple):
@@ -95,7 +95,7 @@ def lif_network(
     readout: LeakyReadout | None = None,
     state: LIFNetworkState | None = None,
     *,
-    lengths: Int[ArrayLike, " batch"] | None = None,
+    lengths: Integer[ArrayLike, " batch"] | None = None,
     capacity: int | Sequence[int | None] | None = None,
     second_threshold: Any = None,
     surrogate: str | Surrogate | Sequence[str | Surrogate] = "superspike",
@@ -186,7 +186,9 @@ def lif_network(
         checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
     operands = as_operands("lif_network", inputs, layers, readout, state, lengths, second, switches)
-    results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
+    results: Any = (
+        run_network(operands, switches) if chunk is None else _chunked(operands, switches, int(chunk))
+    )
     records = checks.check_each_switch("record_spikes", record_spikes, len(layers))
     spikes = (own if asked else None for own, asked in zip(results.spikes, records, strict=True))
     output = LIFNetworkOutput(
@@ -246,7 +248,7 @@ def lif_network_state(
         >>> lif_network_state(2, [LIFLayer(weights=jnp.ones((4, 3)), decay=0.9)]).layers[0].v.shape
         (2, 3)
     """
-    check_size("lif_network_state", "batch", batch)
+    batch = check_size("lif_network_state", "batch", batch)
     if layers and layers[0].weights is None and currents is None:
         expected = "be given for a first layer without weights"
         fail(f"lif_network_state: `currents` must {expected}, got None. Pass the inputs of lif_network.")
@@ -343,7 +345,8 @@ def as_operands(
     each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
     if isinstance(inputs, SparseSpikes):
         counts = dict.fromkeys(("num_spikes", "num_listed", "num_dropped"))
-        inputs = dataclasses.replace(inputs.with_values(), **counts)
+        ids = uint16_or_int32(inputs.ids)
+        inputs = dataclasses.replace(inputs.with_values(), ids=ids, **counts)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
         linears=tuple(Linear(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
@@ -385,7 +388,7 @@ def _delays(layer: LIFLayer) -> Array | None:
 
 def _ends_and_targets(layer: LIFLayer) -> tuple[Array | None, Array | None]:
     synapses = layer.recurrent_synapses
-    return (None, None) if synapses is None else (synapses.ends, synapses.targets)
+    return (None, None) if synapses is None else ends_and_targets(synapses)
 
 
 def _second_state(op: str, second: SecondState | None, v: Any) -> SecondState | None:
@@ -414,7 +417,7 @@ def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
 
 
 def mean_activity(
-    counts: Sequence[Array], num_steps: int, lengths: Int[Array, " batch"] | None
+    counts: Sequence[Array], num_steps: int, lengths: Integer[Array, " batch"] | None
 ) -> tuple[Float[Array, "batch neurons"], ...]:
     """Spike counts divided by the number of steps of each sequence."""
     if lengths is None:

@@ -88,7 +88,7 @@ def select_spikes(
     check_float_array("select_spikes", "v", v)
     if v.ndim == 0:
         fail("select_spikes: `v` must have a neuron axis, got a scalar. Pass v[neurons].")
-    check_integer("select_spikes", "capacity", capacity, 0)
+    capacity = check_integer("select_spikes", "capacity", capacity, 0)
     v, threshold, second_threshold = gathered((v, threshold, second_threshold))
     selection = Selection(int(capacity), as_surrogate("select_spikes", surrogate))
     flat = v.reshape(math.prod(v.shape[:-1]), v.shape[-1])

@@ -21,8 +21,8 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype
-from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
+from snnjax._types import accumulation_dtype, as_int32, uint16_or_int32
+from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._simulation.checks import (
     check_conductances,
     check_input,
@@ -40,7 +40,7 @@ from snnjax.ops._tables import simulate as tables
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
 from snnjax.ops.spike_matmul import shared
 from snnjax.sparse_spikes import SparseSpikes, beyond
-from snnjax.synapses import Synapses
+from snnjax.synapses import Synapses, ends_and_targets
 
 _OP = "simulate"
 _MOST_RECEPTORS = 4  # of the kernel
@@ -131,20 +131,18 @@ def simulate(
         Brette et al. 2007, doi:10.1007/s10827-007-0038-6; Rotter and Diesmann 1999, doi:10.1007/s004220050570.
     """
     check_choice(_OP, "implementation", implementation, (None, "reference", "cpu"))
-    check_integer(_OP, "steps", steps, 0)
-    check_integer(_OP, "capacity", capacity, 0)
+    steps = check_integer(_OP, "steps", steps, 0)
+    capacity = check_integer(_OP, "capacity", capacity, 0)
     check_network(neurons, synapses, weights)
     check_state(neurons, synapses.num_neurons, state)
-    check_input(neurons, synapses.num_neurons, int(steps), currents, poisson, key)
+    check_input(neurons, synapses.num_neurons, steps, currents, poisson, key)
     check_plasticity(neurons, synapses.num_neurons, weights, state, stdp, short_term)
     check_conductances(neurons, weights, poisson, stdp)
     check_record(synapses.num_neurons, record)
     late = _delays(delays, synapses, state.pending.shape[0])
     given = gathered((neurons, synapses, weights, state, late, currents, poisson, record, stdp, short_term))
     operands = _operands(*given, key=key)
-    static = Static(
-        int(steps), int(capacity), neurons.has_conductances, poisson.receptor if poisson is not None else 0
-    )
+    static = Static(steps, capacity, neurons.has_conductances, poisson.receptor if poisson is not None else 0)
     return _yielded(_run(vary_alike(operands), static, implementation), operands, static)
 
 
@@ -194,8 +192,8 @@ def simulation_state(
     """
     op = "simulation_state"
     check_neurons(op, neurons)
-    check_integer(op, "num_neurons", num_neurons, 0)
-    check_integer(op, "max_delay", max_delay, 1)
+    num_neurons = check_integer(op, "num_neurons", num_neurons, 0)
+    max_delay = check_integer(op, "max_delay", max_delay, 1)
     check_switches(op, stdp=stdp, short_term=short_term)
     check_choice(op, "dtype", jnp.dtype(dtype).name, ("float32", "float64"))
     if v is None:
@@ -219,16 +217,15 @@ def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
     """Delays ``[synapses]`` or ``[1]``."""
     is_number = isinstance(delays, int)
     if is_number:
-        check_integer(_OP, "delays", delays, 1)
+        delays = check_integer(_OP, "delays", delays, 1)
     else:
         check_integers(_OP, "delays", delays)
     check_within(_OP, "delays", delays, longest, "Pass the longest as max_delay of simulation_state", 1)
     if is_number:
         return jnp.full(1, delays, jnp.int32)
-    if delays.ndim == 0:
-        return delays[None]
-    check_shape(_OP, "delays", delays, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
-    return delays
+    if delays.ndim > 0:
+        check_shape(_OP, "delays", delays, (synapses.num_synapses,), "synapses", "Pass one for each synapse")
+    return jnp.atleast_1d(uint16_or_int32(delays))
 
 
 def _or_nan(v: Array, faults: list[Array]) -> Array:
@@ -252,6 +249,7 @@ def _operands(
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
+    ends, targets = ends_and_targets(synapses)
     v, received, remaining, pending, step = state[:5]
     faults = traced_faults(neurons, weights, poisson, stdp, delays, pending.shape[0])
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
@@ -260,18 +258,18 @@ def _operands(
     return Operands(
         v=_or_nan(v.astype(dtype), faults),
         received=received.astype(dtype),
-        remaining=remaining.astype(jnp.int32),
+        remaining=as_int32(remaining),
         pending=pending.astype(dtype),
         step=jnp.asarray(step, jnp.int32),
         **_constants(neurons, count, dtype, currents),
         weights=weights,
-        ends=synapses.ends,
-        targets=synapses.targets,
+        ends=ends,
+        targets=targets,
         delays=delays,
         key=jax.lax.bitcast_convert_type(words, jnp.int32),
         poisson_limits=constant(_OP, "poisson.limits", limits, count),
         poisson_weights=events.astype(dtype),
-        recorded=None if record is None else as_kernel_ids(record, count).astype(jnp.int32),
+        recorded=None if record is None else as_int32(record),
         stdp=_stdp_operands(stdp, state.traces, dtype),
         short_term=_short_term_operands(short_term, state.short_term, dtype),
     )
@@ -336,10 +334,9 @@ def _yielded(
 
 def _call(operands: Operands, static: Static, results: Any) -> list[Array]:
     read = operands._replace(
-        targets=as_kernel_ids(operands.targets, operands.pending.shape[-2] * operands.pending.shape[-1]),
         delays=operands.delays
         if operands.delays.dtype == jnp.uint16
-        else jnp.clip(operands.delays, 1, operands.pending.shape[1]).astype(jnp.int32),
+        else jnp.clip(operands.delays, 1, operands.pending.shape[1])
     )
     numbers = SimulationNumbers(static.has_conductances, static.poisson_receptor)
     records = jax.tree.unflatten(tree_of_results(operands), results)

@@ -13,7 +13,7 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
-from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
+from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.spike_conv import (
     Geometry,
     InputsBackwardOperands,
@@ -176,7 +176,6 @@ def _as_kernel_reads(record: Any, geometry: Convolution) -> Any:
         return jax.ShapeDtypeStruct(shape, array.dtype) if is_shape else array.reshape(shape)
 
     forms: dict[str, Callable[[Any], Any]] = {
-        "ids": lambda ids: as_kernel_ids(ids, geometry.num_inputs),
         "weights": of_two_axes,
         "g_weights": of_two_axes,
     }

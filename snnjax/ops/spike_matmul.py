@@ -14,8 +14,8 @@ from snnjax._check import check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype, upcast
-from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
+from snnjax._types import accumulation_dtype, uint16_or_int32, upcast
+from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.spike_matmul import (
     Operands,
     Results,
@@ -104,7 +104,7 @@ def neurons_of(op: str, spikes: Any) -> int:
 def as_rows(spikes: Any, dtype: Any) -> tuple[Array, ...]:
     """The ids and values of lists, or dense rows, with one axis for all leading ones, and numbers of `dtype`."""
     are_lists, rows = isinstance(spikes, SparseSpikes), math.prod(spikes.shape[:-1])
-    arrays = (spikes.ids, values_of(spikes, dtype)) if are_lists else (spikes.astype(dtype),)
+    arrays = (uint16_or_int32(spikes.ids), values_of(spikes, dtype)) if are_lists else (spikes.astype(dtype),)
     return tuple(array.reshape(rows, array.shape[-1]) for array in arrays)
 
 
@@ -237,18 +237,15 @@ def _weights_backward(operands: WeightsBackwardOperands, num_neurons: int) -> tu
 
 
 def _call(operands: Operands, _: tuple[()], results: Any) -> list[Array]:
-    read = operands._replace(ids=as_kernel_ids(operands.ids, operands.weights.shape[1]))
-    return call_by_records("snnjax_spike_matmul", read, Results(*results))
+    return call_by_records("snnjax_spike_matmul", operands, Results(*results))
 
 
 def _call_values_backward(operands: ValuesBackwardOperands, _: tuple[()], results: Any) -> list[Array]:
-    read = operands._replace(ids=as_kernel_ids(operands.ids, operands.weights.shape[1]))
-    return call_by_records("snnjax_spike_matmul_values_backward", read, ValuesBackwardResults(*results))
+    return call_by_records("snnjax_spike_matmul_values_backward", operands, ValuesBackwardResults(*results))
 
 
 def _call_weights_backward(operands: WeightsBackwardOperands, num_neurons: int, results: Any) -> list[Array]:
-    read = operands._replace(ids=as_kernel_ids(operands.ids, num_neurons))
-    return call_by_records("snnjax_spike_matmul_weights_backward", read, WeightsBackwardResults(*results))
+    return call_by_records("snnjax_spike_matmul_weights_backward", operands, WeightsBackwardResults(*results))
 
 
 def _obstacle(shapes: Operands | RowOperands | ValuesBackwardOperands, _: Any) -> str | None:

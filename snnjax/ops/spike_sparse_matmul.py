@@ -13,7 +13,7 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
 from snnjax._types import accumulation_dtype, upcast
-from snnjax.ops._kernel_operands import as_kernel_ids, call_by_records, dtype_obstacle
+from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.spike_sparse_matmul import (
     Operands,
     Results,
@@ -28,7 +28,7 @@ from snnjax.ops._tables.spike_sparse_matmul import (
 )
 from snnjax.ops.spike_matmul import as_rows, neurons_of, shared
 from snnjax.sparse_spikes import SparseSpikes, gather, scatter
-from snnjax.synapses import Synapses, targets_or_beyond
+from snnjax.synapses import Synapses, ends_and_targets, targets_or_beyond
 
 
 def spike_sparse_matmul(
@@ -75,7 +75,7 @@ def spike_sparse_matmul(
     spikes, weights, synapses = gathered((spikes, weights, synapses))
     record: Any = Operands if isinstance(spikes, SparseSpikes) else RowOperands
     rows = as_rows(spikes, weights.dtype)
-    operands = vary_alike(record(*rows, weights, synapses.ends, synapses.targets))
+    operands = vary_alike(record(*rows, weights, *ends_and_targets(synapses)))
     out: Any
     if implementation == "composed":
         out = _composed(operands, synapses.num_targets)[0]
@@ -190,8 +190,6 @@ def _calls(target: str, record: Any) -> Any:
     """How the kernel of a target is called."""
 
     def call(operands: Any, _: Any, results: Any) -> list[Array]:
-        if hasattr(operands, "ids"):
-            operands = operands._replace(ids=as_kernel_ids(operands.ids, operands.ends.shape[-1]))
         return call_by_records(target, operands, record(*results))
 
     return call

@@ -123,7 +123,7 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
         >>> train.stack_stages([jnp.array(float(k)) for k in range(4)], devices=2).tolist()
         [0.0, 2.0, 1.0, 3.0]
     """
-    check_integer("stack_stages", "devices", devices, 1)
+    devices = check_integer("stack_stages", "devices", devices, 1)
     if not stages or len(stages) % devices:
         fail(
             f"stack_stages: `stages` must hold a multiple of {devices}, the number of devices, "
@@ -145,7 +145,7 @@ def unstack_stages(params: Any, devices: int) -> list[Any]:
         >>> [float(each) for each in train.unstack_stages(jnp.array([0.0, 2.0, 1.0, 3.0]), devices=2)]
         [0.0, 1.0, 2.0, 3.0]
     """
-    check_integer("unstack_stages", "devices", devices, 1)
+    devices = check_integer("unstack_stages", "devices", devices, 1)
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     count = max(counts, default=0)
     if count == 0 or counts != {count} or count % devices:
@@ -171,7 +171,7 @@ def _wait(waiting: Any, arrived: Any, tick: Array, entering: Any, pieces: int) -
 def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
     """Check the arguments, and return the number of rounds."""
     op = "pipeline"
-    check_integer(op, "pieces", pieces, 1)
+    pieces = check_integer(op, "pieces", pieces, 1)
     rounds = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     if len(rounds) != 1 or min(rounds) == 0:
         actual = " and ".join(map(str, sorted(rounds))) or "none"

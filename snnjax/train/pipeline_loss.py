@@ -301,7 +301,7 @@ def _added(sums: list[Array], new: list[Array]) -> list[Array]:
 
 
 def _check(params: Any, inputs: Any, targets: Any, pieces: int) -> None:
-    check_integer(_OP, "pieces", pieces, 1)
+    pieces = check_integer(_OP, "pieces", pieces, 1)
     leading = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     if leading != {1}:
         expected, actual = (

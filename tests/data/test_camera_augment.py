@@ -102,6 +102,16 @@ def test_a_key_gives_the_same_changes_again() -> None:
     assert not np.array_equal(first.ids, other.ids)
 
 
+def test_changes_of_a_sample_do_not_depend_on_those_behind_it() -> None:
+    events = recordings(20, capacity=60)
+    limits = CameraAugmentation(stretch=0.3, lost=0.4, added=0.1)
+    whole = changed(events, limits)
+    for count in (1, 7, 8, 9, 13):
+        some = changed(events.select(np.arange(count)), limits)
+        np.testing.assert_array_equal(some.ids, whole.ids[:count])
+        np.testing.assert_array_equal(some.counts, whole.counts[:count])
+
+
 FAILURES = {
     "size": (
         {"height": 8, "width": 11},

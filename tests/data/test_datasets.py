@@ -152,6 +152,14 @@ def test_event_dataset_warns_from_a_twentieth_on_or_of_a_whole_recording(outside
     assert len(caught) == warns
 
 
+def test_event_dataset_warns_of_a_mistaken_unit():
+    """Seconds, and a duration in microseconds."""
+    times, ids = np.linspace(0, 1.2, 614), np.arange(614)
+    text = "EventDataset.from_events: 100 % of the events are in step 0 of 100. Pass the duration in the unit of times."
+    with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
+        EventDataset.from_events([(times, ids)] * 2, [0, 0], 100, 614, num_classes=1, duration=1.2e6)
+
+
 def test_event_dataset_counts_nothing_outside_of_own_lists():
     assert EVENTS.outside.tolist() == [0, 0, 0]
     assert replace(EVENTS, outside=np.array([1, 0, 2])).select(slice(1, 3)).outside.tolist() == [0, 2]

@@ -30,6 +30,15 @@ def drawn(seed: int, samples: int = 40, share: float = 0.2) -> np.ndarray:
     return np.random.default_rng(seed).random((samples, 12, 30)) < share
 
 
+def test_changes_of_a_sample_do_not_depend_on_those_behind_it() -> None:
+    events, limits = recordings(drawn(0)), EventAugmentation(lost=0.4, added=0.1)
+    whole = augment_events(jax.random.key(0), events, limits)
+    for count in (1, 15, 16, 17, 25):
+        some = augment_events(jax.random.key(0), events.select(np.arange(count)), limits)
+        np.testing.assert_array_equal(some.ids, whole.ids[:count])
+        np.testing.assert_array_equal(some.counts, whole.counts[:count])
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 1000))
 def test_without_limits_nothing_changes(seed: int) -> None:

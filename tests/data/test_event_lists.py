@@ -129,6 +129,38 @@ def test_bin_events_in_steps_shorter_than_a_unit_moves_no_event_by_more_than_hal
     assert np.flatnonzero(lists.counts).tolist() == [10 * int(time) for time in times]
 
 
+ONE_STEP = {
+    "seconds for microseconds": (
+        np.linspace(0, 1.2, 1228),
+        1.2e6,
+        0,
+        "Pass the duration in the unit of times",
+    ),
+    "a stray event": (
+        np.r_[np.linspace(0, 1, 200), 1e6],
+        None,
+        0,
+        "Pass the duration, or remove events far from all others",
+    ),
+    "one step of a few": (np.full(1000, 0.5), 1.0, None, 9),
+    "few events": (np.full(99, 0.5), 1.0, None, 100),
+    "nearly all": (np.r_[np.full(990, 0.5), np.zeros(10)], 1.0, None, 100),
+}
+
+
+@pytest.mark.parametrize("case", sorted(ONE_STEP))
+def test_bin_events_warns_where_one_step_holds_nearly_all(case):
+    times, duration, step, rest = ONE_STEP[case]
+    num_steps = 100 if isinstance(rest, str) else rest
+    ids = np.arange(times.size)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bin_events(times, ids, num_steps, times.size, duration=duration)
+    share = "100" if duration else "99.5"
+    text = f"bin_events: {share} % of the events are in step {step} of {num_steps}. {rest}."
+    assert [str(each.message) for each in caught] == ([text] if isinstance(rest, str) else [])
+
+
 def test_bin_events_of_stamps_of_a_clock_without_duration():
     # Seconds since 1970 in float64 have a resolution of 2^-22.
     times = 1.7e9 + np.arange(1001) / 1000

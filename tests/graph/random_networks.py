@@ -4,6 +4,7 @@ Constants, weights and states are dyadic and runs short, so that all sums are ex
 bfloat16 is the exact one, rounded. Learned delays are halves of steps; fixed ones are as long as 1,000 steps.
 """
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from snnjax import (
     SparseSpikes,
+    Synapses,
     axonal,
     dense,
     layer,
@@ -31,6 +33,7 @@ from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.sparse import SparseParams
 from snnjax.blocks.spiking import SpikingParams, SpikingState
 from snnjax.blocks.synaptic import SynapticParams
+from snnjax.quantisation import Quantised, dequantise
 from tests.numbers import assert_close, dyadic
 from tests.ops.common import float_leaves, is_float, jit
 
@@ -56,6 +59,7 @@ class Form(NamedTuple):
     has_lengths: bool
     chunk: int | None
     record: tuple[str, ...]
+    integers: str = "int32"  # the dtype of ids and lengths
 
 
 def random_form(rng: np.random.Generator) -> Form:
@@ -76,6 +80,7 @@ def random_form(rng: np.random.Generator) -> Form:
         has_lengths=pick(True, False),
         chunk=pick(None, None, 2),
         record=pick((), ("spikes",), ("membranes", "spikes")),
+        integers=pick("int32", "int32", "uint8", "int8", "int16", "uint16"),
     )
 
 
@@ -141,7 +146,9 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
 
     state = {name: sent(own) for name, own in state.items()}
     lengths = (
-        jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.has_lengths else None
+        jnp.asarray(rng.integers(0, form.steps + 1, form.batch).astype(form.integers))
+        if form.has_lengths
+        else None
     )
     return params, state, _inputs(form, rng), lengths
 
@@ -155,7 +162,8 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
     shape = (form.steps, form.batch, form.net.num_inputs)
     active = rng.random(shape) < rng.choice([0.05, 0.3, 1.0])
     if form.given == "lists":
-        return SparseSpikes.from_dense(jnp.asarray(active, jnp.float32), capacity=shape[-1])
+        lists = SparseSpikes.from_dense(jnp.asarray(active, jnp.float32), capacity=shape[-1])
+        return dataclasses.replace(lists, ids=lists.ids.astype(form.integers))
     numbers = rng.integers(1, 5, shape) / (1 if form.given == "uint8" else 4)
     return jnp.asarray(np.where(active, numbers, 0)).astype(form.given)
 
@@ -196,6 +204,18 @@ def _weighted(seen: Any) -> jax.Array:
 
 
 @functools.cache
+def compiled_values(form: Form, path: str | None) -> Any:
+    """Outputs, activity, spikes and state."""
+
+    def run(params: Any, state: Any, inputs: Any, lengths: Any) -> Any:
+        options: Any = {"stats": _stats(form), "lengths": lengths, "chunk": form.chunk, "record": form.record}
+        out, last = form.net.apply(params, state, inputs, **options, implementation=path)
+        return out.output, out.activity, out.recorded, out.membranes, last
+
+    return jit(run)
+
+
+@functools.cache
 def compiled(form: Form, path: str | None) -> Any:
     return jit(functools.partial(results, form, path))
 
@@ -230,3 +250,42 @@ def check_paths(form: Form, seed: int) -> int:
                 kind = min((str(found.dtype), form.dtype), key=["bfloat16", "float16", "float32"].index)
                 assert_close(*kept, of_largest=scale * TOLERANCE[kind])
     return beyond
+
+
+def check_int8(form: Form, seed: int) -> None:
+    """With weights of 8 bits times powers of two, each path yields the exact results, rounded."""
+    params, *given = arguments(form, seed)
+    stats, rng = _stats(form), np.random.default_rng(seed)
+
+    def small(path: Any, own: Any) -> Any:
+        if not isinstance(own, LinearParams | SparseParams):
+            return own
+        numbers = jnp.asarray(rng.integers(-32, 48, own.weights.shape), jnp.int8)
+        owner = held.get(jax.tree_util.keystr(path))
+        outputs = own.weights.shape[-1] if owner is None else owner.num_targets
+        dtype = "bfloat16" if own.weights.dtype == jnp.bfloat16 else "float32"
+        scale = jnp.asarray(0.5 ** rng.integers(4, 6, outputs), dtype)
+        return own._replace(weights=Quantised(numbers, scale, own.weights.dtype))
+
+    def whole(path: Any, own: Any) -> Any:
+        is_small = isinstance(own, LinearParams | SparseParams)
+        synapses = held.get(jax.tree_util.keystr(path))
+        own = own._replace(weights=dequantise(own.weights, synapses)) if is_small else own
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.float64), own)
+
+    found = jax.tree_util.tree_leaves_with_path(stats, is_leaf=lambda own: isinstance(own, Synapses))
+    held = {jax.tree_util.keystr(path): own for path, own in found if isinstance(own, Synapses)}
+    is_connection = lambda own: isinstance(own, LinearParams | SparseParams)  # noqa: E731
+    params = jax.tree_util.tree_map_with_path(small, params, is_leaf=is_connection)
+    with jax.enable_x64(True):
+        exact = jax.tree_util.tree_map_with_path(whole, params, is_leaf=is_connection)
+        wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64) if is_float(leaf) else leaf, given)
+        expected = jax.tree.map(np.asarray, compiled_values(form, "composed")(exact, *wide))
+    for path in PATHS:
+        for ours, other in zip(
+            jax.tree.leaves(compiled_values(form, path)(params, *given)),
+            jax.tree.leaves(expected),
+            strict=True,
+        ):
+            half_ulp = float(jnp.finfo(ours.dtype).eps) / 2 if is_float(ours) else 0.0
+            assert_close(ours, other, rtol=1.001 * half_ulp, of_largest=ROUNDING)

@@ -29,6 +29,8 @@ ALL = (True,) * 5
 _LONG_DELAY, _MIDDLE_DELAY, _MOST_ENTRIES, _BEYOND = 1000, 40, 300, 0.05
 DENSE_INPUTS = ("float32", "uint8", "bool", "int32", "bfloat16")
 LIST_INPUTS = ("uint16 lists", "int32 lists")
+# Of ids, targets and lengths, where they are not of the usual dtype: numbers that it does not hold wrap.
+SMALL_INTEGERS = ("uint8", "int8", "int16", "uint16")
 
 
 class Form(NamedTuple):
@@ -63,6 +65,7 @@ class Form(NamedTuple):
         None  # the share of recurrent synapses that exist; None for weights of all pairs
     )
     synaptic: bool = False  # whether recurrent delays are those of synapses, not of neurons
+    integers: str | None = None  # one of `SMALL_INTEGERS`
 
     def max_delay(self, layer: int) -> int | None:
         return self.max_delays[layer] if self.max_delays else None
@@ -111,7 +114,8 @@ def random_form(rng: np.random.Generator) -> Form:
     form = of_currents(form) if pick(True, False, False) else form
     is_synaptic = form.recurrent_delay is not None and pick(True, False)
     # From 64 samples on blocks of such layers are larger.
-    return form._replace(synaptic=True, batch=pick(form.batch, 65)) if is_synaptic else form
+    form = form._replace(synaptic=True, batch=pick(form.batch, 65)) if is_synaptic else form
+    return form._replace(integers=pick(None, None, None, *SMALL_INTEGERS))
 
 
 def _shorter(longest: int | None, entries: int) -> int | None:
@@ -153,12 +157,13 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     # Delays keep their digits: exact ones are to be computed from the same.
     layers = tuple(_with_delays(form, index, own, rng) for index, own in enumerate(layers))
     if form.connected is not None:
-        layers = (_with_synapses(form.connected, layers[0], rng), *layers[1:])
+        layers = (_with_synapses(form, layers[0], rng), *layers[1:])
     # Currents that are under way for one step less.
     arriving = [None if rows is None else rows[1:] for rows in back] if form.synaptic else nothing
     states = zip(membranes, second, spikes, pending, earlier, arriving, strict=True)
     parameters = layers, readout, LIFNetworkState(tuple(LayerState(*each) for each in states), last)
-    lengths = jnp.asarray(rng.integers(0, form.steps + 1, form.batch), jnp.int32) if form.lengths else None
+    ends = rng.integers(0, form.steps + 1, form.batch) if form.lengths else None
+    lengths = None if ends is None else jnp.asarray(ends.astype(form.integers or np.int32))
     second = [float(rng.choice([-np.inf, 0.0, 0.25, 0.5, np.inf])) for _ in form.widths]
     return (_inputs(form, rng), *parameters, lengths, jnp.array(second, form.dtype))
 
@@ -208,14 +213,17 @@ def _owners(form: Form, senders: int) -> tuple[int, ...]:
     return (senders,) if form.per_neuron else ()
 
 
-def _with_synapses(share: float, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:
+def _with_synapses(form: Form, layer: LIFLayer, rng: np.random.Generator) -> LIFLayer:
     """With recurrent weights of some pairs in no order, of some twice, and a few to targets out of range."""
     weights: Any = layer.recurrent
     neurons = weights.shape[0]
-    count = round(share * neurons**2)  # that of the form: another shape would be compiled again
+    count = round(
+        (form.connected or 0) * neurons**2
+    )  # that of the form: another shape would be compiled again
     sources, targets = np.sort(rng.integers(0, max(neurons, 1), count)), rng.integers(0, neurons + 1, count)
     ends = np.cumsum(np.bincount(sources, minlength=neurons))
-    synapses = Synapses(jnp.asarray(ends, jnp.int32), jnp.asarray(targets, id_dtype(neurons)), neurons)
+    given = jnp.asarray(targets.astype(form.integers or id_dtype(neurons)))
+    synapses = Synapses(jnp.asarray(ends, jnp.int32), given, neurons)
     place = sources, targets % max(neurons, 1)
     delays = None if layer.synaptic_delays is None else layer.synaptic_delays[place]
     return layer._replace(recurrent=weights[place], recurrent_synapses=synapses, synaptic_delays=delays)
@@ -265,7 +273,8 @@ def _inputs(form: Form, rng: np.random.Generator) -> Any:
     if form.given in LIST_INPUTS:
         dtype = jnp.uint16 if form.given == "uint16 lists" else jnp.int32
         low = 0 if dtype == jnp.uint16 else -2
-        ids = jnp.asarray(rng.integers(low, form.inputs + 2, (*axes, form.slots)), dtype)
+        numbers = rng.integers(low, form.inputs + 2, (*axes, form.slots))
+        ids = jnp.asarray(numbers.astype(form.integers or dtype))
         counts = jnp.zeros(axes, jnp.int32)  # which the op does not trust
         values = _sparse(rng, ids.shape, -16, 16).astype(form.dtype)
         return SparseSpikes(ids, values, counts, counts, 0 * counts, form.inputs)

@@ -20,6 +20,7 @@ from snnjax import (
 )
 from snnjax.ops._lif_network.recorded import membranes_of, recorded_membranes
 from snnjax.ops._lif_network.records import LayerConstants
+from tests import integers
 from tests.cases import CASES, Case, as_numpy
 from tests.numbers import assert_close
 from tests.ops.common import draws, float_leaves, is_float, jit, of_floats, with_gradient
@@ -193,6 +194,15 @@ def test_one_step_of_bfloat16_carries_float32() -> None:
     v, spikes = run(jnp.bfloat16)
     assert (v.dtype, spikes.dtype, int(jnp.sum(spikes))) == (jnp.float32, jnp.bfloat16, 3)
     chex.assert_trees_all_equal((v, spikes), run(jnp.float32), strict=True)
+
+
+@pytest.mark.parametrize("name", integers.CASES)
+def test_integers_of_small_dtypes_are_the_same_numbers(name: str) -> None:
+    """Neither does a bound that the dtype does not hold wrap, nor do kernels read other numbers."""
+    for dtype in ("uint8", "int8"):
+        form = integers.Form(name, 300, dtype, IMPLEMENTATIONS[-1])
+        for seed in range(10):
+            integers.check(form, seed)
 
 
 @pytest.mark.parametrize("dtype", [jnp.uint8, jnp.int32, bool, jnp.bfloat16], ids=lambda d: jnp.dtype(d).name)

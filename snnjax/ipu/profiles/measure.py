@@ -40,7 +40,7 @@ def profile(function: Callable[..., Any], *args: Any, runs: int = 1, **kwargs: A
         >>> warm.phases.compute > 0, warm.phases.host, fed.phases.host > 0
         (True, 0, True)
     """
-    check_integer("profile", "runs", runs, 1)
+    runs = check_integer("profile", "runs", runs, 1)
     if "compiler_options" in kwargs:
         hint = "Write profile(jax.jit(function, compiler_options=...), ...)"
         fail(

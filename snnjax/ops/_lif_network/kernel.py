@@ -18,7 +18,6 @@ from snnjax._types import RESETS
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import (
-    as_kernel_ids,
     call_kernel,
     dtype_obstacle,
     named,
@@ -100,9 +99,7 @@ def as_kernel_reads(operands: Operands, switches: Switches) -> Operands:
     """The operands, with inputs in a dtype that the kernels read, and weights as rows of outputs."""
     inputs = operands.inputs
     if isinstance(inputs, SparseSpikes):
-        num_inputs = switches.layers[0].connection.num_inputs(operands.linears[0].weights.shape[1:])
-        ids, values = as_kernel_ids(inputs.ids, num_inputs), values_of(inputs, operands.dtype)
-        inputs = dataclasses.replace(inputs, ids=ids, values=values)
+        inputs = dataclasses.replace(inputs, values=values_of(inputs, operands.dtype))
     elif inputs.dtype not in (operands.dtype, jnp.uint8, jnp.bool_):
         inputs = inputs.astype(operands.dtype)
     linears = tuple(linear._replace(weights=_flat(linear.weights)) for linear in operands.linears)

@@ -23,7 +23,7 @@ from snnjax._check import (
 )
 from snnjax._plasticity import ShortTermState, STDPTraces, check_short_term, check_stdp
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import accumulation_dtype
+from snnjax._types import accumulation_dtype, as_int32
 from snnjax.ops._simulation.records import PoissonInput, SimulationState, SynapticLIF
 from snnjax.synapses import Synapses
 
@@ -85,7 +85,8 @@ def traced_faults(
     added = [each for _, each in _conductances(neurons, weights, poisson, stdp) if concrete(each) is None]
     faults = [jnp.any(each < 0) for each in added]
     if concrete(delays) is None:
-        faults.append(jnp.any((delays < 1) | (delays > longest)))
+        late = as_int32(delays)
+        faults.append(jnp.any((late < 1) | (late > longest)))
     return faults
 
 

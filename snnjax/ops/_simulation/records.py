@@ -77,7 +77,7 @@ class PoissonInput:
             ValueError: if a rate is negative, there are more than 500 events a step, or a number is none.
         """
         op = "PoissonInput.of"
-        check_integer(op, "receptor", receptor, 0)
+        receptor = check_integer(op, "receptor", receptor, 0)
         step = step_length(op, dt)
         mean = known(op, "rate", rate) * step / _MS_PER_S
         if np.any(mean < 0) or np.any(mean > _MOST_EVENTS):
