@@ -126,7 +126,7 @@ class Network:
 
     @property
     def paths(self) -> str:
-        """The plan in words, a line for each call, and one for what the platform of the default device does not take."""
+        """The plan in words, a line for each call, and one of what the default device does not take."""
         return in_words(self.nodes, self.plan(), _platforms.note())
 
     def __str__(self) -> str:

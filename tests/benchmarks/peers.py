@@ -90,7 +90,7 @@ def snntorch(workload: Workload, layers: list[Layer]) -> Tasks:
 
 
 def superspike(slope: float) -> Callable[[Any], Any]:
-    """``[x >= 0]`` with the derivative ``1 / (1 + slope |x|)^2``; SpikingJelly's SuperSpike is ``slope / (1 + |x|)^2``."""
+    """``[x >= 0]`` with the derivative ``1 / (1 + slope |x|)^2``; that of SuperSpike is ``slope / (1 + |x|)^2``."""
     import torch
 
     class Spike(torch.autograd.Function):

@@ -344,9 +344,10 @@ def test_paths_say_which_weights_have_codelets(ipus):
         def run(params: Any) -> jax.Array:
             return net.apply(params, None, jnp.zeros((4, 2, 12)))[0].output
 
-        return "custom_call @snnjax_lif_network" in jax.jit(run).trace(params).lower(
-            lowering_platforms=("ipu",)
-        ).as_text()
+        return (
+            "custom_call @snnjax_lif_network"
+            in jax.jit(run).trace(params).lower(lowering_platforms=("ipu",)).as_text()
+        )
 
     each = {dtype: net.init(jax.random.key(0), dtype=dtype) for dtype in ("float32", "float16", "bfloat16")}
     each["int8"] = quantise_network(each["float32"])

@@ -3,8 +3,6 @@
 Narrower types are computed in these registers and converted back to the range of their type by `round` and `wrap`.
 """
 
-from typing import Any
-
 import numpy as np
 
 from snnjax.ipu.lowering.builder import Builder, Expression
