@@ -33,7 +33,7 @@ HOMES = {
     r"[Tt]imes faster|Speed-up over the fastest": (FAST, "docs/how_to/capacity_and_thresholds.md"),
     r"2312-1466-1466-10|[Hh]ardware log|sparse training steps": (MODEL,),
     r"rolled|[Bb]eside float16|With a recurrent layer": (MODEL, "notebooks/03_same_model_on_the_ipu.ipynb"),
-    r"CPU time.{0,8} of the whole|34x34x2": ("docs/explanation/results.md", FAST),
+    r"CPU time.{0,8} of the whole|34x34x2|camera takes": ("docs/explanation/results.md", FAST),
     r"--task digits|the demo takes": ("README.md", "docs/explanation/results.md"),
     r"784-\d+|takes 26 ms": (FAST,),
     r"4,?096 neurons|128-4096-10": ("docs/how_to/few_synapses.md", MODEL),
