@@ -34,7 +34,7 @@ HOMES = {
     r"2312-1466-1466-10|[Hh]ardware log|sparse training steps": (MODEL,),
     r"rolled|[Bb]eside float16|With a recurrent layer": (MODEL, "notebooks/03_same_model_on_the_ipu.ipynb"),
     r"CPU time.{0,8} of the whole|34x34x2|camera takes": ("docs/explanation/results.md", FAST),
-    r"--task digits|the demo takes": ("README.md", "docs/explanation/results.md"),
+    r"--task digits|[Tt]he (demo|first command) takes": ("README.md", "docs/explanation/results.md"),
     r"784-\d+|takes 26 ms": (FAST,),
     r"4,?096 neurons|128-4096-10": ("docs/how_to/few_synapses.md", MODEL),
     r"\bCUBA\b|\bCOBA\b|in Brian2": ("docs/how_to/simulate.md",),
