@@ -41,9 +41,10 @@ def kernel(platform: str, target: Any) -> Any:
 
 def note() -> str | None:
     """What the package of the default device's platform says of kernels there, or None; it starts no backend."""
-    device = jax.config.jax_default_device
+    config: Any = jax.config  # its attributes are made when JAX is imported
+    device = config.jax_default_device
     name = device if isinstance(device, str) else getattr(device, "platform", None)
-    say = _function_of(name or (jax.config.jax_platforms or "cpu").split(",")[0], "snnjax_note")
+    say = _function_of(name or (config.jax_platforms or "cpu").split(",")[0], "snnjax_note")
     return None if say is None else say()
 
 
