@@ -131,7 +131,7 @@ ipu-programs: .venv/ready $(LIBRARY)  ## compare 10,000 random programs on the m
 	$(BIN)/python -m tests.ipu.device.random_programs $(PROGRAMS)
 
 .PHONY: ipu-conformance
-ipu-conformance: .venv/ready $(LIBRARY)  ## JAX's own tests on the modelled IPU, for hours (JAX=../jax CONFORMANCE="--cases 30 --only lax_test")
+ipu-conformance: .venv/ready $(LIBRARY)  ## JAX's own tests on the modelled IPU (JAX=../jax CONFORMANCE="--cases 30 --only lax_test")
 	$(BIN)/python -m tests.ipu.conformance $(JAX) $(CONFORMANCE)
 
 # The newest Python that runs here. pip then takes the newest JAX that snnjax allows.

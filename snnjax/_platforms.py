@@ -35,15 +35,24 @@ def is_hopper(platform: str) -> bool:
 
 def kernel(platform: str, target: Any) -> Any:
     """The platform's kernel of a target, or None."""
-    find = _kernels_of(platform)
+    find = _function_of(platform, "snnjax_kernel")
     return None if find is None else find(target)
 
 
+def note() -> str | None:
+    """What the package of the default device's platform says of kernels there, or None; it starts no backend."""
+    config: Any = jax.config  # its attributes are made when JAX is imported
+    device = config.jax_default_device
+    name = device if isinstance(device, str) else getattr(device, "platform", None)
+    say = _function_of(name or (config.jax_platforms or "cpu").split(",")[0], "snnjax_note")
+    return None if say is None else say()
+
+
 @functools.cache
-def _kernels_of(platform: str) -> Callable[[Any], Any] | None:
-    """What the platform's package says, looked up when an op is first lowered for it."""
+def _function_of(platform: str, name: str) -> Callable[..., Any] | None:
+    """A function of the platform's package, looked up when it is first needed."""
     for entry_point in metadata.entry_points(group="jax_plugins", name=platform):
-        find = getattr(entry_point.load(), "snnjax_kernel", None)
-        if find is not None:
-            return find
+        found = getattr(entry_point.load(), name, None)
+        if found is not None:
+            return found
     return None

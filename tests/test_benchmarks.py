@@ -16,6 +16,7 @@ import pytest
 from tests import counting_program
 from tests.benchmarks import __main__ as benchmarks
 from tests.benchmarks import (
+    beside_dense,
     cameras,
     convolutions,
     few_synapses,
@@ -57,6 +58,9 @@ def test_alternatives_of_a_network_agree(workload):
     assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(expected))
     for name in others:
         chex.assert_trees_all_close(value_and_gradient(name), expected, **ROUNDING, strict=True)
+    of_ipus = networks.jitted(beside_dense.unrolled, networks.GRADIENT, workload.readout)
+    given = networks.arguments(workload, own, networks.GRADIENT)()
+    chex.assert_trees_all_close(of_ipus(*given), expected, **ROUNDING, strict=True)
 
 
 # Factors of 8 bits change each cotangent by at most 1 %, and there are three layers.
@@ -128,6 +132,9 @@ def test_alternatives_of_a_camera_agree():
     for name, alternative in cameras.ALTERNATIVES.items():
         if not alternative.capped and name != cameras.PLAIN:
             chex.assert_trees_all_close(value_and_gradient(name), expected, **ROUNDING, strict=True)
+    images = cameras.images(camera)  # for other libraries
+    np.testing.assert_array_equal(images.inputs.reshape(dense.shape), dense)
+    assert all(type(leaf) is np.ndarray for leaf in jax.tree.leaves(images[:4]))
 
 
 @pytest.mark.parametrize("kind, train", [(residuals.SEW, True), (residuals.SEW, False), (residuals.MS, True)])

@@ -12,13 +12,14 @@ from snnjax.graph.init import params_like
 from snnjax.graph.plan import Fused, Segment
 
 
-def in_words(nodes: tuple[Node, ...], segments: Sequence[Segment]) -> str:
-    """A plan, a line for each call."""
+def in_words(nodes: tuple[Node, ...], segments: Sequence[Segment], note: str | None) -> str:
+    """A plan, a line for each call, and one for what the default device's platform says."""
     lines = []
     for segment in segments:
         names = [nodes[index].name for index in segment.nodes]
         fused = isinstance(segment, Fused)
         lines.append(f"fused: {' > '.join(names)}" if fused else f"alone: {names[0]} ({segment.why})")
+    lines += [] if note is None else [note]
     return "\n".join(lines)
 
 

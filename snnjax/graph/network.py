@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from snnjax import _platforms
 from snnjax._check import (
     as_lengths,
     check_choice,
@@ -125,8 +126,8 @@ class Network:
 
     @property
     def paths(self) -> str:
-        """The plan in words, a line for each call."""
-        return in_words(self.nodes, self.plan())
+        """The plan in words, a line for each call, and one of what the default device does not take."""
+        return in_words(self.nodes, self.plan(), _platforms.note())
 
     def __str__(self) -> str:
         """A line for each block: its name, kind, the shape of its signal, the number of its parameters and its path."""

@@ -1,8 +1,9 @@
 """Sparse networks on the modelled IPU compared with dense ones, whose products run on the chip's matrix unit.
 
 Forward and backward, without an optimiser, which does not differ. A dense network is plain JAX: one product a layer
-for all time steps, and in each step that of the spikes before if it is recurrent. The sparse one lists as many spikes
-as its layers, and its inputs, are active on average. Nothing of this is measured on hardware.
+for all time steps, and in each step that of the spikes before if it is recurrent; its neurons are scanned in a loop, or
+unrolled, as who knows an IPU writes them. The sparse one lists as many spikes as its layers, and its inputs, are active
+on average. Nothing of this is measured on hardware.
 """
 
 import functools
@@ -15,9 +16,10 @@ import numpy as np
 from snnjax.ipu import read_profile
 from tests.benchmarks import ipus, networks
 from tests.benchmarks.networks import GRADIENT
-from tests.benchmarks.workloads import Workload
+from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload
 
 DENSE = {"dense, float32": jnp.float32, "dense, float16": jnp.float16}
+STEPS_A_ROUND = 8  # of an unrolled loop over recurrent layers
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 
 
@@ -31,6 +33,51 @@ def of_size(width: int, batch: int, recurrent: bool, steps: int) -> Workload:
     return Workload(name, (width, width, 10), steps, batch, 0.01, (0.01,), recurrent=recurrent, readout=True)
 
 
+def unrolled(layers: list[Layer], inputs: jax.Array, readout: bool) -> jax.Array:
+    """One product a layer for all steps; neurons without a loop, or some steps a round where they are recurrent."""
+    for index, layer in enumerate(layers):
+        currents, is_readout = inputs @ layer.weights, readout and index == len(layers) - 1
+        if layer.recurrent is not None:
+            inputs = recurrent_spikes(currents, layer.recurrent)
+        else:
+            inputs = networks.scan_neurons(currents, None, is_readout, networks.spike, len(currents))
+    return inputs
+
+
+@jax.custom_vjp
+def recurrent_spikes(currents: jax.Array, recurrent: jax.Array) -> jax.Array:
+    """The same as a scan of its neurons, but the gradient of the weights is one product after the loop."""
+    return _recurrent_forward(currents, recurrent)[0]
+
+
+def _recurrent_forward(currents: jax.Array, recurrent: jax.Array) -> tuple[jax.Array, Any]:
+    def step(carry: tuple[jax.Array, jax.Array], current: jax.Array) -> tuple[Any, Any]:
+        v, spikes = carry
+        v = DECAY * (v - spikes) + current + spikes @ recurrent
+        return (v, networks.spike(v - THRESHOLD)), (v, networks.spike(v - THRESHOLD))
+
+    zeros = jnp.zeros_like(currents[0])
+    v, spikes = jax.lax.scan(step, (zeros, zeros), currents, unroll=STEPS_A_ROUND)[1]
+    return spikes, (v, spikes, recurrent)
+
+
+def _recurrent_backward(kept: Any, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+    v, spikes, recurrent = kept
+    slopes, back = 1 / (1 + SLOPE * jnp.abs(v - THRESHOLD)) ** 2, recurrent.T
+
+    def step(later: jax.Array, given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        own, slope = given
+        cotangent = DECAY * later + (own + later @ back) * slope
+        return cotangent, cotangent
+
+    zeros = jnp.zeros_like(g[0])
+    of_currents = jax.lax.scan(step, zeros, (g, slopes), reverse=True, unroll=STEPS_A_ROUND)[1]
+    return of_currents, jnp.einsum("tbi,tbj->ij", spikes[:-1], of_currents[1:])
+
+
+recurrent_spikes.defvjp(_recurrent_forward, _recurrent_backward)
+
+
 def cycles_of_a_step(workload: Workload, activities: tuple[float, ...]) -> dict[str, float]:
     """The modelled cycles per time step of each alternative that fits in the chip's memory."""
     jax.config.update("jax_platforms", "cpu,ipu")
@@ -41,6 +88,7 @@ def cycles_of_a_step(workload: Workload, activities: tuple[float, ...]) -> dict[
         cast = jax.tree.map(lambda leaf, dtype=dtype: np.asarray(leaf.astype(dtype)), arguments)
         all_of_it, products = cycles(networks.layer_by_layer, workload, cast)
         found |= {name: all_of_it, f"{name}, products alone": products}
+        found[f"{name}, unrolled"], _ = cycles(unrolled, workload, cast)
     for activity in activities:
         active = workload.at_density(activity)
         layers, forms = networks.data(active)

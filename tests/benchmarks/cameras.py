@@ -15,10 +15,10 @@ import optax
 from snnjax import SparseSpikes, conv2d, layer, leaky_readout, network, sum_pool
 from snnjax.data import load_mnist_10k, saccade_spikes
 from snnjax.graph.chain import layers_of
-from tests.benchmarks import workloads
+from tests.benchmarks import peers, workloads
 from tests.benchmarks.convolutions import convolve
 from tests.benchmarks.networks import INFERENCE, TRAINING, jit
-from tests.benchmarks.neurons import scan_neurons, scan_readout, tasks
+from tests.benchmarks.neurons import READOUT_DECAY, SLOPE, scan_neurons, scan_readout, tasks
 from tests.benchmarks.timing import Program, Timer, timer
 
 BYTES_PER_MB = 1e6
@@ -94,6 +94,21 @@ def data(camera: Camera) -> tuple[Any, jax.Array, SparseSpikes, jax.Array]:
     inputs = jnp.asarray(dense, jnp.float32)
     params = made(camera).init(jax.random.key(workloads.SEED), inputs, target_activity=camera.rate)
     return params, inputs, events, jnp.asarray(digits.labels, jnp.int32)
+
+
+def images(camera: Camera) -> peers.Images:
+    """The same for other libraries, in NumPy alone."""
+    params, inputs, _, labels = jax.tree.map(np.asarray, data(camera))
+    *hidden, readout = layers_of("images", made(camera))
+    return peers.Images(
+        inputs.reshape(*inputs.shape[:2], *camera.shape),
+        labels,
+        tuple(tuple(params[own.connection.name]) for own in hidden),
+        tuple(params[readout.connection.name]),
+        camera.pool,
+        SLOPE,
+        READOUT_DECAY,
+    )
 
 
 def by_hand(net: Any, pool: int, params: Any, inputs: jax.Array) -> jax.Array:

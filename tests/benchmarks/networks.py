@@ -67,7 +67,9 @@ def layer_by_layer(layers: list[Layer], inputs: jax.Array, readout: bool, spike:
     return inputs
 
 
-def scan_neurons(currents: jax.Array, recurrent: jax.Array | None, readout: bool, spike: Spike) -> jax.Array:
+def scan_neurons(
+    currents: jax.Array, recurrent: jax.Array | None, readout: bool, spike: Spike, unroll: int = 1
+) -> jax.Array:
     def step(carry: tuple[jax.Array, jax.Array], current: jax.Array) -> tuple[Any, jax.Array]:
         v, spikes = carry
         if recurrent is not None:
@@ -79,7 +81,7 @@ def scan_neurons(currents: jax.Array, recurrent: jax.Array | None, readout: bool
         return (v, spikes), spikes
 
     zeros = jnp.zeros_like(currents[0])
-    return jax.lax.scan(step, (zeros, zeros), currents)[1]
+    return jax.lax.scan(step, (zeros, zeros), currents, unroll=unroll)[1]
 
 
 def through_snnjax(

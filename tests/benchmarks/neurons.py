@@ -71,7 +71,7 @@ def spike(x: jax.Array) -> jax.Array:
     return (x > 0).astype(x.dtype)
 
 
-SLOPE = neurons.lif().surrogate.slope
+SLOPE, READOUT_DECAY = neurons.lif().surrogate.slope, 0.95  # the default of `leaky_readout`
 spike.defvjp(lambda x: (spike(x), x), lambda x, g: (g / (1 + SLOPE * jnp.abs(x)) ** 2,))
 
 
@@ -90,7 +90,7 @@ def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
 def scan_readout(params: Any, x: jax.Array) -> jax.Array:
     """The membranes of a leaky readout."""
     weights, bias = params["readout/connection"]
-    decay = jnp.float32(0.95)
+    decay = jnp.float32(READOUT_DECAY)
     currents = (1 - decay) * (x @ weights + bias)
 
     def step(v: jax.Array, current: jax.Array) -> tuple[jax.Array, jax.Array]:

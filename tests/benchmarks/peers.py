@@ -1,4 +1,4 @@
-"""W2 and W3 through other libraries, each as its own documentation writes such a network.
+"""W2, W3 and W7 through other libraries, each as its own documentation writes such a network.
 
 Their processes may have an interpreter of their own: this file and `workloads` need numpy alone. SpikingJelly and Norse
 compute the workload's equations; snnTorch and Spyx subtract the threshold after the decay, and spike a little less for
@@ -24,11 +24,16 @@ Tasks = dict[str, Callable[[], Any]]
 
 def torch_tasks(workload: Workload, modules: Sequence[Any], forward: Callable[[Any], Any]) -> Tasks:
     """The tasks of ``forward(inputs) -> outputs summed over time``, whose parameters are those of the modules."""
+    inputs = workloads.bernoulli(workload.input_shape, workload.rate)
+    return tasks_in_torch(inputs, workloads.labels(workload), modules, forward)
+
+
+def tasks_in_torch(spikes: Any, classes: Any, modules: Sequence[Any], forward: Callable[[Any], Any]) -> Tasks:
+    """The tasks of ``forward(inputs) -> logits``."""
     import torch
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    inputs = torch.from_numpy(workloads.bernoulli(workload.input_shape, workload.rate))
-    labels = torch.from_numpy(workloads.labels(workload)).long()
+    inputs, labels = torch.from_numpy(spikes), torch.from_numpy(classes).long()
     parameters = [parameter for module in modules for parameter in module.parameters()]
     optimiser = torch.optim.Adam(parameters, LEARNING_RATE)
 
@@ -84,16 +89,35 @@ def snntorch(workload: Workload, layers: list[Layer]) -> Tasks:
     return torch_tasks(workload, [*linears, *neurons], forward)
 
 
+def superspike(slope: float) -> Callable[[Any], Any]:
+    """``[x >= 0]`` with the derivative ``1 / (1 + slope |x|)^2``; that of SuperSpike is ``slope / (1 + |x|)^2``."""
+    import torch
+
+    class Spike(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *given: Any) -> Any:
+            ctx.save_for_backward(*given)
+            return (given[0] >= 0).to(given[0])
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return gradients[0] / (1 + slope * x.abs()).square()
+
+    return Spike.apply
+
+
 def spikingjelly(workload: Workload, layers: list[Layer]) -> Tasks:
-    from spikingjelly.activation_based import functional, layer, neuron, surrogate
+    from spikingjelly.activation_based import functional, layer, neuron
     from torch import nn
 
     time_constant = 1 / (1 - DECAY)
 
     def lif(step_mode: str) -> Any:
-        shape = surrogate.SuperSpike(alpha=SLOPE)
         switches = {"decay_input": False, "v_reset": None, "detach_reset": True}
-        return neuron.LIFNode(time_constant, surrogate_function=shape, step_mode=step_mode, **switches)
+        return neuron.LIFNode(
+            time_constant, surrogate_function=superspike(SLOPE), step_mode=step_mode, **switches
+        )
 
     modules: list[Any] = []
     for each in layers:
@@ -118,6 +142,52 @@ def spikingjelly(workload: Workload, layers: list[Layer]) -> Tasks:
         return scale * network(inputs) if workload.readout else network(inputs).sum(0)
 
     return torch_tasks(workload, [network], forward)
+
+
+class Images(NamedTuple):
+    """W7: images over time, their labels, and a network of convolutions with sum pools after them."""
+
+    inputs: Any  # [time, batch, height, width, channels]
+    labels: Any
+    convolutions: tuple[Any, ...]  # weights [height, width, inputs, outputs] and bias of each
+    readout: Any  # weights [inputs, outputs] and bias
+    pool: int
+    slope: float  # of the surrogate
+    readout_decay: float
+
+
+def spikingjelly_images(images: Images) -> Tasks:
+    """Images lie with their channels last, which takes less time here than the default order."""
+    import torch
+    from spikingjelly.activation_based import functional, layer, neuron
+
+    def given(module: Any, weights: Any, bias: Any) -> Any:
+        module.weight.data = torch.from_numpy(weights.copy())
+        module.bias.data = torch.from_numpy(bias.copy())
+        return module
+
+    modules: list[Any] = []
+    for weights, bias in images.convolutions:
+        size, _, inputs, outputs = weights.shape
+        conv = layer.Conv2d(inputs, outputs, size, padding=size // 2, step_mode="m")
+        switches = {"v_reset": None, "detach_reset": True, "step_mode": "m"}
+        modules += [
+            given(conv, weights.transpose(3, 2, 0, 1), bias),
+            neuron.LIFNode(1 / (1 - DECAY), surrogate_function=superspike(images.slope), **switches),
+            layer.AvgPool2d(images.pool, divisor_override=1, step_mode="m"),  # a sum
+        ]
+    network = torch.nn.Sequential(*modules).to(memory_format=torch.channels_last)
+    weights, bias = images.readout
+    linear = given(layer.Linear(*weights.shape, step_mode="m"), weights.T, bias)
+    membrane = neuron.NonSpikingLIFNode(1 / (1 - images.readout_decay), decode="mean-mem")
+
+    def forward(inputs: Any) -> Any:
+        functional.reset_net(network)
+        functional.reset_net(membrane)
+        pooled = network(inputs.permute(0, 1, 4, 2, 3))
+        return membrane(linear(pooled.permute(0, 1, 3, 4, 2).flatten(2)))
+
+    return tasks_in_torch(images.inputs, images.labels, [network, linear], forward)
 
 
 def norse(workload: Workload, layers: list[Layer]) -> Tasks:
@@ -205,6 +275,8 @@ class Peer(NamedTuple):
     tasks: Callable[[Workload, list[Layer]], Tasks]
 
 
+# Of W7.
+IMAGE_PEERS = {"SpikingJelly": spikingjelly_images}
 PEERS = {
     "snnTorch": Peer("snntorch", snntorch),
     "SpikingJelly": Peer("spikingjelly", spikingjelly),
@@ -216,6 +288,12 @@ PEERS = {
 def timed(name: str, workload: Workload, task: str) -> Timer:
     warnings.simplefilter("ignore")
     run = PEERS[name].tasks(workload, workloads.layers(workload))[task]
+    return lambda calls: timing.turn([run] * (calls + 1))
+
+
+def timed_images(name: str, images: Images, task: str) -> Timer:
+    warnings.simplefilter("ignore")
+    run = IMAGE_PEERS[name](images)[task]
     return lambda calls: timing.turn([run] * (calls + 1))
 
 
@@ -247,4 +325,14 @@ def programs(workload: Workload, labels: Iterable[str]) -> dict[tuple[str, str],
         (task, label): functools.partial(timed, label.split()[0], workload, task)
         for task in (INFERENCE, TRAINING)
         for label in labels
+    }
+
+
+def image_programs(images: Images, labels: Iterable[str]) -> dict[tuple[str, str], Program]:
+    """By task and peer."""
+    return {
+        (task, label): functools.partial(timed_images, label.split()[0], images, task)
+        for task in (INFERENCE, TRAINING)
+        for label in labels
+        if label.split()[0] in IMAGE_PEERS
     }

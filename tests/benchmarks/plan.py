@@ -75,6 +75,8 @@ class Plan:
     beside: tuple[tuple[int, int], ...] = (
         *((width, 16) for width in (256, 512, 1024, 2048, 4096)),
         *((1024, batch) for batch in (1, 64, 256)),
+        *((width, 4) for width in (256, 512, 1024, 2048)),
+        *((width, 64) for width in (256, 512, 2048)),
     )
     beside_steps: int = 32
     beside_activities: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.1)

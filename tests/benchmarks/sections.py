@@ -101,9 +101,15 @@ def mixtures(plan: Plan) -> Iterator[Table]:
 
 def camera(plan: Plan) -> Iterator[Table]:
     """W7."""
+    interpreters = dict(peers.labelled(plan.peers))
     for each in plan.cameras:
         announce(each.name)
-        yield table_of(each.name, measure(plan, cameras.programs(each), min(plan.rounds, plan.sweep_rounds)))
+        programs = cameras.programs(each)
+        if interpreters:
+            images = process.ask(functools.partial(cameras.images, each))
+            programs |= peers.image_programs(images, interpreters)
+        turns = measure(plan, programs, min(plan.rounds, plan.sweep_rounds), interpreters)
+        yield table_of(each.name, turns)
         memory = process.ask(functools.partial(cameras.memory, each))
         yield Table(f"{each.name}, temporary memory of the program", memory, unit=MEGABYTES)
 

@@ -22,6 +22,10 @@ from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
 _UNKNOWN = ("bfloat16", "float64", "int8")
+NOTE = (
+    f"on ipu: codelets take weights of {' and '.join(_DTYPES)}; others, such as bfloat16 and int8, "
+    "run on the references, which multiply densely"
+)
 # Ids in lists have 16 bits on the tiles, and the largest id marks an unused slot.
 _MAX_WIDTH = 65_534
 

@@ -330,6 +330,30 @@ def test_weights_of_8_bits_run_on_the_references(ipus, recurrent):
     np.testing.assert_allclose(there, run(params, stats, inputs), rtol=1e-5, atol=1e-6)
 
 
+def test_paths_say_which_weights_have_codelets(ipus):
+    net = snnjax.network(12, [snnjax.layer(9, recurrent=True)], snnjax.leaky_readout(3))
+    with jax.default_device(ipus[0]):
+        *plan, said = net.paths.splitlines()
+    assert plan == net.paths.splitlines()  # on a CPU
+    assert said == (
+        "on ipu: codelets take weights of float32 and float16; others, such as bfloat16 and int8, "
+        "run on the references, which multiply densely"
+    )
+
+    def has_codelets(params: Any) -> bool:
+        def run(params: Any) -> jax.Array:
+            return net.apply(params, None, jnp.zeros((4, 2, 12)))[0].output
+
+        return (
+            "custom_call @snnjax_lif_network"
+            in jax.jit(run).trace(params).lower(lowering_platforms=("ipu",)).as_text()
+        )
+
+    each = {dtype: net.init(jax.random.key(0), dtype=dtype) for dtype in ("float32", "float16", "bfloat16")}
+    each["int8"] = quantise_network(each["float32"])
+    assert [name for name, params in each.items() if has_codelets(params)] == ["float32", "float16"]
+
+
 @pytest.mark.parametrize(
     "recurrent, capacity",
     [(False, None), (False, 6), (True, None)],

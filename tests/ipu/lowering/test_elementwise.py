@@ -21,8 +21,6 @@ REAL = {
     "round": lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
     "round_afz": lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),
     "integer_pow": lambda x: lax.integer_pow(x, 3), "asin": lax.asin, "sinh": lax.sinh, "lgamma": lax.lgamma,
-    "reduce_precision": lambda x: lax.reduce_precision(x, 5, 10),
-    "reduce_precision_bf16": lambda x: lax.reduce_precision(x, 8, 7),
 }  # fmt: skip
 WHOLE = {
     "neg": lax.neg, "not": lax.bitwise_not, "popcnt": lax.population_count,
@@ -68,6 +66,24 @@ of_all = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dty
 @of_reals
 def test_functions_of_reals_equal_cpu(dtype):
     check_both(all_of(REAL), edges(dtype), rtol=1e-5)
+
+
+@of_reals
+def test_precisions_are_reduced_as_on_cpu(dtype):
+    """Random bits: numbers of every size, those below the smallest normal one among them."""
+    bits = np.random.default_rng(0).integers(0, 2**32, 4000, np.uint32)
+    x = bits.astype(f"u{np.dtype(dtype).itemsize}").view(dtype)
+    kept = [(5, 10), (8, 7), (5, 2), (4, 3), (8, 10), (5, 23), (1, 3), (8, 1)]
+    results = on_ipu(lambda x: [lax.reduce_precision(x, *each) for each in kept], x)
+    for each, result in zip(kept, results, strict=True):
+        expected = np.asarray(jax.jit(lax.reduce_precision, static_argnums=(1, 2))(x, *each))
+        is_nan = np.isnan(expected.astype(np.float32))
+        np.testing.assert_array_equal(np.isnan(result.astype(np.float32)), is_nan, err_msg=str(each))
+        np.testing.assert_array_equal(bits_of(result[~is_nan]), bits_of(expected[~is_nan]), err_msg=str(each))
+
+
+def bits_of(x):
+    return x.view(f"u{x.dtype.itemsize}")
 
 
 @of_integers

@@ -68,13 +68,6 @@ def test_large_products_of_integers_are_refused():
     )
 
 
-def test_odd_precisions_are_refused():
-    message = refusal(lambda x: lax.reduce_precision(x, 4, 3), X)
-    assert message.startswith(
-        "reduce_precision of f32[4,4]: 4 exponent bits and 3 mantissa bits are not a dtype"
-    )
-
-
 def test_foreign_custom_calls_are_refused():
     message = refusal(lambda x: jax.ffi.ffi_call("theirs", jax.ShapeDtypeStruct((4, 4), np.float32))(x), X)
     assert message == "custom_call of f32[4,4]: the IPU has no target 'theirs'. Run this part on the CPU."

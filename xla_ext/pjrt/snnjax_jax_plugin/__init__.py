@@ -34,6 +34,13 @@ def snnjax_kernel(target: Any) -> Any:
     return own_ops.kernel(target)
 
 
+def snnjax_note() -> str:
+    """The last line of `network.paths` where an IPU is the default device."""
+    from snnjax.ipu.device import own_ops
+
+    return own_ops.NOTE
+
+
 def make_client() -> Any:
     """The client, or an error that JAX raises when the platform is requested."""
     from snnjax_jax_plugin import _jax_private, _library, _wire

@@ -3,8 +3,6 @@
 Narrower types are computed in these registers and converted back to the range of their type by `round` and `wrap`.
 """
 
-from typing import Any
-
 import numpy as np
 
 from snnjax.ipu.lowering.builder import Builder, Expression
@@ -31,6 +29,8 @@ _EXACT = frozenset(
         *("round_nearest_afz", "round_nearest_even", "sign", "trunc", "xor"),
     )
 )
+# The bits of the exponent and of the mantissa.
+_FORMATS = {"f32": (8, 23), "f16": (5, 10), "bf16": (8, 7)}
 # The inverses of powers of two within these limits are not subnormal.
 _MAX_EXPONENT = 100
 # Bools are integers modulo 2.
@@ -256,18 +256,35 @@ def _lower_convert(operation: Operation) -> list[int]:
 
 @rule("stablehlo.reduce_precision")
 def _lower_reduce_precision(operation: Operation) -> list[int]:
-    kept: Any = (operation.integer("exponent_bits"), operation.integer("mantissa_bits"))
-    (type_,) = operation.types
-    if kept[0] >= 8 and kept[1] >= 23:
-        return list(operation.inputs)
-    if kept not in ((8, 7), (5, 10)):
-        raise operation.refuse(
-            f"{kept[0]} exponent bits and {kept[1]} mantissa bits are not a dtype of the IPU",
-            "Round to bfloat16 (8, 7) or float16 (5, 10)",
-        )
-    expression = Expression(operation.builder)
-    node = expression.step(
-        "round.bf16" if kept == (8, 7) else "round.f16", expression.load(operation.inputs[0])
-    )
-    settle(expression, node, type_.dtype)
-    return [expression.finish(type_)]
+    """XLA's steps on the bits: the mantissa is rounded to even, and what then is too small to be normal is 0."""
+    builder, (x,), (type_,) = operation.builder, operation.inputs, operation.types
+    exponent, mantissa = _FORMATS[type_.dtype]
+    kept_exponent, kept_mantissa = operation.integer("exponent_bits"), operation.integer("mantissa_bits")
+    if kept_exponent >= exponent and kept_mantissa >= mantissa:
+        return [x]
+    unsigned = type_._replace(dtype=f"u{bits_of(type_.dtype)}")
+    number = numpy_dtype(unsigned.dtype).type
+
+    def constant(bits: int) -> int:
+        return builder.splat(number(bits), unsigned)
+
+    def step(name: str, x: int, bits: int) -> int:
+        return binary(builder, name, x, constant(bits))
+
+    sign, infinity = 1 << (exponent + mantissa), ((1 << exponent) - 1) << mantissa
+    given = bits = bitcast(builder, x, unsigned)
+    dropped = mantissa - kept_mantissa
+    if dropped > 0:
+        is_odd = step("and", step("shift_right_logical", bits, dropped), 1)
+        rounded = binary(builder, "add", step("add", bits, (1 << (dropped - 1)) - 1), is_odd)
+        bits = step("and", rounded, (sign | (sign - 1)) >> dropped << dropped)
+    if kept_exponent < exponent:
+        own = step("and", bits, infinity)
+        bias, reach = (1 << (exponent - 1)) - 1, (1 << (kept_exponent - 1)) - 1
+        zero = step("and", bits, sign)
+        is_large = compare(builder, "GT", own, constant((bias + reach) << mantissa))
+        is_small = compare(builder, "LE", own, constant((bias - reach) << mantissa))
+        bits = select(builder, is_large, step("or", zero, infinity), select(builder, is_small, zero, bits))
+    is_nan = compare(builder, "GT", step("and", given, sign - 1), constant(infinity))
+    bits = select(builder, is_nan, given, bits)
+    return [bitcast(builder, bits, type_)]
