@@ -17,7 +17,11 @@ _SAME = 1e-9
 
 def in_steps(op: str, refractory: Any, dt: float) -> Array:
     """A refractory period in ms as the nearest number of steps, int32."""
-    steps = np.rint(positive(op, "refractory", refractory, or_zero=True) / dt)
+    time = positive(op, "refractory", refractory, or_zero=True)
+    steps = np.rint(time / dt)
+    for lost in time[(time > 0) & (steps == 0)]:
+        hint = "Use a smaller dt, or 0 for none"
+        fail(f"{op}: `refractory` must be 0 or round to a step of {dt:g} ms, got {lost:g}. {hint}.")
     if np.any(steps >= _MOST_STEPS):
         most = float(np.max(steps))
         fail(f"{op}: `refractory` must be below {_MOST_STEPS} steps of dt, got {most:g}. Use a larger dt.")

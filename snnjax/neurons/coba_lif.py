@@ -37,12 +37,12 @@ def coba_lif(
         rest: resting potential in mV, to which a constant input current may be added.
         threshold: a neuron spikes above it, in mV.
         reset: potential after a spike in mV, at most the threshold.
-        refractory: time in ms for which it stays there, rounded to steps.
+        refractory: time in ms for which it stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
 
     Raises:
-        ValueError: if a time is negative, there are not as many reversal potentials as time constants, a number is
-            none, or a reset is above its threshold.
+        ValueError: if a time is negative, a refractory time rounds to no step, there are not as many reversal
+            potentials as time constants, a number is none, or a reset is above its threshold.
 
     Example:
         >>> from snnjax import neurons

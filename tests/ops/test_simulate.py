@@ -281,6 +281,39 @@ def test_random_input_is_that_of_its_step_and_key(implementation: str) -> None:
     assert np.sum((counts - expected) ** 2 / expected) < 41
 
 
+@each_implementation
+def test_poisson_input_of_rate_0_never_delivers(implementation: str) -> None:
+    """The random word of neuron 2066 in this step is the largest one; others beside it need eleven limits."""
+    count, place, step = 20_000, 2066, 1_051_867_394
+    cells = dataclasses.replace(PULSES, threshold=jnp.array([1e9]))
+    none = Synapses(jnp.zeros(count, jnp.int32), jnp.zeros(0, jnp.uint16), count)
+    state = simulation_state(cells, count)._replace(step=jnp.asarray(step, jnp.int32))
+    rate = np.full(count, 800.0)
+    rate[[place, place + 1]] = 0
+    poisson = PoissonInput.of(rate=rate, weight=1.0, dt=1.0)
+    options: dict[str, Any] = {"steps": 1, "poisson": poisson, "implementation": implementation}
+    v = np.asarray(run(cells, none, jnp.zeros(0), state, KEY, **options)[1].v)
+    assert v[[place, place + 1]].tolist() == [0.0, 0.0]
+    assert abs(v.mean() - 0.8) < 5 * (0.8 / count) ** 0.5  # five standard deviations
+
+
+def test_poisson_limits_are_the_nearest_words() -> None:
+    """So many of 2^32 words stand for at most k events, for means from the least one to the largest."""
+    for mean in (0.0, 2e-10, 1e-9, 1e-3, 0.8, 20.0, 500.0):
+        limits = np.asarray(PoissonInput.of(rate=mean * 1000, weight=1.0, dt=1.0).limits, np.float64)[:, 0]
+        words = limits + 2.0**31 + 1
+        exact = 2.0**32 * np.cumsum(poisson_terms(mean, len(words)))
+        assert np.all(abs(words - exact) <= 1)  # one word has no event whatever the mean
+        assert 2.0**32 * np.sum(poisson_terms(mean, len(words) + 1)) > 2.0**32 - 1  # no more events than that
+
+
+def poisson_terms(mean: float, count: int) -> np.ndarray:
+    """The probabilities of 0 to `count` - 1 events, from their logarithms."""
+    k = np.arange(count)
+    logarithms = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(mean, 1e-300)) - np.log(k[1:]))])
+    return np.exp(logarithms - mean)
+
+
 def test_membrane_is_that_of_the_differential_equations() -> None:
     """Beside the exact solution of both linear equations, in float64: after 100 steps, rounding of 100 steps."""
     tau, taus, dt, rest, steps = 20.0, (5.0, 20.0), 0.1, -49.0, 100

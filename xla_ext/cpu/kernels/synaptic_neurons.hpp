@@ -170,15 +170,15 @@ inline void scramble(const std::uint32_t* key, Unsigned& x, Unsigned& y) {
   }
 }
 
-// Adds the counts that random words stand for: how many limits each of them reaches.
+// Adds the counts that random words stand for: how many limits each of them exceeds.
 inline void addCounts(const PoissonStep& step, Index n, Index end, Unsigned words) {
   if (n >= end) return;
   const Ints drawn = (Ints)(words ^ 0x80000000U);
   Floats counts{};
   for (Index level = 0; level < step.levels; ++level) {
-    const Mask reached = atLeast(drawn, load(step.limits[level].at(n)));
-    if (bitsOf(reached) == 0) break;
-    counts = select(reached, counts + 1.0F, counts);
+    const Mask beyond = greater(drawn, load(step.limits[level].at(n)));
+    if (bitsOf(beyond) == 0) break;
+    counts = select(beyond, counts + 1.0F, counts);
   }
   float* const to = step.arriving + n;
   const Floats added = load(step.weights.at(n)) * counts;

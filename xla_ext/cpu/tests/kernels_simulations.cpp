@@ -148,7 +148,7 @@ void conductancesStepAsTheirEquation(const Case& of, Random& random) {
 // The test vectors of Threefry-2x32 with 20 rounds (Salmon et al. 2011, their file kat_vectors), whose counters are 0:
 // neurons 0 and 1 of two get the words 0x6b200159 and 0x99ba4efe.
 void randomWordsAreThoseOfThreefry(const Case& of, Random&) {
-  const auto reaches = [&](std::uint32_t limit) {
+  const auto exceeds = [&](std::uint32_t limit) {
     std::vector<std::int32_t> limits(2 + kLongestVector, static_cast<std::int32_t>(limit ^ 0x80000000U));
     const NeuronConstant<std::int32_t> row{limits.data(), false};
     const Floats weights(2 + kLongestVector, 0.5F);
@@ -162,13 +162,13 @@ void randomWordsAreThoseOfThreefry(const Case& of, Random&) {
                            .arriving = arriving.data()});
     return arriving;
   };
-  expectSame(of, reaches(0x6b200159U), {1.5F, 2.5F});
-  expectSame(of, reaches(0x6b20015aU), {1.0F, 2.5F});
-  expectSame(of, reaches(0x99ba4efeU), {1.0F, 2.5F});
-  expectSame(of, reaches(0x99ba4effU), {1.0F, 2.0F});
+  expectSame(of, exceeds(0x6b200158U), {1.5F, 2.5F});
+  expectSame(of, exceeds(0x6b200159U), {1.0F, 2.5F});
+  expectSame(of, exceeds(0x99ba4efdU), {1.0F, 2.5F});
+  expectSame(of, exceeds(0x99ba4efeU), {1.0F, 2.0F});
 }
 
-// How many limits a word reaches: the instruction sets agree about every neuron.
+// How many limits a word exceeds: the instruction sets agree about every neuron.
 void countsAreThoseOfEverySet(const Case& of, Random& random) {
   std::vector<std::int32_t> limits[3];
   std::vector<NeuronConstant<std::int32_t>> rows;
