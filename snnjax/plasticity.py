@@ -45,7 +45,7 @@ def stdp(
         \quad \text{clipped to } \mathtt{rule.bounds} \\
         x &= \alpha_s x' + s, \qquad y = \alpha_z y' + z
 
-    A pair of spikes ``n`` steps apart so changes a weight by a rate times ``decay ** n``, which is ``exp(-n dt / tau)``.
+    A pair of spikes ``n`` steps apart changes a weight by a rate times ``decay ** n``, which is ``exp(-n dt / tau)``.
     An input before a spike strengthens the weight, an input after it weakens it, and one in the same step does neither.
     Only the rows of inputs and the columns of neurons that spike are read and written: with few spikes, nearly all
     weights remain untouched. With `synapses`, or where `rule.plastic` is given, all of them are read: in a recurrent

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
-from snnjax.ops._simulation.records import known, positive
+from snnjax.ops._simulation.records import constants, known, positive
 
 _MOST_STEPS = 2**24  # that the kernels count
 # A time constant is taken for another one if they differ by less: their exact solution divides by the difference.
@@ -29,10 +29,10 @@ def in_steps(op: str, refractory: Any, dt: float) -> Array:
 
 
 def voltages(op: str, **values: Any) -> dict[str, Array]:
-    """Potentials in mV by name, float32."""
+    """Potentials in mV by name."""
     found = {name: known(op, name, value) for name, value in values.items()}
     _check_reset(op, found["reset"], found["threshold"])
-    return {name: jnp.asarray(value, jnp.float32) for name, value in found.items()}
+    return {name: constants(value) for name, value in found.items()}
 
 
 def _check_reset(op: str, reset: np.ndarray, threshold: np.ndarray) -> None:
@@ -53,7 +53,7 @@ def sequence(op: str, name: str, values: Any) -> Sequence[Any]:
 
 
 def stacked(op: str, name: str, rows: Sequence[np.ndarray]) -> Array:
-    """Rows ``[receptors, neurons or 1]``, float32."""
+    """Rows ``[receptors, neurons or 1]``."""
     lengths = {len(row) for row in rows} - {1}
     if len(lengths) > 1:
         found = " and ".join(map(str, sorted(lengths)))
@@ -61,7 +61,7 @@ def stacked(op: str, name: str, rows: Sequence[np.ndarray]) -> Array:
             f"{op}: `{name}` must be of one number of neurons, got {found}. Pass one number or one a neuron."
         )
     width = max([*lengths, 1])
-    return jnp.asarray(np.array([np.broadcast_to(row, width) for row in rows]), jnp.float32)
+    return constants(np.array([np.broadcast_to(row, width) for row in rows]))
 
 
 def decays(step: float, taus: Sequence[np.ndarray]) -> list[np.ndarray]:

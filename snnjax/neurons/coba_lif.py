@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import fail
 from snnjax.neurons._synaptic import decays, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation.records import SynapticLIF, known, positive, step_length
+from snnjax.ops._simulation.records import SynapticLIF, constants, known, positive, step_length
 
 
 def coba_lif(
@@ -72,8 +71,8 @@ def coba_lif(
             f"{op}: `reversals` must have as many entries as `synaptic_taus`, {len(taus)}, got {len(pulls)}. {hint}."
         )
     return SynapticLIF(
-        leak=jnp.asarray(-step / own, jnp.float32),
-        gain=jnp.asarray(np.ones(1), jnp.float32),
+        leak=constants(-step / own),
+        gain=constants(np.ones(1)),
         **voltages(op, rest=rest, threshold=threshold, reset=reset),
         refractory=in_steps(op, refractory, step),
         synaptic_decay=stacked(op, "synaptic_taus", decays(step, taus)),

@@ -215,6 +215,57 @@ def test_pieces_equal_the_whole(implementation: str) -> None:
 
 
 @each_implementation
+def test_pieces_in_mV_equal_the_whole(implementation: str) -> None:
+    """To the bit, although potentials of the state are rounded in mV."""
+    given, options, _ = brian("cuba")
+    options |= {"implementation": implementation}
+    whole = run(*given, **options, steps=100)[1]
+    state = given[3]
+    for _ in range(2):
+        state = run(*given[:3], state, **options, steps=50)[1]
+    chex.assert_trees_all_equal(state, whole, strict=True)
+
+
+@each_implementation
+def test_short_steps_move_membranes_close_to_rest(implementation: str) -> None:
+    """In float32: at rest 0.01 mV above the threshold a neuron spikes after tau log(10.01 / 0.01), to 0.1 %."""
+    given: dict[str, Any] = {"synaptic_taus": (5.0,), "threshold": -50.0, "reset": -60.0, "refractory": 0.0}
+    none, options = Synapses.from_mask(np.zeros((1, 1), bool)), {"implementation": implementation}
+    cells = neurons.cuba_lif(tau=200.0, rest=-49.99, dt=0.01, **given)
+    state = simulation_state(cells, 1, v=jnp.array([-60.0]))
+    out, _ = run(cells, none, jnp.zeros(0), state, steps=200_000, **options)
+    np.testing.assert_allclose(np.flatnonzero(out.spikes.num_spikes), 20_000 * np.log(1001), rtol=1e-3)
+    silent = neurons.cuba_lif(tau=20.0, rest=-53.1, dt=0.001, **given)
+    _, after = run(silent, none, jnp.zeros(0), simulation_state(silent, 1), steps=100_000, **options)
+    np.testing.assert_array_equal(after.v, np.float32([-53.1]))
+
+
+@pytest.mark.parametrize("conductances", [False, True])
+def test_simulation_in_float64_has_constants_of_float64(conductances: bool) -> None:
+    """Beside the same equations in NumPy, to rounding of float64."""
+    rest, tau, dt, steps = -53.1, 20.0, 0.1, 20
+    given: dict[str, Any] = {"synaptic_taus": (3.3,), "threshold": -20.0, "reset": -60.0, "refractory": 0.0}
+    with jax.enable_x64(True):
+        if conductances:
+            cells = neurons.coba_lif(tau=tau, rest=rest, dt=dt, reversals=(-71.7,), **given)
+        else:
+            cells = neurons.cuba_lif(tau=tau, rest=rest, dt=dt, **given)
+        state = simulation_state(cells, 1, dtype=jnp.float64)._replace(received=jnp.array([[9.1]]))
+        none = Synapses.from_mask(np.zeros((1, 1), bool))
+        after = run(cells, none, jnp.zeros(0, jnp.float64), state, steps=steps)[1]
+    v, g, decay = rest, 9.1, np.exp(-dt / 3.3)
+    added = 3.3 * (decay - np.exp(-dt / tau)) / (3.3 - tau)  # by a current of 1 mV
+    for _ in range(steps):
+        if conductances:
+            end = (rest - 71.7 * g) / (1 + g)
+            v = end + (v - end) * np.exp(-dt / tau * (1 + g))
+        else:
+            v = rest + np.exp(-dt / tau) * (v - rest) + added * g
+        g *= decay
+    np.testing.assert_allclose(after.v, [v], rtol=1e-13)
+
+
+@each_implementation
 def test_networks_side_by_side_equal_each_alone(implementation: str) -> None:
     """`vmap` over weights, states and keys, with shared synapses and rules of plasticity."""
     (cells, synapses, weights, state, _), options = plastic_network(2, 33, 2, shared=True)

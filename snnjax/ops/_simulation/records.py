@@ -95,7 +95,7 @@ class PoissonInput:
             expected = f"be 0 or at least {0.5 / _WORDS:.2g} events a step"
             wrong = float(np.max(mean[never]))
             fail(f"{op}: `rate` must {expected}, got {wrong:g}. Use a larger dt, or 0 for no events.")
-        weights = jnp.asarray(known(op, "weight", weight), jnp.float32)
+        weights = constants(known(op, "weight", weight))
         return cls(_limits(mean), weights, int(receptor), step)
 
 
@@ -125,6 +125,8 @@ class SimulationState(NamedTuple):
     step: Int[Array, ""]  # int32, how many steps there were: the random numbers of a step depend on it
     traces: STDPTraces | None = None  # of spike-timing-dependent plasticity
     short_term: ShortTermState | None = None
+    # mV, what `v` has rounded off: close to rest, potentials are known in far smaller steps than `v` can hold.
+    rounded_off: Float[Array, " neurons"] | None = None
 
 
 class SimulationOutput(NamedTuple):
@@ -135,6 +137,11 @@ class SimulationOutput(NamedTuple):
     counts: Int[Array, " neurons"]  # int32, the spikes of each neuron
     weights: Float[Array, " synapses"] | None = None  # after the last step, where they are plastic
     v: Float[Array, "steps recorded"] | None = None  # mV, of the neurons that are recorded, after each step
+
+
+def constants(values: np.ndarray) -> Array:
+    """Numbers as an array, float32, or float64 where 64 bits are enabled: `simulate` takes its own dtype of them."""
+    return jnp.asarray(values, jax.dtypes.canonicalize_dtype(np.float64))
 
 
 def known(op: str, name: str, value: Any) -> np.ndarray:

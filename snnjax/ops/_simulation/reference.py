@@ -51,7 +51,7 @@ def _poisson_counts(operands: Operands, step: Array) -> Array:
 
 def _membranes(operands: Operands, static: Static, v: Array, g: Array, current: Array | None) -> Array:
     """The membranes after a step, of neurons that are free."""
-    pull = operands.drive if current is None else operands.drive + current
+    pull = jnp.zeros_like(v) if current is None else current
     if not static.has_conductances:
         pull = pull + operands.leak * v
     for own, effect in zip(g, operands.effect, strict=True):

@@ -44,14 +44,13 @@ struct Constant {
 // A loop over neurons keeps this in registers, and would load what the step points to again behind each store.
 template <bool kConductances, bool kShared, int kReceptors>
 struct Stepper {
-  Constant<kShared> leak, drive, threshold, reset, refractory, decay[kReceptors], effect[kReceptors];
+  Constant<kShared> leak, threshold, reset, refractory, decay[kReceptors], effect[kReceptors];
   Constant<false> currents;
   float *v, *remaining, *received, *arriving;
   Index neurons;
 
   explicit Stepper(const SynapticStep& step)
       : leak(step.leak),
-        drive(step.drive),
         threshold(step.threshold),
         reset(step.reset),
         refractory(step.refractory),
@@ -71,7 +70,7 @@ struct Stepper {
   // The membranes after a step, of neurons that are free.
   template <bool kWhole>
   [[gnu::always_inline]] Floats integrate(Index n, Lanes<kWhole> lanes, Floats before) const {
-    Floats pull = drive.get(n, lanes), total = splat(1.0F);
+    Floats pull{}, total = splat(1.0F);
     const Floats leaks = leak.get(n, lanes);
     if (currents.data != nullptr) pull += currents.get(n, lanes);
     if constexpr (!kConductances) pull += leaks * before;
@@ -133,7 +132,7 @@ inline Index stepReceptors(const SynapticStep& step, std::uint32_t* spikes) {
 }
 
 inline bool sharesConstants(const SynapticStep& step) {
-  bool shared = step.leak.is_shared && step.drive.is_shared && step.threshold.is_shared && step.reset.is_shared &&
+  bool shared = step.leak.is_shared && step.threshold.is_shared && step.reset.is_shared &&
                 step.refractory.is_shared;
   for (Index r = 0; r < step.receptors; ++r) {
     shared = shared && step.synaptic_decay[r].is_shared && step.effect[r].is_shared;

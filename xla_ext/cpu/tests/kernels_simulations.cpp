@@ -28,7 +28,7 @@ struct Constant {
 struct Neurons {
   Index receptors;
   bool has_conductances;
-  Constant leak, drive, threshold, reset, refractory, currents;
+  Constant leak, threshold, reset, refractory, currents;
   std::vector<Constant> decay, effect;
   Floats v, remaining, received, arriving;
 
@@ -36,7 +36,6 @@ struct Neurons {
       : receptors(count),
         has_conductances(conductances),
         leak(random, of.size, shares),
-        drive(random, of.size, shares),
         threshold(random, of.size, shares, 0.5F),
         reset(random, of.size, shares),
         refractory(random, of.size, shares, 8.0F),
@@ -62,7 +61,7 @@ struct Neurons {
     std::vector<std::uint32_t> spikes;
     const auto size = static_cast<Index>(v.size());
     for (Index n = 0; n < size; ++n) {
-      float pull = drive.at(n) + (has_currents ? currents.at(n) : 0.0F), total = 1.0F;
+      float pull = has_currents ? currents.at(n) : 0.0F, total = 1.0F;
       if (!has_conductances) pull += leak.at(n) * v[sizeOf(n)];
       for (Index r = 0; r < receptors; ++r) {
         float& g = received[sizeOf(r * size + n)];
@@ -102,7 +101,6 @@ struct Neurons {
                              .receptors = receptors,
                              .has_conductances = has_conductances,
                              .leak = leak.get(),
-                             .drive = drive.get(),
                              .threshold = threshold.get(),
                              .reset = reset.get(),
                              .refractory = refractory.get(),
