@@ -83,6 +83,7 @@ def check_stdp(op: str, argument: str, rule: Any, weights: Any) -> None:
         given = f"({float(least):g}, {float(most):g})"
         fail(f"{op}: `{argument}.bounds` must ascend, got {given}. Pass the smallest weight first.")
     if rule.plastic is None:
+        _check_bounds(op, argument, rule, weights)
         return
     if getattr(rule.plastic, "dtype", None) != jnp.bool_:
         given = short_repr(rule.plastic)
@@ -91,6 +92,23 @@ def check_stdp(op: str, argument: str, rule: Any, weights: Any) -> None:
     check_shape(
         op, f"{argument}.plastic", rule.plastic, weights.shape, axes, "Give it the shape of the weights"
     )
+    _check_bounds(op, argument, rule, weights)
+
+
+def _check_bounds(op: str, argument: str, rule: STDP, weights: Any) -> None:
+    """Check that known weights that change are within the bounds, to which their first change would clip them."""
+    known, least, most = (concrete(each) for each in (weights, *rule.bounds))
+    plastic = np.bool_(True) if rule.plastic is None else concrete(rule.plastic)
+    if known is None or least is None or most is None or plastic is None:
+        return
+    # In the dtype of the weights, in which those of an earlier step may be at a bound.
+    outside = (known < least.astype(known.dtype)) | (known > most.astype(known.dtype))
+    if np.any(outside & plastic):
+        wrong, given = float(known[outside & plastic][0]), f"({float(least):g}, {float(most):g})"
+        hint = f"Pass others, or {argument}.plastic without these weights"
+        fail(
+            f"{op}: `weights` must be within `{argument}.bounds`, {given}, if they are plastic, got {wrong:g}. {hint}."
+        )
 
 
 def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
@@ -137,7 +155,7 @@ def _check_shares(op: str, argument: str, numbers: Any, neurons: int, hint: str)
 def changed_synapses(
     weights: Array, traces: STDPTraces, sends: Array, fires: Array, rule: STDP, ends: SynapseEnds
 ) -> Array:
-    """The weight of each synapse after a step, in which the neurons of two masks spike."""
+    """The weight of each synapse after a step, in which the neurons of two masks spike and find the traces decayed."""
 
     def at(values: Array, ids: Array) -> Array:
         return jnp.take(values, ids, mode="fill", fill_value=0)
@@ -150,9 +168,14 @@ def changed_synapses(
     return jnp.where(moves, changed, weights)
 
 
-def traces_after(traces: STDPTraces, sends: Array, fires: Array, rule: STDP) -> STDPTraces:
+def decayed(traces: STDPTraces, rule: STDP) -> STDPTraces:
+    """The traces that the spikes of a step find, from those after the step before."""
+    return STDPTraces(*(decay * trace for decay, trace in zip(_pair_of(rule.decay), traces, strict=True)))
+
+
+def with_spikes(traces: STDPTraces, sends: Array, fires: Array) -> STDPTraces:
     """The traces after a step."""
-    before, after = (decay * trace for decay, trace in zip(_pair_of(rule.decay), traces, strict=True))
+    before, after = traces
     return STDPTraces(before + sends.astype(before.dtype), after + fires.astype(after.dtype))
 
 

@@ -15,10 +15,11 @@ from snnjax._plasticity import (
     changed_synapses,
     check_short_term,
     check_stdp,
+    decayed,
     in_dtype,
     released,
     short_term_after,
-    traces_after,
+    with_spikes,
 )
 from snnjax._types import as_int32
 from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
@@ -41,9 +42,11 @@ def stdp(
 
     .. math::
 
-        x &= \alpha_s x' + s, \qquad y = \alpha_z y' + z \\
-        W_{ij} &\leftarrow W_{ij} + \eta_+ x'_i z_j - \eta_- y'_j s_i, \quad \text{clipped to } \mathtt{rule.bounds}
+        W_{ij} &\leftarrow W_{ij} + \eta_+ \alpha_s x'_i z_j - \eta_- \alpha_z y'_j s_i,
+        \quad \text{clipped to } \mathtt{rule.bounds} \\
+        x &= \alpha_s x' + s, \qquad y = \alpha_z y' + z
 
+    A pair of spikes ``n`` steps apart changes a weight by a rate times ``decay ** n``, which is ``exp(-n dt / tau)``.
     An input before a spike strengthens the weight, an input after it weakens it, and one in the same step does neither.
     Only the rows of inputs and the columns of neurons that spike are read and written: with few spikes, nearly all
     weights remain untouched. With `synapses`, or where `rule.plastic` is given, all of them are read: in a recurrent
@@ -61,8 +64,8 @@ def stdp(
 
     Raises:
         ValueError: if the lists or traces do not match the weights or synapses, or the weights not the synapses, the
-            weights or traces are no floating-point numbers, a decay is not between 0 and 1, or the bounds are in the
-            wrong order.
+            weights or traces are no floating-point numbers, a decay is not between 0 and 1, the bounds are in the wrong
+            order, or known plastic weights are outside them.
 
     Example:
         >>> import jax.numpy as jnp
@@ -77,7 +80,7 @@ def stdp(
         ...     SparseSpikes.from_ids(jnp.array([2]), 2),
         ... )
         >>> stdp(weights, traces, silence, fires, STDP())[0][:, 0]  # then the neuron
-        Array([0.51, 0.5 ], dtype=float32)
+        Array([0.5095, 0.5   ], dtype=float32)
 
     Reference:
         Morrison, Diesmann and Gerstner 2008, doi:10.1007/s00422-008-0233-1.
@@ -88,12 +91,12 @@ def stdp(
     _check_list("after", after, neurons)
     rule, rows, columns = in_dtype(rule, traces.before.dtype), _ids(before), _ids(after)
     sends, fires = _mask(rows, inputs), _mask(columns, neurons)
-    # Both changes use the traces before this step.
+    traces = decayed(traces, rule)
     if synapses is None:
         weights = _change_dense(weights, traces, rows, columns, rule)
     else:
         weights = changed_synapses(weights, traces, sends, fires, rule, SynapseEnds.of(synapses, neurons))
-    return weights, traces_after(traces, sends, fires, rule)
+    return weights, with_spikes(traces, sends, fires)
 
 
 def _change_dense(weights: Array, traces: STDPTraces, rows: Array, columns: Array, rule: Any) -> Array:

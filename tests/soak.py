@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from snnjax import _targets, lif_network
 from snnjax.surrogates import as_surrogate
-from tests import integers, random_online
+from tests import integers, random_online, random_simulations
 from tests.cases import CASES, as_numpy
 from tests.graph import random_networks
 from tests.numbers import assert_close
@@ -209,6 +209,13 @@ def check_online(form: int, draws: range) -> Iterator[Checked]:
         yield Checked(draw, *outcome(random_online.check_online, drawn, form * 1_000_000 + draw))
 
 
+def check_simulations(form: int, draws: range) -> Iterator[Checked]:
+    """A simulation is that of a program in float64, in every membrane and spike, and what is left."""
+    drawn = random_simulations.random_form(np.random.default_rng(form))
+    for draw in draws:
+        yield Checked(draw, *outcome(random_simulations.check_simulation, drawn, form * 1_000_000 + draw))
+
+
 KINDS: dict[str, Callable[[int, range], Iterator[Checked]]] = {
     "values": check_values,
     "kernels": check_kernels,
@@ -217,6 +224,7 @@ KINDS: dict[str, Callable[[int, range], Iterator[Checked]]] = {
     "integers": check_integers,
     "int8": check_int8,
     "online": check_online,
+    "simulations": check_simulations,
 }
 
 

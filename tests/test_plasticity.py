@@ -27,9 +27,10 @@ def test_steps_equal_the_equation() -> None:
     x, y = np.zeros(INPUTS), np.zeros(NEURONS)
     step = jax.jit(lambda *given: stdp(*given, rule=RULE))
     for now, later in zip(s, z, strict=True):
+        x, y = DECAYS[0] * x, DECAYS[1] * y
         change = RATES[0] * np.outer(x, later) - RATES[1] * np.outer(now, y)
         w = np.where(now[:, None] | later[None, :], np.clip(w + change, 0, 1), w)
-        x, y = DECAYS[0] * x + now, DECAYS[1] * y + later
+        x, y = x + now, y + later
         lists = (SparseSpikes.from_dense(jnp.asarray(each, jnp.float32), len(each)) for each in (now, later))
         weights, traces = step(weights, traces, *lists)
         np.testing.assert_allclose(weights, w, atol=1e-5)
@@ -87,7 +88,7 @@ def test_only_rows_and_columns_of_spikes_are_touched() -> None:
     row = SparseSpikes.from_ids(jnp.array([1, 1, 3]), 3)
     column = SparseSpikes.from_ids(jnp.array([2, 0]), 3)
     column = dataclasses.replace(column, values=jnp.array([1.0, 0.0]))
-    after, _ = stdp(weights, traces, row, column, STDP(rates=(0.25, 0.125)))
+    after, _ = stdp(weights, traces, row, column, STDP(1.0, rates=(0.25, 0.125)))
     expected = np.full((3, 3), np.nan)
     expected[:, 2], expected[1] = 0.75, 0.375
     expected[1, 2] = 0.625
@@ -96,18 +97,21 @@ def test_only_rows_and_columns_of_spikes_are_touched() -> None:
 
 @pytest.mark.parametrize("synapses", [None, Synapses.from_mask(np.ones((3, 2), bool))])
 def test_weights_that_are_not_plastic_stay(synapses: Synapses | None) -> None:
-    """Of a step in which all would change, some beyond the bounds before."""
-    weights = jnp.array([[0.5, 2.0], [0.25, 0.5], [-1.0, 0.5]])
+    """Of a step in which all would change; those that stay may be beyond the bounds."""
+    weights = jnp.array([[0.5, 1.5], [0.25, 0.5], [-1.0, 0.5]])
     weights = weights if synapses is None else weights.reshape(-1)
     traces = STDPTraces(jnp.array([1.0, 2.0, 3.0]), jnp.zeros(2))
     silent, fires = SparseSpikes.from_ids(jnp.array([3]), 3), SparseSpikes.from_ids(jnp.array([0, 1]), 2)
     chosen = jnp.array([[True, False], [False, True], [False, True]]).reshape(weights.shape)
-    rule = STDP(rates=(0.125, 0.0))
+    rule = STDP(rates=(0.125, 0.0), bounds=(-1.0, 2.0))
     given: Any = (weights, traces, silent, fires)
     after, _ = stdp(*given, rule=rule._replace(plastic=chosen), synapses=synapses)
     everything, _ = stdp(*given, rule=rule, synapses=synapses)
     assert jnp.all(everything != weights)
     chex.assert_trees_all_equal(after, jnp.where(chosen, everything, weights))
+    outside = jnp.where(chosen, weights, 9.0)
+    kept, _ = stdp(outside, *given[1:], rule=rule._replace(plastic=chosen), synapses=synapses)
+    chex.assert_trees_all_equal(kept, jnp.where(chosen, everything, 9.0))
 
 
 def test_lists_that_do_not_fit_are_refused() -> None:
@@ -195,6 +199,11 @@ SYNAPSES = Synapses.from_mask(np.ones((3, 2), bool))
                 jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, STDP(bounds=(1.0, 0.0))
             ),
             "stdp: `rule.bounds` must ascend, got (1, 0). Pass the smallest weight first.",
+        ),
+        (
+            lambda one, two: stdp(-9 * jnp.ones((3, 2)), stdp_traces(jnp.ones((3, 2))), one, two, STDP()),
+            "stdp: `weights` must be within `rule.bounds`, (0, 1), if they are plastic, got -9. Pass others, or "
+            "rule.plastic without these weights.",
         ),
         (
             lambda one, two: stdp(

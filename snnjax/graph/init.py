@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._check import concrete
+from snnjax._check import concrete, fail
 from snnjax.blocks.block import Block, Context, Shape, Signal, shaped, widened, with_counts, within
 from snnjax.blocks.pool import Pooled
 from snnjax.blocks.spiking import Spiking, SpikingParams
@@ -109,7 +109,7 @@ def _scaled_to_neurons(params: dict[str, Any], nodes: Any, shapes: Any) -> dict[
     by_name = {node.name: (node, own) for node, own in zip(nodes, shapes, strict=True)}
     for name, scaling in scaling_nodes(params, nodes).items():
         block = by_name[name][0].block
-        drive = jnp.float32(block.drive() or 1.0)
+        drive = jnp.float32(_checked(name, block.drive()))
         for source in scaling:
             share = _share_of_pools(by_name, source)
             own = by_name[source][0].block
@@ -117,6 +117,16 @@ def _scaled_to_neurons(params: dict[str, Any], nodes: Any, shapes: Any) -> dict[
         if isinstance(params.get(name), SpikingParams) and isinstance(block, Spiking):
             params = {**params, name: block.scaled_feedback(params[name], drive)}
     return params
+
+
+def _checked(name: str, drive: float | None) -> float:
+    """The deviation of the currents that a node with neurons needs, if it is one."""
+    if drive is None or not 0 < drive < math.inf:
+        fail(
+            f"network.init: `{name}` must have membranes that small currents move and leave finite, "
+            f"got a drive of {drive}. Check the function integrate of its neuron."
+        )
+    return drive
 
 
 def _share_of_pools(by_name: Any, name: str) -> float:

@@ -178,7 +178,8 @@ class Network:
         fan-in alone.
 
         Raises:
-            ValueError: if inputs or lengths do not fit, or the activity is outside (0, 1).
+            ValueError: if inputs or lengths do not fit, the activity is outside (0, 1), or no current has a finite
+                effect on the membrane of some neurons.
 
         Warns:
             RuntimeWarning: if sample inputs are as large as the bytes of an image; if a layer does not reach the

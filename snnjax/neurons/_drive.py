@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from snnjax.neurons._neuron import Neuron, drawn
@@ -20,6 +21,12 @@ EXPECTED_RATE = 0.05
 _SHARE, _SHARE_OF_SQUARE = 0.6, 1 / 400
 # The response to an impulse is followed for this many steps, in this many neurons with constants that may be random.
 _STEPS, _NEURONS = 32, 64
+# Membranes need not be linear: one that runs away above a critical value has no response to a large impulse, and one in
+# mV rounds that to a small one away. Of these impulses, in the unit of the currents, each neuron gets the one next to 1
+# whose response is, at its largest, within these shares of the distance to the threshold. Powers of two scale a linear
+# response exactly.
+_IMPULSES = 4.0 ** np.arange(-32, 33)
+_LEAST_RESPONSE, _LARGEST_RESPONSE = 2.0**-10, 2.0**-2
 
 
 @functools.cache
@@ -27,7 +34,7 @@ def drive(neuron: Neuron) -> float:
     """The standard deviation of the currents at which these neurons spike at `EXPECTED_RATE`, without their resets.
 
     Random spikes at that rate are noise in time plus a constant for each neuron, its mean input. Of neurons that do
-    not spike it is the one at which their membranes deviate by 1.
+    not spike it is the one at which their membranes deviate by 1. Not a number if no current has a finite response.
     """
     # One program that runs now, also while another one is traced.
     return float(jax.jit(functools.partial(_drive, neuron)).lower().compile()())
@@ -38,35 +45,56 @@ def _drive(neuron: Neuron) -> Array:
     count = _NEURONS if neuron.num_steps is None else 1
     params = drawn(neuron, jax.random.key(0), count)
     response = _responses if neuron.sequence is None else _responses_at_once
-    quiet, noise, mean = response(neuron, params)
+    distance, noise, mean = response(neuron, params)
     deviation = jnp.sqrt((1 - EXPECTED_RATE) * noise + EXPECTED_RATE * mean)
-    if not neuron.spikes:
-        return jnp.median(1 / deviation)
-    distance = jnp.abs(align(neuron.threshold(params).astype(quiet.dtype), quiet) - quiet)
     has_reset = neuron.glif is None or neuron.glif.reset != "none"
+    if not neuron.spikes:
+        return 1 / jnp.nanmedian(deviation)
     if neuron.sequence is not None or not has_reset:
         share: Array | float = _SHARE
     else:
         share = _SHARE + _SHARE_OF_SQUARE * (mean / noise) ** 2
-    return jnp.median(share * distance / deviation)  # the median, because single neurons may be unstable
+    return jnp.nanmedian(share * distance / deviation)  # the median, because single neurons may be unstable
+
+
+def _distance(neuron: Neuron, params: Any, quiet: Array) -> Array:
+    """How far membranes without input are from the threshold; 1 where they do not spike, or any current suffices."""
+    if not neuron.spikes:
+        return jnp.ones_like(quiet)
+    distance = jnp.abs(align(neuron.threshold(params).astype(quiet.dtype), quiet) - quiet)
+    return jnp.where(distance > 0, distance, 1)
 
 
 def _responses(neuron: Neuron, params: Any) -> tuple[Array, Array, Array]:
-    """The membranes without input, and the sum of squares and the square of the sum of an impulse's responses."""
-    start = neuron.initial_state(params, 1, _NEURONS)
+    """The distance to the threshold, and the sum of squares and the square of the sum of an impulse's responses.
 
-    def step(state: Any, current: Array) -> tuple[Any, Array]:
-        membrane, _, after = neuron.advance(params, state, jnp.broadcast_to(current, (1, _NEURONS)))
-        return neuron.finish(after, jnp.zeros_like(membrane)), membrane[0]
+    Neurons that spike without input respond until then.
+    """
+    impulses = jnp.asarray([*_IMPULSES, 0], jnp.float32)[:, None]  # the last one is none
+    start = neuron.initial_state(params, len(impulses), _NEURONS)
 
-    impulse = jnp.zeros(_STEPS, jnp.float32).at[0].set(1)
-    quiet = jax.lax.scan(step, start, jnp.zeros_like(impulse))[1]
-    response = jax.lax.scan(step, start, impulse)[1] - quiet
-    return quiet[0], jnp.sum(response**2, axis=0), jnp.sum(response, axis=0) ** 2
+    def step(state: Any, currents: Array) -> tuple[Any, tuple[Array, Array]]:
+        membrane, threshold, after = neuron.advance(params, state, currents)
+        spikes = (membrane > align(threshold, membrane))[-1] & neuron.spikes
+        return neuron.finish(after, jnp.zeros_like(membrane)), (membrane, spikes)
+
+    currents = jnp.zeros((_STEPS, len(impulses), _NEURONS), jnp.float32).at[0].set(impulses)
+    membranes, spikes = jax.lax.scan(step, start, currents)[1]
+    distance = _distance(neuron, params, membranes[0, -1])
+    first = jnp.where(jnp.any(spikes, axis=0), jnp.argmax(spikes, axis=0), 2 * _STEPS)
+    ended = jnp.arange(_STEPS)[:, None] > first[None] // 2
+    responses = jnp.where(ended[:, None], 0, membranes[:, :-1] - membranes[:, -1:])
+    largest = jnp.max(jnp.abs(responses), axis=0) / distance[None]  # [impulses, neurons], NaN if any is
+    good = (largest >= _LEAST_RESPONSE) & (largest <= _LARGEST_RESPONSE)
+    order = jnp.asarray(np.abs(np.log2(_IMPULSES)))[:, None]
+    chosen = jnp.argmin(jnp.where(good, order, jnp.inf), axis=0)
+    own = jnp.take_along_axis(responses, chosen[None, None], axis=1)[:, 0] / impulses[chosen].T
+    own = jnp.where(jnp.any(good, axis=0)[None], own, jnp.nan)
+    return distance, jnp.sum(own**2, axis=0), jnp.sum(own, axis=0) ** 2
 
 
 def _responses_at_once(neuron: Neuron, params: Any) -> tuple[Array, Array, Array]:
-    """`_responses` of neurons that compute all steps at once, for each step: to an impulse at each step."""
+    """`_responses` of neurons that compute all steps at once, for each step: to an impulse of 1 at each step."""
     assert neuron.sequence is not None
     steps, neurons = neuron.num_steps or _STEPS, 1 if neuron.num_steps else _NEURONS
     impulses = jnp.broadcast_to(jnp.eye(steps, dtype=jnp.float32)[:, :, None], (steps, steps, neurons))
@@ -78,4 +106,4 @@ def _responses_at_once(neuron: Neuron, params: Any) -> tuple[Array, Array, Array
     quiet = run(jnp.zeros_like(impulses[:, :1]))
     response = run(impulses) - quiet
     noise, total = jnp.sum(response**2, axis=1, keepdims=True), jnp.sum(response, axis=1, keepdims=True)
-    return quiet, noise, total**2
+    return _distance(neuron, params, quiet), noise, total**2

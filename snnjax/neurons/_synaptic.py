@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
-from snnjax.ops._simulation.records import known, positive
+from snnjax.ops._simulation.records import constants, known, positive
 
 _MOST_STEPS = 2**24  # that the kernels count
 # A time constant is taken for another one if they differ by less: their exact solution divides by the difference.
@@ -17,7 +17,11 @@ _SAME = 1e-9
 
 def in_steps(op: str, refractory: Any, dt: float) -> Array:
     """A refractory period in ms as the nearest number of steps, int32."""
-    steps = np.rint(positive(op, "refractory", refractory, or_zero=True) / dt)
+    time = positive(op, "refractory", refractory, or_zero=True)
+    steps = np.rint(time / dt)
+    for lost in time[(time > 0) & (steps == 0)]:
+        hint = "Use a smaller dt, or 0 for none"
+        fail(f"{op}: `refractory` must be 0 or round to a step of {dt:g} ms, got {lost:g}. {hint}.")
     if np.any(steps >= _MOST_STEPS):
         most = float(np.max(steps))
         fail(f"{op}: `refractory` must be below {_MOST_STEPS} steps of dt, got {most:g}. Use a larger dt.")
@@ -25,10 +29,10 @@ def in_steps(op: str, refractory: Any, dt: float) -> Array:
 
 
 def voltages(op: str, **values: Any) -> dict[str, Array]:
-    """Potentials in mV by name, float32."""
+    """Potentials in mV by name."""
     found = {name: known(op, name, value) for name, value in values.items()}
     _check_reset(op, found["reset"], found["threshold"])
-    return {name: jnp.asarray(value, jnp.float32) for name, value in found.items()}
+    return {name: constants(value) for name, value in found.items()}
 
 
 def _check_reset(op: str, reset: np.ndarray, threshold: np.ndarray) -> None:
@@ -49,7 +53,7 @@ def sequence(op: str, name: str, values: Any) -> Sequence[Any]:
 
 
 def stacked(op: str, name: str, rows: Sequence[np.ndarray]) -> Array:
-    """Rows ``[receptors, neurons or 1]``, float32."""
+    """Rows ``[receptors, neurons or 1]``."""
     lengths = {len(row) for row in rows} - {1}
     if len(lengths) > 1:
         found = " and ".join(map(str, sorted(lengths)))
@@ -57,7 +61,7 @@ def stacked(op: str, name: str, rows: Sequence[np.ndarray]) -> Array:
             f"{op}: `{name}` must be of one number of neurons, got {found}. Pass one number or one a neuron."
         )
     width = max([*lengths, 1])
-    return jnp.asarray(np.array([np.broadcast_to(row, width) for row in rows]), jnp.float32)
+    return constants(np.array([np.broadcast_to(row, width) for row in rows]))
 
 
 def decays(step: float, taus: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import fail
 from snnjax.neurons._synaptic import decays, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation.records import SynapticLIF, known, positive, step_length
+from snnjax.ops._simulation.records import SynapticLIF, constants, known, positive, step_length
 
 
 def coba_lif(
@@ -37,12 +36,12 @@ def coba_lif(
         rest: resting potential in mV, to which a constant input current may be added.
         threshold: a neuron spikes above it, in mV.
         reset: potential after a spike in mV, at most the threshold.
-        refractory: time in ms for which it stays there, rounded to steps.
+        refractory: time in ms for which it stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
 
     Raises:
-        ValueError: if a time is negative, there are not as many reversal potentials as time constants, a number is
-            none, or a reset is above its threshold.
+        ValueError: if a time is negative, a refractory time rounds to no step, there are not as many reversal
+            potentials as time constants, a number is none, or a reset is above its threshold.
 
     Example:
         >>> from snnjax import neurons
@@ -72,8 +71,8 @@ def coba_lif(
             f"{op}: `reversals` must have as many entries as `synaptic_taus`, {len(taus)}, got {len(pulls)}. {hint}."
         )
     return SynapticLIF(
-        leak=jnp.asarray(-step / own, jnp.float32),
-        gain=jnp.asarray(np.ones(1), jnp.float32),
+        leak=constants(-step / own),
+        gain=constants(np.ones(1)),
         **voltages(op, rest=rest, threshold=threshold, reset=reset),
         refractory=in_steps(op, refractory, step),
         synaptic_decay=stacked(op, "synaptic_taus", decays(step, taus)),

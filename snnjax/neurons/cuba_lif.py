@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
-from snnjax.ops._simulation.records import SynapticLIF, positive, step_length
+from snnjax.ops._simulation.records import SynapticLIF, constants, positive, step_length
 
 
 def cuba_lif(
@@ -34,11 +33,12 @@ def cuba_lif(
         rest: resting potential in mV, to which a constant input current may be added.
         threshold: a neuron spikes above it, in mV.
         reset: potential after a spike in mV, at most the threshold.
-        refractory: time in ms for which it stays there, rounded to steps.
+        refractory: time in ms for which it stays there, rounded to steps; 0 for none.
         dt: length of a step in ms.
 
     Raises:
-        ValueError: if a time is negative, a number is none, or a reset is above its threshold.
+        ValueError: if a time is negative, a refractory time rounds to no step, a number is none, or a reset is above
+            its threshold.
 
     Example:
         >>> from snnjax import neurons
@@ -65,8 +65,8 @@ def cuba_lif(
     ]
     effects = [effect_on_membrane(step, own, each) for each in taus]
     return SynapticLIF(
-        leak=jnp.asarray(np.exp(-step / own), jnp.float32),
-        gain=jnp.asarray(-np.expm1(-step / own), jnp.float32),
+        leak=constants(np.exp(-step / own)),
+        gain=constants(-np.expm1(-step / own)),
         **voltages(op, rest=rest, threshold=threshold, reset=reset),
         refractory=in_steps(op, refractory, step),
         synaptic_decay=stacked(op, "synaptic_taus", decays(step, taus)),

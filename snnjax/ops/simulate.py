@@ -1,5 +1,6 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
+import functools
 from typing import Any, NoReturn
 
 import jax
@@ -143,7 +144,8 @@ def simulate(
     given = gathered((neurons, synapses, weights, state, late, currents, poisson, record, stdp, short_term))
     operands = _operands(*given, key=key)
     static = Static(steps, capacity, neurons.has_conductances, poisson.receptor if poisson is not None else 0)
-    return _yielded(_run(vary_alike(operands), static, implementation), operands, static)
+    rest = _of(given[0], "rest", synapses.num_neurons, operands.v.dtype)
+    return _yielded(_run(vary_alike(operands), static, implementation), operands, static, rest, state)
 
 
 def simulation_state(
@@ -210,6 +212,7 @@ def simulation_state(
         jnp.zeros((), jnp.int32),
         STDPTraces(none, none) if stdp else None,
         ShortTermState(none, jnp.ones(num_neurons, dtype)) if short_term else None,
+        none,
     )
 
 
@@ -247,16 +250,19 @@ def _operands(
     *,
     key: Any,
 ) -> Operands:
-    """All arrays, with numbers in the accumulation dtype."""
+    """All arrays, with numbers in the accumulation dtype, and potentials relative to rest."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
     ends, targets = ends_and_targets(synapses)
     v, received, remaining, pending, step = state[:5]
+    v = v.astype(dtype) - _of(neurons, "rest", count, dtype)
+    if state.rounded_off is not None:
+        v = v + state.rounded_off.astype(dtype)
     faults = traced_faults(neurons, weights, poisson, stdp, delays, pending.shape[0])
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
     events = jnp.zeros(1) if poisson is None else constant(_OP, "poisson.weights", poisson.weights, count)
     words = jnp.zeros(2, jnp.uint32) if poisson is None else jax.random.bits(key, (2,), jnp.uint32)
     return Operands(
-        v=_or_nan(v.astype(dtype), faults),
+        v=_or_nan(v, faults),
         received=received.astype(dtype),
         remaining=as_int32(remaining),
         pending=pending.astype(dtype),
@@ -276,22 +282,29 @@ def _operands(
 
 
 def _constants(neurons: SynapticLIF, count: int, dtype: Any, currents: Array | None) -> dict[str, Array]:
-    """Those of the neurons, and what given currents add to the membrane."""
+    """Those of the neurons, and what given currents add to the membrane; potentials are relative to rest.
 
-    def of(name: str) -> Array:
-        return constant(_OP, f"neurons.{name}", getattr(neurons, name), count).astype(dtype)
-
-    gain = of("gain")
+    A membrane is so in steps that are small beside its distance to rest, however short a step of time is, and at rest
+    it does not move.
+    """
+    of = functools.partial(_of, neurons, count=count, dtype=dtype)
+    rest, effect = of("rest"), of("effect")
     return {
         "leak": of("leak"),
-        "drive": gain * of("rest"),
-        "threshold": of("threshold"),
-        "reset": of("reset"),
+        "threshold": of("threshold") - rest,
+        "reset": of("reset") - rest,
         "refractory": constant(_OP, "neurons.refractory", neurons.refractory, count).astype(jnp.int32),
         "synaptic_decay": of("synaptic_decay"),
-        "effect": of("effect"),
-        "currents": jnp.zeros((0, 1), dtype) if currents is None else gain[None, :] * currents.astype(dtype),
+        "effect": effect - rest[None] if neurons.has_conductances else effect,
+        "currents": jnp.zeros((0, 1), dtype)
+        if currents is None
+        else of("gain")[None] * currents.astype(dtype),
     }
+
+
+def _of(neurons: SynapticLIF, name: str, count: int, dtype: Any) -> Array:
+    """A constant of the neurons by name."""
+    return constant(_OP, f"neurons.{name}", getattr(neurons, name), count).astype(dtype)
 
 
 def _stdp_operands(rule: STDP | None, traces: Any, dtype: Any) -> Any:
@@ -312,7 +325,7 @@ def _short_term_operands(rule: ShortTerm | None, state: Any, dtype: Any) -> Any:
 
 
 def _yielded(
-    results: Results, operands: Operands, static: Static
+    results: Results, operands: Operands, static: Static, rest: Array, before: SimulationState
 ) -> tuple[SimulationOutput, SimulationState]:
     """The recorded spikes as lists, the plastic weights, and the state after the last step."""
     count, (changed, *traces) = results.num_spikes, results.stdp or (None,)
@@ -320,16 +333,22 @@ def _yielded(
     spikes = SparseSpikes(
         results.ids, None, count, listed, beyond(count, static.capacity), operands.v.shape[0]
     )
+    v = results.v + rest
     after = SimulationState(
-        results.v,
+        v,
         results.received,
         results.remaining,
         results.pending,
         operands.step + jnp.int32(static.steps),
         STDPTraces(*traces) if traces else None,
         None if results.short_term is None else ShortTermState(*results.short_term),
+        None if before.rounded_off is None else results.v - (v - rest),
     )
-    return SimulationOutput(spikes, results.counts, changed, results.recorded), after
+    seen = results.recorded
+    if seen is not None and operands.recorded is not None:
+        own = jnp.take(jnp.broadcast_to(rest, v.shape), operands.recorded, mode="clip")
+        seen = seen + own[None]
+    return SimulationOutput(spikes, results.counts, changed, seen), after
 
 
 def _call(operands: Operands, static: Static, results: Any) -> list[Array]:

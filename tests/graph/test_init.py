@@ -1,6 +1,6 @@
 """Initial parameters: pure, alive in deep layers, and on request at a chosen activity."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from snnjax import axonal, dense, layer, leaky_readout, network, neurons
+from snnjax.neurons.izhikevich import PRESETS
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close, assert_same_bits
 from tests.ops.common import jit
@@ -67,6 +68,72 @@ def test_weights_of_layers_that_cannot_be_active_keep_their_scale() -> None:
     ):
         params = net.init(jax.random.key(0), silence)
     assert_same_bits(params, net.init(jax.random.key(0)))
+
+
+class NonlinearState(NamedTuple):
+    v: Any  # [batch, neurons]
+    spikes: Any  # [batch, neurons] of the last step
+
+
+def nonlinear(change: Any, rest: float, threshold: float) -> neurons.Neuron:
+    """A neuron whose membrane changes by a function of it and the currents, and is reset to `rest`."""
+
+    def initial_state(params: Any, batch: int, count: int, dtype: Any = jnp.float32) -> Any:
+        return NonlinearState(jnp.full((batch, count), rest, dtype), jnp.zeros((batch, count), dtype))
+
+    def integrate(params: Any, state: Any, currents: Any) -> Any:
+        before = jnp.where(state.spikes > 0, jnp.float32(rest), state.v)
+        v = before + change(before, currents)
+        return v, jnp.float32(threshold), state._replace(v=v)
+
+    return neurons.Neuron(
+        "nonlinear",
+        lambda key, count, dtype=jnp.float32: (),
+        initial_state,
+        integrate,
+        lambda state, spikes: state._replace(spikes=spikes),
+        threshold=lambda params: jnp.float32(threshold),
+        rest=rest,
+    )
+
+
+# Each has an impulse of 1 that lets it run away or that it does not feel, or spikes without any.
+NONLINEAR = {
+    "quadratic": nonlinear(lambda v, x: 0.2 * v * (v - 0.5) + x, 0.0, 1.0),  # of notebook 5
+    "quadratic that spikes by itself": nonlinear(lambda v, x: 0.1 * (v**2 + 0.5 + x), -1.0, 10.0),
+    "exponential in mV": nonlinear(lambda v, x: 0.1 * (2 * jnp.exp((v + 50) / 2) - (v + 65) + x), -65.0, 0.0),
+    "exponential in V and A": nonlinear(
+        lambda v, x: 3.5e6 * (6e-11 * jnp.exp((v + 0.05) / 2e-3) - 3e-8 * (v + 0.07) + x), -0.07, 0.02
+    ),
+    "currents in fA": nonlinear(lambda v, x: 0.05 * (1e-6 * x - (v + 65)), -65.0, -50.0),
+    "cubic": nonlinear(lambda v, x: 0.5 * (v - v**3 / 3 + x), -1.7, 1.0),
+    "saturating": nonlinear(lambda v, x: jnp.tanh(0.9 * v + x) - v, 0.0, 0.8),
+    "at its threshold": nonlinear(lambda v, x: 0.1 * (x - v), 0.0, 0.0),
+    **{f"izhikevich {preset}": neurons.izhikevich(preset) for preset in PRESETS},
+}
+
+
+@pytest.mark.parametrize("name", NONLINEAR)
+def test_nonlinear_membranes_get_finite_weights(name: str) -> None:
+    """Also where a membrane runs away; and their layers are alive: neither silent nor in every step."""
+    net = network(INPUTS, [layer(32, NONLINEAR[name])], leaky_readout(3))
+    params = net.init(jax.random.key(0))
+    chex.assert_tree_all_finite(params)
+    ((rate,),) = activities(net, params, random_spikes(0.05, STEPS, BATCH, INPUTS))
+    assert 0.005 < rate < 0.6
+
+
+@pytest.mark.parametrize(
+    "change", [lambda v, x: jnp.zeros_like(v), lambda v, x: jnp.nan * x, lambda v, x: x / 0], ids=str
+)
+def test_membranes_without_a_response_are_refused(change: Any) -> None:
+    net = network(4, [layer(2, nonlinear(change, 0.0, 1.0))], leaky_readout(3))
+    with pytest.raises(ValueError) as caught:
+        net.init(jax.random.key(0))
+    assert str(caught.value) == (
+        "network.init: `layer_0/neuron` must have membranes that small currents move and leave finite, got a drive of "
+        "nan. Check the function integrate of its neuron."
+    )
 
 
 def test_init_is_a_pure_function_of_its_key() -> None:

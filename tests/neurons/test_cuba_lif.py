@@ -71,6 +71,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "outside of jit.",
     ),
     (
+        lambda: make(refractory=(5.0, 0.05)),
+        "cuba_lif: `refractory` must be 0 or round to a step of 0.1 ms, got 0.05. Use a smaller dt, or 0 for none.",
+    ),
+    (
         lambda: make(refractory=1e9),
         "cuba_lif: `refractory` must be below 16777216 steps of dt, got 1e+10. Use a larger dt.",
     ),

@@ -215,6 +215,57 @@ def test_pieces_equal_the_whole(implementation: str) -> None:
 
 
 @each_implementation
+def test_pieces_in_mV_equal_the_whole(implementation: str) -> None:
+    """To the bit, although potentials of the state are rounded in mV."""
+    given, options, _ = brian("cuba")
+    options |= {"implementation": implementation}
+    whole = run(*given, **options, steps=100)[1]
+    state = given[3]
+    for _ in range(2):
+        state = run(*given[:3], state, **options, steps=50)[1]
+    chex.assert_trees_all_equal(state, whole, strict=True)
+
+
+@each_implementation
+def test_short_steps_move_membranes_close_to_rest(implementation: str) -> None:
+    """In float32: at rest 0.01 mV above the threshold a neuron spikes after tau log(10.01 / 0.01), to 0.1 %."""
+    given: dict[str, Any] = {"synaptic_taus": (5.0,), "threshold": -50.0, "reset": -60.0, "refractory": 0.0}
+    none, options = Synapses.from_mask(np.zeros((1, 1), bool)), {"implementation": implementation}
+    cells = neurons.cuba_lif(tau=200.0, rest=-49.99, dt=0.01, **given)
+    state = simulation_state(cells, 1, v=jnp.array([-60.0]))
+    out, _ = run(cells, none, jnp.zeros(0), state, steps=200_000, **options)
+    np.testing.assert_allclose(np.flatnonzero(out.spikes.num_spikes), 20_000 * np.log(1001), rtol=1e-3)
+    silent = neurons.cuba_lif(tau=20.0, rest=-53.1, dt=0.001, **given)
+    _, after = run(silent, none, jnp.zeros(0), simulation_state(silent, 1), steps=100_000, **options)
+    np.testing.assert_array_equal(after.v, np.float32([-53.1]))
+
+
+@pytest.mark.parametrize("conductances", [False, True])
+def test_simulation_in_float64_has_constants_of_float64(conductances: bool) -> None:
+    """Beside the same equations in NumPy, to rounding of float64."""
+    rest, tau, dt, steps = -53.1, 20.0, 0.1, 20
+    given: dict[str, Any] = {"synaptic_taus": (3.3,), "threshold": -20.0, "reset": -60.0, "refractory": 0.0}
+    with jax.enable_x64(True):
+        if conductances:
+            cells = neurons.coba_lif(tau=tau, rest=rest, dt=dt, reversals=(-71.7,), **given)
+        else:
+            cells = neurons.cuba_lif(tau=tau, rest=rest, dt=dt, **given)
+        state = simulation_state(cells, 1, dtype=jnp.float64)._replace(received=jnp.array([[9.1]]))
+        none = Synapses.from_mask(np.zeros((1, 1), bool))
+        after = run(cells, none, jnp.zeros(0, jnp.float64), state, steps=steps)[1]
+    v, g, decay = rest, 9.1, np.exp(-dt / 3.3)
+    added = 3.3 * (decay - np.exp(-dt / tau)) / (3.3 - tau)  # by a current of 1 mV
+    for _ in range(steps):
+        if conductances:
+            end = (rest - 71.7 * g) / (1 + g)
+            v = end + (v - end) * np.exp(-dt / tau * (1 + g))
+        else:
+            v = rest + np.exp(-dt / tau) * (v - rest) + added * g
+        g *= decay
+    np.testing.assert_allclose(after.v, [v], rtol=1e-13)
+
+
+@each_implementation
 def test_networks_side_by_side_equal_each_alone(implementation: str) -> None:
     """`vmap` over weights, states and keys, with shared synapses and rules of plasticity."""
     (cells, synapses, weights, state, _), options = plastic_network(2, 33, 2, shared=True)
@@ -279,6 +330,39 @@ def test_random_input_is_that_of_its_step_and_key(implementation: str) -> None:
     expected = count * np.append(expected, 1 - expected.sum())
     counts = np.bincount(np.minimum(one, most), minlength=most + 1)
     assert np.sum((counts - expected) ** 2 / expected) < 41
+
+
+@each_implementation
+def test_poisson_input_of_rate_0_never_delivers(implementation: str) -> None:
+    """The random word of neuron 2066 in this step is the largest one; others beside it need eleven limits."""
+    count, place, step = 20_000, 2066, 1_051_867_394
+    cells = dataclasses.replace(PULSES, threshold=jnp.array([1e9]))
+    none = Synapses(jnp.zeros(count, jnp.int32), jnp.zeros(0, jnp.uint16), count)
+    state = simulation_state(cells, count)._replace(step=jnp.asarray(step, jnp.int32))
+    rate = np.full(count, 800.0)
+    rate[[place, place + 1]] = 0
+    poisson = PoissonInput.of(rate=rate, weight=1.0, dt=1.0)
+    options: dict[str, Any] = {"steps": 1, "poisson": poisson, "implementation": implementation}
+    v = np.asarray(run(cells, none, jnp.zeros(0), state, KEY, **options)[1].v)
+    assert v[[place, place + 1]].tolist() == [0.0, 0.0]
+    assert abs(v.mean() - 0.8) < 5 * (0.8 / count) ** 0.5  # five standard deviations
+
+
+def test_poisson_limits_are_the_nearest_words() -> None:
+    """So many of 2^32 words stand for at most k events, for means from the least one to the largest."""
+    for mean in (0.0, 2e-10, 1e-9, 1e-3, 0.8, 20.0, 500.0):
+        limits = np.asarray(PoissonInput.of(rate=mean * 1000, weight=1.0, dt=1.0).limits, np.float64)[:, 0]
+        words = limits + 2.0**31 + 1
+        exact = 2.0**32 * np.cumsum(poisson_terms(mean, len(words)))
+        assert np.all(abs(words - exact) <= 1)  # one word has no event whatever the mean
+        assert 2.0**32 * np.sum(poisson_terms(mean, len(words) + 1)) > 2.0**32 - 1  # no more events than that
+
+
+def poisson_terms(mean: float, count: int) -> np.ndarray:
+    """The probabilities of 0 to `count` - 1 events, from their logarithms."""
+    k = np.arange(count)
+    logarithms = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(mean, 1e-300)) - np.log(k[1:]))])
+    return np.exp(logarithms - mean)
 
 
 def test_membrane_is_that_of_the_differential_equations() -> None:

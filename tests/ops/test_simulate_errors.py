@@ -159,6 +159,11 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "negative weight.",
     ),
     (
+        lambda: PoissonInput.of(rate=[1.0, 1e-6], weight=1.0, dt=0.1),
+        "PoissonInput.of: `rate` must be 0 or at least 1.2e-10 events a step, got 1e-10. Use a larger dt, or 0 for no "
+        "events.",
+    ),
+    (
         lambda: PoissonInput.of(rate=1.0, weight=1.0, dt=np.ones(3)),
         "PoissonInput.of: `dt` must be one number, got float64[3]. All neurons have steps of one length.",
     ),

@@ -1,5 +1,6 @@
 """`simulate` with plastic synapses: beside the functions of `snnjax.plasticity`, and what it refuses."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -8,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import simulate, simulation_state
+from snnjax import Synapses, simulate, simulation_state
 from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, stdp
 from tests.ops.common import jit
-from tests.ops.test_simulate import STEPS, each_implementation, plastic_network, run
+from tests.ops.test_simulate import PULSES, STEPS, each_implementation, plastic_network, run
 from tests.ops.test_simulate_errors import CELLS, HINT, WEIGHTS, call
 
 
@@ -44,6 +45,32 @@ def test_plasticity_is_that_of_its_steps(seed: int, receptors: int, implementati
     assert int(out.counts.sum()) > 20
     assert jnp.sum(changed != weights) > 10
     chex.assert_trees_all_close((out.weights, got), (changed, after), rtol=1e-5, atol=1e-5)
+
+
+@each_implementation
+def test_pairs_change_weights_as_in_the_textbook(implementation: str) -> None:
+    """By rate times exp(-distance / tau) for each pair of spikes, in float64; rounding of 40 steps."""
+    steps, size, dt, taus, rates = 40, 5, 1.0, (20.0, 30.0), (0.01, 0.012)
+    rng = np.random.default_rng(0)
+    spikes = rng.random((steps, size)) < 0.2
+    fed = {"leak": jnp.zeros(1), "gain": jnp.ones(1), "effect": jnp.zeros((1, 1))}  # the currents alone
+    cells, synapses = dataclasses.replace(PULSES, **fed), Synapses.from_mask(np.ones((size, size), bool))
+    rule = STDP((float(np.exp(-dt / taus[0])), float(np.exp(-dt / taus[1]))), rates, (-9.0, 9.0))
+    options: dict[str, Any] = {"steps": steps, "implementation": implementation, "stdp": rule}
+    state = simulation_state(cells, size, stdp=True)
+    out, _ = run(
+        cells, synapses, jnp.zeros(size**2), state, currents=jnp.asarray(spikes, jnp.float32), **options
+    )
+    np.testing.assert_array_equal(out.counts, spikes.sum(axis=0))
+    late = dt * (
+        np.arange(steps)[None, :] - np.arange(steps)[:, None]
+    )  # of the second spike behind the first
+    stronger, weaker = (
+        np.where(late > 0, rate * np.exp(-late / tau), 0) for rate, tau in zip(rates, taus, strict=True)
+    )
+    train = spikes.astype(float)
+    exact = train.T @ stronger @ train - train.T @ weaker.T @ train
+    np.testing.assert_allclose(out.weights, exact.reshape(-1), atol=1e-6)
 
 
 PLASTIC = simulation_state(CELLS, 3, stdp=True, short_term=True)
@@ -91,6 +118,11 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: plastic(stdp=STDP(bounds=(1.0, 0.0))),
         "simulate: `stdp.bounds` must ascend, got (1, 0). Pass the smallest weight first.",
+    ),
+    (
+        lambda: plastic(weights=WEIGHTS.at[4].set(-9.0), stdp=STDP()),
+        "simulate: `weights` must be within `stdp.bounds`, (0, 1), if they are plastic, got -9. Pass others, or "
+        "stdp.plastic without these weights.",
     ),
     (
         lambda: plastic(stdp=STDP(plastic=jnp.ones(9))),

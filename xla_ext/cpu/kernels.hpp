@@ -229,10 +229,10 @@ inline constexpr int kMostReceptors = 4;
 struct SynapticStep {
   Index neurons, receptors;  // 1 to kMostReceptors of each neuron
   bool has_conductances;
-  NeuronConstant<float> leak, drive, threshold, reset, refractory;
+  NeuronConstant<float> leak, threshold, reset, refractory;  // potentials relative to rest
   const NeuronConstant<float>*synaptic_decay, *effect;  // [receptors]
   NeuronConstant<float> currents;                       // of this step; data nullptr: none
-  float* v;                                             // [neurons], updated; so is what follows
+  float* v;                                             // [neurons], relative to rest, updated; so is what follows
   float* remaining;                                     // [neurons], whole numbers of steps
   float* received;                                      // [receptors, neurons]
   float* arriving;                                      // [receptors, neurons], received and set to 0

@@ -50,6 +50,10 @@ class SynapticLIF:
 class PoissonInput:
     """Independent Poisson processes, one for each neuron, whose events all have the same weight.
 
+    The number of events in a step is drawn with a random word of 32 bits, so its probabilities are multiples of
+    ``2**-32``, to the nearest one: 1e-9 events a step (1e-5 Hz with steps of 0.1 ms) are up to 12 % off, 1e-7 up to
+    0.12 %. A rate of 0 never has an event.
+
     Example:
         >>> from snnjax import PoissonInput
         >>> background = PoissonInput.of(rate=8000.0, weight=0.15, dt=0.1)
@@ -57,7 +61,7 @@ class PoissonInput:
         (11, 1)
     """
 
-    # A random word that reaches so many limits stands for so many events; int32, ascending along the first axis.
+    # A random word above so many limits stands for so many events; int32, ascending along the first axis.
     limits: Int[Array, "levels neurons_or_1"]
     weights: Float[Array, " neurons_or_1"]
     receptor: int = field(metadata={"static": True})
@@ -74,7 +78,8 @@ class PoissonInput:
             receptor: which receptor receives it.
 
         Raises:
-            ValueError: if a rate is negative, there are more than 500 events a step, or a number is none.
+            ValueError: if a rate is negative, or so low above 0 that random words of 32 bits would never yield an
+                event, there are more than 500 events a step, or a number is none.
         """
         op = "PoissonInput.of"
         receptor = check_integer(op, "receptor", receptor, 0)
@@ -85,7 +90,12 @@ class PoissonInput:
             wrong = float(np.max(mean) if is_high else np.min(mean))
             hint = "Use a smaller dt" if is_high else "For inhibition, pass a negative weight"
             fail(f"{op}: `rate` must be between 0 and {_MOST_EVENTS:g} events a step, got {wrong:g}. {hint}.")
-        weights = jnp.asarray(known(op, "weight", weight), jnp.float32)
+        never = (mean > 0) & (np.rint(np.exp(-mean) * _WORDS) == _WORDS)
+        if np.any(never):
+            expected = f"be 0 or at least {0.5 / _WORDS:.2g} events a step"
+            wrong = float(np.max(mean[never]))
+            fail(f"{op}: `rate` must {expected}, got {wrong:g}. Use a larger dt, or 0 for no events.")
+        weights = constants(known(op, "weight", weight))
         return cls(_limits(mean), weights, int(receptor), step)
 
 
@@ -94,7 +104,8 @@ def _limits(mean: np.ndarray) -> Array:
     term = np.exp(-mean)
     total, rows = term, []
     while not rows or np.any(total * _WORDS < _WORDS - 0.5):
-        rows.append(np.minimum(np.floor(total * _WORDS), _WORDS - 1) - _WORDS / 2)
+        # Rounded, so many of the words stand for no more events; the limit is the last one of them.
+        rows.append(np.maximum(np.rint(total * _WORDS), 1) - 1 - _WORDS / 2)
         term = term * mean / len(rows)
         if np.all(total + term == total):
             break
@@ -114,6 +125,8 @@ class SimulationState(NamedTuple):
     step: Int[Array, ""]  # int32, how many steps there were: the random numbers of a step depend on it
     traces: STDPTraces | None = None  # of spike-timing-dependent plasticity
     short_term: ShortTermState | None = None
+    # mV, what `v` has rounded off: close to rest, potentials are known in far smaller steps than `v` can hold.
+    rounded_off: Float[Array, " neurons"] | None = None
 
 
 class SimulationOutput(NamedTuple):
@@ -124,6 +137,11 @@ class SimulationOutput(NamedTuple):
     counts: Int[Array, " neurons"]  # int32, the spikes of each neuron
     weights: Float[Array, " synapses"] | None = None  # after the last step, where they are plastic
     v: Float[Array, "steps recorded"] | None = None  # mV, of the neurons that are recorded, after each step
+
+
+def constants(values: np.ndarray) -> Array:
+    """Numbers as an array, float32, or float64 where 64 bits are enabled: `simulate` takes its own dtype of them."""
+    return jnp.asarray(values, jax.dtypes.canonicalize_dtype(np.float64))
 
 
 def known(op: str, name: str, value: Any) -> np.ndarray:

@@ -14,9 +14,10 @@ from snnjax._plasticity import (
     STDPTraces,
     SynapseEnds,
     changed_synapses,
+    decayed,
     released,
     short_term_after,
-    traces_after,
+    with_spikes,
 )
 from snnjax._quantised import Quantised, dequantise
 from snnjax._sharding import vary_alike
@@ -45,12 +46,12 @@ def _poisson_counts(operands: Operands, step: Array) -> Array:
     number = jnp.broadcast_to(step.astype(jnp.uint32), (half,))
     words = threefry_2x32((key[0], key[1]), jnp.concatenate([jnp.arange(half, dtype=jnp.uint32), number]))
     drawn = jax.lax.bitcast_convert_type(words[:neurons] ^ jnp.uint32(_SIGN), jnp.int32)
-    return jnp.sum(drawn[None, :] >= operands.poisson_limits, axis=0, dtype=jnp.int32)
+    return jnp.sum(drawn[None, :] > operands.poisson_limits, axis=0, dtype=jnp.int32)
 
 
 def _membranes(operands: Operands, static: Static, v: Array, g: Array, current: Array | None) -> Array:
     """The membranes after a step, of neurons that are free."""
-    pull = operands.drive if current is None else operands.drive + current
+    pull = jnp.zeros_like(v) if current is None else current
     if not static.has_conductances:
         pull = pull + operands.leak * v
     for own, effect in zip(g, operands.effect, strict=True):
@@ -164,9 +165,9 @@ class _Plasticity(NamedTuple):
         """The states after a step."""
         stdp, short = states
         if stdp is not None:
-            traces = STDPTraces(stdp.before, stdp.after)
+            traces = decayed(STDPTraces(stdp.before, stdp.after), self.stdp)
             weights = changed_synapses(stdp.weights, traces, spikes, spikes, self.stdp, self.ends)
-            stdp = StdpResults(weights, *traces_after(traces, spikes, spikes, self.stdp))
+            stdp = StdpResults(weights, *with_spikes(traces, spikes, spikes))
         if short is not None:
             short = short_term_after(ShortTermState(*short), spikes, self.short_term)
             short = ShortTermResults(*short)

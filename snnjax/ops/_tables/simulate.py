@@ -43,7 +43,6 @@ class Operands(NamedTuple):
     pending: Annotated[Any, _PENDING]
     step: Annotated[Any, arrays("counts")]
     leak: Annotated[Any, _CONSTANT]  # the decay of a step, or with conductances its logarithm
-    drive: Annotated[Any, _CONSTANT]
     threshold: Annotated[Any, _CONSTANT]
     reset: Annotated[Any, _CONSTANT]
     refractory: Annotated[Any, arrays("counts", "neurons_or_1")]

@@ -173,7 +173,7 @@ inline void finishStream() {
 
 inline Mask greater(Floats a, Floats b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ); }
 inline Mask notEqual(Floats a, Floats b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ); }
-inline Mask atLeast(Ints a, Ints b) { return _mm512_cmpge_epi32_mask((__m512i)a, (__m512i)b); }
+inline Mask greater(Ints a, Ints b) { return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b); }
 inline Floats select(Mask mask, Floats yes, Floats no) {
   return (Floats)_mm512_mask_blend_ps(mask, (__m512)no, (__m512)yes);
 }
@@ -184,7 +184,7 @@ inline Mask maskOf(std::uint32_t bits) { return static_cast<Mask>(bits); }
 
 inline Mask greater(Floats a, Floats b) { return a > b; }
 inline Mask notEqual(Floats a, Floats b) { return a != b; }
-inline Mask atLeast(Ints a, Ints b) { return a >= b; }
+inline Mask greater(Ints a, Ints b) { return a > b; }
 inline Floats select(Mask mask, Floats yes, Floats no) { return mask ? yes : no; }
 
 inline std::uint32_t bitsOf(Mask mask) {

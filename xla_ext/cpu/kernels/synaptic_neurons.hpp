@@ -44,14 +44,13 @@ struct Constant {
 // A loop over neurons keeps this in registers, and would load what the step points to again behind each store.
 template <bool kConductances, bool kShared, int kReceptors>
 struct Stepper {
-  Constant<kShared> leak, drive, threshold, reset, refractory, decay[kReceptors], effect[kReceptors];
+  Constant<kShared> leak, threshold, reset, refractory, decay[kReceptors], effect[kReceptors];
   Constant<false> currents;
   float *v, *remaining, *received, *arriving;
   Index neurons;
 
   explicit Stepper(const SynapticStep& step)
       : leak(step.leak),
-        drive(step.drive),
         threshold(step.threshold),
         reset(step.reset),
         refractory(step.refractory),
@@ -71,7 +70,7 @@ struct Stepper {
   // The membranes after a step, of neurons that are free.
   template <bool kWhole>
   [[gnu::always_inline]] Floats integrate(Index n, Lanes<kWhole> lanes, Floats before) const {
-    Floats pull = drive.get(n, lanes), total = splat(1.0F);
+    Floats pull{}, total = splat(1.0F);
     const Floats leaks = leak.get(n, lanes);
     if (currents.data != nullptr) pull += currents.get(n, lanes);
     if constexpr (!kConductances) pull += leaks * before;
@@ -133,7 +132,7 @@ inline Index stepReceptors(const SynapticStep& step, std::uint32_t* spikes) {
 }
 
 inline bool sharesConstants(const SynapticStep& step) {
-  bool shared = step.leak.is_shared && step.drive.is_shared && step.threshold.is_shared && step.reset.is_shared &&
+  bool shared = step.leak.is_shared && step.threshold.is_shared && step.reset.is_shared &&
                 step.refractory.is_shared;
   for (Index r = 0; r < step.receptors; ++r) {
     shared = shared && step.synaptic_decay[r].is_shared && step.effect[r].is_shared;
@@ -170,15 +169,15 @@ inline void scramble(const std::uint32_t* key, Unsigned& x, Unsigned& y) {
   }
 }
 
-// Adds the counts that random words stand for: how many limits each of them reaches.
+// Adds the counts that random words stand for: how many limits each of them exceeds.
 inline void addCounts(const PoissonStep& step, Index n, Index end, Unsigned words) {
   if (n >= end) return;
   const Ints drawn = (Ints)(words ^ 0x80000000U);
   Floats counts{};
   for (Index level = 0; level < step.levels; ++level) {
-    const Mask reached = atLeast(drawn, load(step.limits[level].at(n)));
-    if (bitsOf(reached) == 0) break;
-    counts = select(reached, counts + 1.0F, counts);
+    const Mask beyond = greater(drawn, load(step.limits[level].at(n)));
+    if (bitsOf(beyond) == 0) break;
+    counts = select(beyond, counts + 1.0F, counts);
   }
   float* const to = step.arriving + n;
   const Floats added = load(step.weights.at(n)) * counts;

@@ -17,12 +17,12 @@ SpikeTimingPlasticity::SpikeTimingPlasticity(const Synapses& synapses, const boo
       fires_(static_cast<std::size_t>(synapses.neurons)) {}
 
 void SpikeTimingPlasticity::step(const std::uint32_t* spikes, Index count) {
+  for (Index i = 0; i < synapses_.neurons; ++i) before_[i] *= rule_.decay[0];
+  for (Index j = 0; j < synapses_.neurons; ++j) after_[j] *= rule_.decay[1];
   for (Index k = 0; k < count; ++k) fires_[spikes[k]] = true;
   for (Index k = 0; k < count; ++k) weaken(spikes[k]);
   for (Index k = 0; k < count; ++k) strengthen(spikes[k]);
   for (Index k = 0; k < count; ++k) fires_[spikes[k]] = false;
-  for (Index i = 0; i < synapses_.neurons; ++i) before_[i] *= rule_.decay[0];
-  for (Index j = 0; j < synapses_.neurons; ++j) after_[j] *= rule_.decay[1];
   for (Index k = 0; k < count; ++k) ++before_[spikes[k]], ++after_[spikes[k]];
 }
 

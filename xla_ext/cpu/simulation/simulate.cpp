@@ -72,7 +72,6 @@ class Simulation {
         arrivals_(lengths[Axis::kArrivals]),
         capacity_(lengths[Axis::kCapacity]),
         leak_(constant(from_.leak)),
-        drive_(constant(from_.drive)),
         threshold_(constant(from_.threshold)),
         reset_(constant(from_.reset)),
         refractory_(from_.refractory.at<std::int32_t>(group), 1, from_.refractory.length(0), neurons_),
@@ -176,7 +175,6 @@ class Simulation {
             .receptors = receptors_,
             .has_conductances = numbers_.has_conductances,
             .leak = leak_.row(),
-            .drive = drive_.row(),
             .threshold = threshold_.row(),
             .reset = reset_.row(),
             .refractory = refractory_.row(),
@@ -229,7 +227,7 @@ class Simulation {
   const Results<Result>& to_;
   Index group_;
   Index steps_, neurons_, receptors_, arrivals_, capacity_;
-  Constants<float> leak_, drive_, threshold_, reset_, refractory_, synaptic_decay_, effect_;
+  Constants<float> leak_, threshold_, reset_, refractory_, synaptic_decay_, effect_;
   Constants<std::int32_t> limits_;
   Constants<float> poisson_weights_;
   std::vector<float> shared_current_;

@@ -1,0 +1,337 @@
+"""Random simulations, compared with a program in NumPy and float64 that is written from the equations alone.
+
+Membranes of float32 may cross a threshold where those of float64 just do not. So the program takes the spikes that it
+checks, and says whether each is right: one is wrong where a membrane is further from its threshold than rounding.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from snnjax import PoissonInput, Synapses, neurons, simulate, simulation_state
+from snnjax.plasticity import STDP, ShortTerm
+from snnjax.quantisation import Quantised
+
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+MOST_DELAYS = (1, 2, 20, 300)  # of which the last is beyond bytes
+BOUNDS = (-3.0, 3.0)  # mV, of plastic weights
+# Rounding of at most 40 steps, relative to the largest number, of membranes some tens of mV from rest.
+TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
+
+
+class Form(NamedTuple):
+    """What is compiled."""
+
+    size: int
+    receptors: int
+    synapses: int
+    steps: int
+    has_conductances: bool
+    shared: bool  # constants of neurons
+    max_delay: int
+    delays: str  # dtype
+    targets: str  # dtype
+    weights: str  # dtype
+    has_currents: bool
+    poisson: float  # the largest mean number of events in a step; 0 for no input
+    stdp: bool
+    short_term: bool
+    dt: float
+
+    @property
+    def dtype(self) -> str:
+        """That of sums."""
+        return "float64" if self.weights == "float64" else "float32"
+
+
+class Drawn(NamedTuple):
+    """A network by its physical constants, in float64, that its arrays are made of."""
+
+    cells: dict[str, Any]
+    sources: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    scale: np.ndarray  # of each target, for weights of 8 bits
+    delays: np.ndarray
+    state: dict[str, np.ndarray]
+    currents: np.ndarray | None
+    rates: np.ndarray | None  # events a step
+    event: float
+    key: np.ndarray
+    taus: tuple[float, float]
+    plastic: np.ndarray
+    use: np.ndarray
+    recovery: tuple[np.ndarray, np.ndarray]  # decays of a step
+
+
+def random_form(rng: np.random.Generator) -> Form:
+    """The sizes and kinds of a network."""
+    size, stdp = int(rng.choice([1, 7, 16, 33])), bool(rng.random() < 0.4)
+    max_delay = int(rng.choice(MOST_DELAYS))
+    kinds = ["float32", "float64"] if stdp else ["float32", "float64", "bfloat16", "int8"]
+    return Form(
+        size,
+        int(rng.integers(1, 5)),
+        int(rng.integers(0, 6 * size + 1)),
+        int(rng.integers(1, 41)),
+        bool(rng.random() < 0.5),
+        bool(rng.random() < 0.5),
+        max_delay,
+        str(rng.choice(INTEGERS)),
+        str(rng.choice(["uint16", "int32"])),
+        str(rng.choice(kinds)),
+        bool(rng.random() < 0.5),
+        float(rng.choice([0.0, 0.5, 3.0])),
+        stdp,
+        bool(rng.random() < 0.4),
+        float(rng.choice([0.1, 0.5, 1.0])),
+    )
+
+
+def draw(form: Form, rng: np.random.Generator) -> Drawn:
+    """A network whose numbers are those of float32; some of its targets are out of range."""
+    size, most = form.size, form.receptors * form.size
+    width = 1 if form.shared else size
+    of = lambda low, high, *shape: rng.uniform(low, high, shape).astype(np.float32).astype(float)  # noqa: E731
+    cells: dict[str, Any] = {
+        "tau": of(5, 30, width),
+        "synaptic_taus": tuple(of(1, 12, width) for _ in range(form.receptors)),
+        "rest": of(-70, -45, width),
+        "threshold": of(-55, -48, width),
+        "reset": of(-70, -56, width),
+        "refractory": rng.integers(0, 4, width) * form.dt,
+    }
+    least = 0.0 if form.has_conductances else -BOUNDS[1]
+    if form.has_conductances:
+        cells["reversals"] = tuple(of(-80, 0, width) for _ in range(form.receptors))
+    weights = (
+        of(least, BOUNDS[1], form.synapses)
+        if form.weights != "int8"
+        else rng.integers(0 if form.has_conductances else -127, 128, form.synapses).astype(float)
+    )
+    if form.weights == "bfloat16":
+        weights = np.asarray(jnp.asarray(weights, jnp.bfloat16), float)
+    longest = min(form.max_delay, np.iinfo(form.delays).max)
+    state = {
+        "v": of(-70, -47, size),
+        "received": of(least, 2, form.receptors, size),
+        "remaining": rng.integers(0, 3, size),
+        "pending": of(least, 1, form.max_delay, form.receptors, size),
+    }
+    rates = None
+    if form.poisson:
+        rates = np.where(rng.random(size) < 0.3, 0.0, of(0, form.poisson, size))
+        rates[0] = form.poisson  # so that every draw has as many limits
+    return Drawn(
+        cells,
+        np.sort(rng.integers(0, size, form.synapses)),
+        rng.integers(0, most + (most > 1), form.synapses),
+        weights,
+        of(0.005, 0.03, most),
+        rng.integers(1, longest + 1, form.synapses),
+        state,
+        of(0, 12, form.steps, width) if form.has_currents else None,
+        rates,
+        float(of(0, 1)),
+        rng.integers(0, 2**32, 2, dtype=np.uint32),
+        (float(of(5, 30)), float(of(5, 30))),
+        rng.random(form.synapses) < 0.7,
+        of(0.1, 1, width),
+        (of(0, 1, width), of(0, 1, width)),
+    )
+
+
+@functools.cache
+def compiled(form: Form) -> Any:
+    """`simulate`, with lists and potentials of all neurons; the kernel where it supports the form."""
+    options = {"steps": form.steps, "capacity": form.size, "record": jnp.arange(form.size)}
+    return jax.jit(functools.partial(simulate, **options))
+
+
+def run(form: Form, drawn: Drawn) -> Any:
+    """The results of `simulate`."""
+    make = neurons.coba_lif if form.has_conductances else neurons.cuba_lif
+    cells = make(dt=form.dt, **drawn.cells)
+    ends = np.searchsorted(drawn.sources, np.arange(form.size), side="right").astype(np.int32)
+    synapses = Synapses(
+        jnp.asarray(ends), jnp.asarray(drawn.targets, form.targets), form.receptors * form.size
+    )
+    state = simulation_state(
+        cells,
+        form.size,
+        max_delay=form.max_delay,
+        stdp=form.stdp,
+        short_term=form.short_term,
+        dtype=form.dtype,
+    )
+    kinds = {"remaining": "int32"}
+    state = state._replace(
+        **{name: jnp.asarray(own, kinds.get(name, form.dtype)) for name, own in drawn.state.items()}
+    )
+    weights: Any = jnp.asarray(drawn.weights, form.weights)
+    if form.weights == "int8":
+        weights = Quantised(weights, jnp.asarray(drawn.scale, jnp.float32))
+    options: dict[str, Any] = {"delays": jnp.asarray(drawn.delays, form.delays)}
+    if drawn.currents is not None:
+        options["currents"] = jnp.asarray(drawn.currents, form.dtype)
+    if drawn.rates is not None:
+        rates = drawn.rates / form.dt * 1000
+        options["poisson"] = PoissonInput.of(rate=rates, weight=drawn.event, dt=form.dt)
+    if form.stdp:
+        decay = tuple(float(np.exp(-form.dt / tau)) for tau in drawn.taus)
+        bounds = (0.0, BOUNDS[1]) if form.has_conductances else BOUNDS
+        options["stdp"] = STDP(decay, (0.1, 0.12), bounds, jnp.asarray(drawn.plastic))
+    if form.short_term:
+        use, *both = (jnp.asarray(each, form.dtype) for each in (drawn.use, *drawn.recovery))
+        options["short_term"] = ShortTerm(use, tuple(both))
+    return compiled(form)(cells, synapses, weights, state, jax.random.wrap_key_data(drawn.key), **options)
+
+
+def random_words(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of two counters: both words, ``[2, counters]``."""
+    keys = np.array([key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA)], np.uint32)
+    x, y = (first + keys[0]).astype(np.uint32), (second + keys[1]).astype(np.uint32)
+    for group in range(5):
+        for bits in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
+            x = x + y
+            y = ((y << np.uint32(bits)) | (y >> np.uint32(32 - bits))) ^ x
+        x, y = x + keys[(group + 1) % 3], y + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return np.stack([x, y])
+
+
+def poisson_counts(key: np.ndarray, step: int, rates: np.ndarray) -> np.ndarray:
+    """As many events as random words that stand for so many or fewer are exceeded."""
+    size = len(rates)
+    half = (size + 1) // 2
+    own = np.asarray(jax.random.bits(jax.random.wrap_key_data(key), (2,), jnp.uint32))
+    words = random_words(own, np.arange(half, dtype=np.uint32), np.full(half, step, np.uint32))
+    words, counts = words.reshape(-1)[:size].astype(float), np.zeros(size, int)
+    term = np.exp(-rates)
+    total = term.copy()
+    for count in range(1, 60):
+        counts += words >= np.maximum(np.rint(total * 2.0**32), 1)
+        term = term * rates / count
+        total = total + term
+    return counts
+
+
+def check_simulation(form: Form, seed: int) -> None:
+    """All results of one network are those of the program."""
+    with jax.enable_x64(form.dtype == "float64"):
+        drawn = draw(form, np.random.default_rng(seed))
+        out, state = run(form, drawn)
+        out, state = jax.tree.map(np.asarray, (out, state))
+    spikes = np.zeros((form.steps, form.size + 1), bool)
+    np.put_along_axis(spikes, out.spikes.ids.astype(int), True, axis=1)
+    spikes = spikes[:, : form.size]
+    np.testing.assert_array_equal(out.spikes.num_spikes, spikes.sum(axis=1))
+    np.testing.assert_array_equal(out.counts, spikes.sum(axis=0))
+    _Program(form, drawn).check(spikes, out, state)
+
+
+class _Program:
+    """The network in float64, which is told who spikes."""
+
+    def __init__(self, form: Form, drawn: Drawn) -> None:
+        self.form, self.drawn = form, drawn
+        each = lambda value: np.broadcast_to(value, (form.size,))  # noqa: E731
+        self.cells = {name: each(own) for name, own in drawn.cells.items() if not isinstance(own, tuple)}
+        self.taus = np.array([each(own) for own in drawn.cells["synaptic_taus"]])
+        self.targets_exist = drawn.targets < form.receptors * form.size
+        self.weights = drawn.weights.copy()
+        if form.weights == "int8":
+            self.weights = self.weights * drawn.scale[np.minimum(drawn.targets, len(drawn.scale) - 1)]
+        self.v, self.received, self.remaining = (
+            drawn.state[name].copy() for name in ("v", "received", "remaining")
+        )
+        self.ring = drawn.state["pending"].reshape(form.max_delay, -1).copy()
+        self.before, self.after = np.zeros(form.size), np.zeros(form.size)
+        self.used, self.available = np.zeros(form.size), np.ones(form.size)
+
+    def check(self, spikes: np.ndarray, out: Any, state: Any) -> None:
+        """The membranes of all steps, and everything that is left."""
+        for t, own in enumerate(spikes):
+            self.step(t, own)
+            self.same("v", out.v[t], self.v)
+        order = (len(spikes) + np.arange(self.form.max_delay)) % self.form.max_delay
+        self.same("pending", state.pending.reshape(self.ring.shape), self.ring[order])
+        self.same("received", state.received, self.received)
+        np.testing.assert_array_equal(state.remaining, self.remaining)
+        if self.form.stdp:
+            self.same("weights", out.weights, self.weights)
+            self.same("traces", np.stack(state.traces), np.stack([self.before, self.after]))
+        if self.form.short_term:
+            self.same("short_term", np.stack(state.short_term), np.stack([self.used, self.available]))
+
+    def tolerance(self, of: np.ndarray) -> float:
+        return TOLERANCE[self.form.dtype] * max(1.0, float(np.max(abs(of), initial=0)))
+
+    def same(self, name: str, got: np.ndarray, expected: np.ndarray) -> None:
+        error = np.max(abs(got - expected), initial=0)
+        assert error <= self.tolerance(expected), f"{name} is off by {error}"
+
+    def step(self, t: int, spikes: np.ndarray) -> None:
+        """One step, in which these neurons spike."""
+        form, drawn = self.form, self.drawn
+        arrived = self.ring[t % form.max_delay].reshape(form.receptors, form.size).copy()
+        self.ring[t % form.max_delay] = 0
+        if drawn.rates is not None:
+            arrived[0] += np.float32(drawn.event) * poisson_counts(drawn.key, t, drawn.rates)
+        g = self.received + arrived
+        busy = self.remaining > 0
+        current = 0.0 if drawn.currents is None else drawn.currents[t]
+        self.v = np.where(busy, self.v, self.integrated(g, current))
+        distance = np.where(busy, -np.inf, self.v - self.cells["threshold"])
+        assert not np.any(spikes & busy), "a refractory neuron spikes"
+        wrong = (spikes != (distance > 0)) & (abs(distance) > self.tolerance(self.v))
+        assert not np.any(wrong), f"neuron {np.flatnonzero(wrong)[0]} in step {t} at {distance[wrong][0]}"
+        self.v = np.where(spikes, self.cells["reset"], self.v)
+        steps = np.rint(self.cells["refractory"] / form.dt).astype(int)
+        self.remaining = np.where(spikes, steps, self.remaining - busy)
+        self.received = np.exp(-form.dt / self.taus) * g
+        self.send(t, spikes)
+        self.learn(spikes)
+
+    def integrated(self, g: np.ndarray, current: Any) -> np.ndarray:
+        """The membranes after a step: the exact solution, or exponential Euler."""
+        tau, rest, dt = self.cells["tau"], self.cells["rest"], self.form.dt
+        if self.form.has_conductances:
+            pulls = np.array([np.broadcast_to(own, g[0].shape) for own in self.drawn.cells["reversals"]])
+            end = (rest + current + np.sum(g * pulls, axis=0)) / (1 + g.sum(axis=0))
+            return end + (self.v - end) * np.exp(-dt / tau * (1 + g.sum(axis=0)))
+        own, other = np.exp(-dt / tau), np.exp(-dt / self.taus)
+        added = self.taus * (other - own) / (self.taus - tau)
+        return own * self.v + (1 - own) * (rest + current) + np.sum(added * g, axis=0)
+
+    def send(self, t: int, spikes: np.ndarray) -> None:
+        sends = spikes[self.drawn.sources] & self.targets_exist
+        strength = self.weights
+        if self.form.short_term:
+            release = (self.used + self.drawn.use * (1 - self.used)) * self.available
+            strength = strength * release[self.drawn.sources]
+        slots = (t + self.drawn.delays[sends]) % self.form.max_delay
+        np.add.at(self.ring, (slots, self.drawn.targets[sends]), strength[sends])
+
+    def learn(self, spikes: np.ndarray) -> None:
+        form, drawn = self.form, self.drawn
+        if form.stdp:
+            self.before, self.after = (
+                trace * np.exp(-form.dt / tau)
+                for trace, tau in zip((self.before, self.after), drawn.taus, strict=True)
+            )
+            receivers = drawn.targets % form.size
+            sent, fired = spikes[drawn.sources], spikes[receivers] & self.targets_exist
+            change = 0.1 * self.before[drawn.sources] * fired
+            change = change - 0.12 * self.after[receivers] * sent * self.targets_exist
+            moves = (sent | fired) & drawn.plastic
+            least = 0.0 if form.has_conductances else BOUNDS[0]
+            self.weights = np.where(moves, np.clip(self.weights + change, least, BOUNDS[1]), self.weights)
+            self.before, self.after = self.before + spikes, self.after + spikes
+        if form.short_term:
+            raised = self.used + drawn.use * (1 - self.used)
+            self.available = np.where(spikes, (1 - raised) * self.available, self.available)
+            self.used = drawn.recovery[1] * np.where(spikes, raised, self.used)
+            self.available = 1 - drawn.recovery[0] * (1 - self.available)
