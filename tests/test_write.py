@@ -83,7 +83,9 @@ def test_partial_files_have_other_names_each_time_and_are_found(
     assert [file.name for file in tmp_path.iterdir()] == ["mine.partial"]
 
 
-def test_a_file_that_someone_writes_to_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_someone_writes_to_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sync, seen = os.fsync, []
 
     def cleaned(descriptor: int) -> None:  # by another run, before the file has its name

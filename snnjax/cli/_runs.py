@@ -56,7 +56,9 @@ def _evaluate(options: argparse.Namespace) -> int:
     if not is_file:
         with locked(options.place) as folder:
             if path.stat().st_mtime_ns != written:
-                fail("evaluate: `run` must still have the tested checkpoint, got a newer one. Evaluate it again.")
+                fail(
+                    "evaluate: `run` must still have the tested checkpoint, got a newer one. Evaluate it again."
+                )
             write_tested(folder, tested)
     return 0
 

@@ -1,5 +1,6 @@
 """The lock of a run's folder, which one run at a time writes to."""
 
+import contextlib
 import os
 import platform
 import tempfile
@@ -74,8 +75,9 @@ def _lock_file(folder: Path) -> IO[str]:
         # Since it was opened here, the run before may have removed it, and the next one made another.
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
             file.truncate(0)
-            file.write(f"process {os.getpid()} on {platform.node()}\n")
-            file.flush()
+            with contextlib.suppress(OSError):  # a full disk: it is locked all the same
+                file.write(f"process {os.getpid()} on {platform.node()}\n")
+                file.flush()
             return file
         file.close()
 

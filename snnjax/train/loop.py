@@ -117,8 +117,8 @@ def fit(
         ValueError: if there is no checkpoint to resume from, or it is of another network, or has other settings,
             another loss or decoder, more epochs, or another number of steps per epoch; if `params` are those of another
             network; if the folder already holds a checkpoint, belongs to a run in progress, cannot be written to, or
-            has no room for a checkpoint when an epoch begins; if a batch cannot be divided among the devices; if a data set has no samples, or more
-            classes than the network has outputs.
+            has no room for a checkpoint when an epoch begins; if a batch cannot be divided among the devices; if a data
+            set has no samples, or more classes than the network has outputs.
 
     Warns:
         RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training;
@@ -141,19 +141,17 @@ def fit(
     places = _places(devices, config)
     stored = as_stored(config, settings or {}, objective_of(loss, decoder))
     start = begin(network, params, stats, config)
-    source = train if callable(train) else lambda epoch: train
     with run_folder(folder, resume=resume, overwrite=overwrite) as place:
         progress = read_progress(place, network, stored, start, config) if resume and place else start
         first = len(progress.metrics)
-        with Prepared(source, first, config.epochs) as parts, stop_signals() as stop:
+        with Prepared(train, first, config.epochs) as parts, stop_signals() as stop:
             steps = _steps_per_epoch(parts, progress, config, network)
-            optimiser = make_optimiser(config, steps)
-            step, test = _programs(network, progress.state.params, loss, optimiser, config, decoder, places)
-            with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
+            step, test = _programs(network, progress.state.params, loss, steps, config, decoder, places)
+            with draw_bar(progress_bar, config.epochs * steps, first * steps) as tick:
                 for epoch in range(first, config.epochs):
                     check_room(place, progress)
                     state, trained = _train_epoch(
-                        step, progress, parts.get(epoch), config, stop, advance, places
+                        step, progress, parts.get(epoch), config, stop, tick, places
                     )
                     if trained is None:
                         break
@@ -167,12 +165,13 @@ def _programs(
     network: Network,
     params: Params,
     loss: Loss,
-    optimiser: Any,
+    steps: int,
     config: TrainConfig,
     decoder: str | None,
     places: "_Places",
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """A function that trains on a batch, and one that evaluates a state on data if there are any, compiled once."""
+    optimiser = make_optimiser(config, steps)  # steps of an epoch
     train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
 
     def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:

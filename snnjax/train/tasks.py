@@ -14,7 +14,8 @@ from jaxtyping import PRNGKeyArray
 from snnjax import losses, neurons
 from snnjax._check import check_choice, check_integer, check_within, fail, short_repr
 from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool, synaptic
-from snnjax.graph import Network, layer, leaky_readout, network, residual, spiking_readout
+from snnjax.graph import Network, layer, leaky_readout, residual, spiking_readout
+from snnjax.graph.build import network
 from snnjax.graph.network import Params
 from snnjax.train.config import TrainConfig
 
