@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from snnjax._arguments import explained
 from snnjax._check import (
     check_choice,
     check_float_array,
@@ -61,6 +62,7 @@ def rate_encode(
     return (draws < precise[None]).astype(values.dtype)
 
 
+@explained
 def latency_encode(
     values: Float[Array, "batch inputs"],
     num_steps: int,
@@ -96,6 +98,7 @@ def latency_encode(
     return (steps == step[None]).astype(values.dtype)
 
 
+@explained
 def latency_spikes(
     values: Float[Array, "batch inputs"],
     num_steps: int,

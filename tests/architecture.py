@@ -28,7 +28,7 @@ LAYERS = {
         ("synapses",),
         ("sparse_spikes", "surrogates"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
-        ("_check",),
+        ("_arguments", "_check"),
         ("_types", "_schema", "_jax_compat", "_lazy"),
     ),
     "snnjax.ipu": (

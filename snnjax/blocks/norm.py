@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._arguments import explained
 from snnjax._check import check_switches, fail, short_repr
 from snnjax._types import upcast
 from snnjax.blocks.block import (
@@ -195,6 +196,7 @@ class LayerNorm(Block):
         )
 
 
+@explained
 def batch_norm(
     *,
     scale: float = 1.0,
@@ -245,6 +247,7 @@ def batch_norm(
     return BatchNorm(float(scale), float(momentum), float(epsilon), bool(frozen), axis_name, **options)
 
 
+@explained
 def layer_norm(
     *, scale: float = 1.0, epsilon: float = 1e-5, name: str | None = None, source: str | None = None
 ) -> LayerNorm:

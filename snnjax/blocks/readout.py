@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
 from snnjax._types import upcast
@@ -125,6 +126,7 @@ def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: 
     return end, outputs
 
 
+@explained
 def integrator(
     neuron: Neuron | None = None, *, name: str | None = None, source: str | None = None
 ) -> Integrator:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import check_rounding, fail, short_repr
 from snnjax._types import upcast
 from snnjax.blocks._feedback import Cells, Held, SpikingState, Steps
@@ -317,6 +318,7 @@ def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:
     return shape
 
 
+@explained
 def spiking(
     neuron: Neuron | None = None,
     *,

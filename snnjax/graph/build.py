@@ -4,12 +4,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from snnjax._arguments import explained
 from snnjax._check import MAX_SIZE, check_integer, fail, short_repr
 from snnjax.blocks.block import Shape
 from snnjax.graph.containers import Graph
 from snnjax.graph.network import Network
 
 
+@explained
 def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readout: Any = None) -> Network:
     """Make a network from blocks and readouts.
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from snnjax._arguments import explained
 from snnjax._check import alternatives, check_integer, fail, plural, short_repr
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.dense import dense
@@ -200,6 +201,7 @@ class Readout(Container):
         )
 
 
+@explained
 def sequential(*items: Any, name: str | None = None, source: str | None = None) -> Sequential:
     """Put blocks in order, so that a name or a source stands for all of them. A list does the same without a name.
 
@@ -212,6 +214,7 @@ def sequential(*items: Any, name: str | None = None, source: str | None = None) 
     return Sequential(items, name=name, source=source)
 
 
+@explained
 def parallel(
     *, join: str | Block = "concatenate", name: str | None = None, source: str | None = None, **branches: Any
 ) -> Parallel:
@@ -239,6 +242,7 @@ def parallel(
     return Parallel(tuple(branches.items()), _as_join(join), name=name, source=source)
 
 
+@explained
 def residual(
     body: Any,
     shortcut: Any = None,
@@ -270,6 +274,7 @@ def residual(
     return Residual((("body", body), ("shortcut", shortcut)), _as_join(join), name=name, source=source)
 
 
+@explained
 def layer(
     connection: int | Block | Sequence[Block],
     neuron: Neuron | None = None,
@@ -312,6 +317,7 @@ def layer(
     return Layer(_as_connection("layer", connection), norm, own, dropout, name=name, source=source)
 
 
+@explained
 def leaky_readout(
     connection: int | Block | Sequence[Block],
     *,
@@ -343,6 +349,7 @@ def leaky_readout(
     return Readout(_as_connection("leaky_readout", connection), neuron, name=name, source=source)
 
 
+@explained
 def spiking_readout(
     connection: int | Block | Sequence[Block],
     neuron: Neuron | None = None,

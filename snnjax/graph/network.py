@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from snnjax._arguments import explained
 from snnjax._check import (
     as_lengths,
     check_choice,
@@ -40,6 +41,8 @@ from snnjax.ops.lif_network import mean_activity
 Params = dict[str, Any]  # of each block that learns something, by name
 State = dict[str, Any]  # of each block that has one, by name
 Stats = dict[str, Any]
+# The hint for those who leave the state out.
+_FROM_REST = "Write network.apply(params, None, inputs) to start from rest"
 
 
 class NetworkOutput(NamedTuple):
@@ -160,6 +163,7 @@ class Network:
             graph.results[graph.prefix + name] = names[node]
         return names[next(node for _, node in self.outputs)]
 
+    @functools.partial(explained, op="network.init")
     def init(
         self,
         key: Array,
@@ -207,11 +211,13 @@ class Network:
         warn_of_unreached(reached, target_activity)
         return params
 
+    @functools.partial(explained, op="network.init_stats")
     def init_stats(self, key: Array) -> Stats:
         """The stats before the first call: running statistics of norms, constants that are drawn and not learned."""
         check_key("network.init_stats", key)
         return initial_stats(key, self.nodes, self.in_shapes)
 
+    @functools.partial(explained, op="network.fold")
     def fold(self, params: Params, stats: Stats | None) -> tuple["Network", Params, Stats]:
         """The network without the norms directly behind a connection that nobody else reads, equal up to rounding.
 
@@ -240,6 +246,7 @@ class Network:
         )
         return dataclasses.replace(self, nodes=nodes, outputs=outputs, results=results), params, stats
 
+    @functools.partial(explained, op="network.initial_state")
     def initial_state(self, params: Params, batch: int, stats: Stats | None = None) -> State:
         """Make the state before the first step.
 
@@ -256,6 +263,7 @@ class Network:
                 found[node.name] = own
         return found
 
+    @functools.partial(explained, op="network.apply", missing=_FROM_REST)
     def apply(
         self,
         params: Params,

@@ -18,7 +18,7 @@ from snnjax._write import lock, remove_partial_files
 
 LOCK = ".lock"
 # The frames between a warning of the lock and the caller of `fit`.
-_OF_CALLER = 8
+_OF_CALLER = 9
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax.data import batches
@@ -56,6 +57,7 @@ class FitResult(NamedTuple):
     interrupted: bool  # stopped before the last epoch
 
 
+@explained
 def fit(
     network: Network,
     params: Params,

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from snnjax import losses, neurons
+from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_within, fail, short_repr
 from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool, synaptic
 from snnjax.graph import Network, layer, leaky_readout, residual, spiking_readout
@@ -39,6 +40,7 @@ FOLDS = {"nmnist": 10, "speech": 6}
 _CAMERAS = {"digits": 34, "fashion": 34, "nmnist": 34, "dvs-gesture": 128}
 
 
+@explained
 @dataclass(frozen=True)
 class TaskSettings:
     """All settings of a run except where its data are; a checkpoint stores them to rebuild the network."""
