@@ -47,7 +47,8 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "state left out": (
         lambda: NET.apply(NET.init(jax.random.key(0)), jnp.ones((2, 1, 8))),
-        "network.apply: `inputs` must be given, got none. Write network.apply(params, None, inputs) to start from rest.",
+        "network.apply: `inputs` must be given, got none. "
+        "Write network.apply(params, None, inputs) to start from rest.",
     ),
     "by position": (
         lambda: snnjax.layer(8, None, 4),

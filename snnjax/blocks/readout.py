@@ -27,7 +27,7 @@ from snnjax.blocks.block import (
 )
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
-from snnjax.neurons._neuron import drawn, for_each, num_owners
+from snnjax.neurons._neuron import drawn, for_each, num_owners, refuse_simulated
 from snnjax.ops._time_scan import platform_scan
 
 # The initial standard deviation of readout membranes: summed over time they are logits, which should be undecided.
@@ -146,6 +146,7 @@ def integrator(
         (10,)
     """
     neuron = leaky_integrator() if neuron is None else neuron
+    refuse_simulated("integrator", "neuron", neuron)
     if not isinstance(neuron, Neuron) or neuron.spikes:
         fail(
             f"integrator: `neuron` must be a neuron without spikes, got {short_repr(neuron)}. "

@@ -20,6 +20,7 @@ from snnjax._check import (
     check_size,
     check_switches,
     fail,
+    type_words,
 )
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._quantised import Quantised
@@ -37,6 +38,7 @@ from snnjax.graph.plan import FEWEST_STEPS, MANY_ROWS, Mode, Segment, plan
 from snnjax.graph.run import Running, run
 from snnjax.graph.signals import checked_signals, warn_of_bytes
 from snnjax.ops.lif_network import mean_activity
+from snnjax.sparse_spikes import SparseSpikes
 
 Params = dict[str, Any]  # of each block that learns something, by name
 State = dict[str, Any]  # of each block that has one, by name
@@ -310,6 +312,8 @@ class Network:
         """
         op = "network.apply"
         check_choice(op, "implementation", implementation, IMPLEMENTATIONS)
+        if hasattr(state, "dtype") or isinstance(state, SparseSpikes):
+            fail(f"{op}: `state` must be a dict by block or None, got {type_words(state)}. {_FROM_REST}.")
         if chunk is not None:
             check_integer(op, "chunk", chunk, 1)
         record = checked_record(record, {*self.shapes, *dict(self.results)}, implementation)
