@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 
 # glibc maps a block above 32 MiB anew in every call, and the system clears its pages; smaller ones stay in the process.
@@ -13,6 +14,7 @@ from snnjax._check import fail, short_repr
 _LARGEST_BLOCK = {"xla_multiheap_size_constraint_per_heap": 24 * 2**20}
 
 
+@explained
 def compiler_options(device: Any = None) -> dict[str, int]:
     """The options that make a program for a device faster, for `jax.jit`; ``{}`` where there are none.
 

@@ -7,12 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
+from snnjax._arguments import explained
 from snnjax._check import check_number, check_per_neuron, check_shape, concrete, fail, short_repr, type_words
 from snnjax.synapses import Synapses, targets_or_beyond
 
 _DECAY = "A decay is exp(-dt / tau)"
 
 
+@explained
 class STDP(NamedTuple):
     """The rule of pair-based spike-timing-dependent plasticity (`snnjax.plasticity.stdp` has its equation)."""
 
@@ -30,6 +32,7 @@ class STDPTraces(NamedTuple):
     after: Float[Array, " neurons"]
 
 
+@explained
 class ShortTerm(NamedTuple):
     """The rule of short-term plasticity (`snnjax.plasticity.short_term` has its equation).
 

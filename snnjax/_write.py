@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 from pathlib import Path
+from typing import IO, Any
 
 from snnjax._check import fail
 
@@ -32,6 +33,8 @@ def write_atomically(path: Path | str, content: bytes) -> None:
     partial = path.with_name(f".{secrets.token_hex(_TOKEN_BYTES)}.partial")
     try:
         with partial.open("xb") as stream:  # "x": only if there is no such file or link
+            with contextlib.suppress(OSError):  # a file system without locks
+                lock(stream)  # until it is complete: see `remove_partial_files`
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -51,7 +54,29 @@ def write_atomically(path: Path | str, content: bytes) -> None:
 
 
 def remove_partial_files(folder: Path) -> None:
-    """Remove what a kill in the middle of `write_atomically` left in a folder that nobody else writes to."""
+    """Remove what a kill in the middle of `write_atomically` left in a folder.
+
+    Files that someone writes to just now are locked, or still empty.
+    """
     for partial in folder.glob("." + "[0-9a-f]" * 2 * _TOKEN_BYTES + ".partial"):
         with contextlib.suppress(OSError):
-            partial.unlink()
+            if partial.lstat().st_size > 0:
+                with open(os.open(partial, os.O_RDWR | os.O_NOFOLLOW)) as stream:
+                    if lock(stream):
+                        partial.unlink()
+
+
+def lock(file: IO[Any]) -> bool:
+    """Lock an open file for this process until it is closed; returns whether nobody else has locked it.
+
+    The lock ends with the process too, however that ends, and on network file systems with the host.
+
+    Errors: an `OSError` if the file system has no locks.
+    """
+    import fcntl  # Windows has none
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # which of the two depends on the file system
+        return False
+    return True

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from snnjax._arguments import explained
 from snnjax._check import (
     check_choice,
     check_float_array,
@@ -66,6 +67,7 @@ def rate_encode(
     return (draws < precise[None]).astype(values.dtype)
 
 
+@explained
 def latency_encode(
     values: Float[Array, "batch inputs"],
     num_steps: int,
@@ -102,6 +104,7 @@ def latency_encode(
     return (steps == step[None]).astype(values.dtype)
 
 
+@explained
 def latency_spikes(
     values: Float[Array, "batch inputs"],
     num_steps: int,

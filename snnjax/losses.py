@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
+from snnjax._arguments import explained
 from snnjax._check import check_choice, check_float_array, fail
 from snnjax._types import upcast
 from snnjax.metrics import class_maxima, class_sums, decode, first_spike_times
@@ -20,6 +21,7 @@ from snnjax.metrics.activity import Activity, rates_of
 from snnjax.metrics.decode import Outputs
 
 
+@explained
 def cross_entropy_sum(
     outputs: Outputs,
     labels: Integer[Array, " batch"],
@@ -55,6 +57,7 @@ def cross_entropy_sum(
     return _cross_entropy("cross_entropy_sum", class_sums(outputs, lengths), labels, label_smoothing)
 
 
+@explained
 def cross_entropy_count(
     outputs: Outputs,
     labels: Integer[Array, " batch"],
@@ -85,6 +88,7 @@ def cross_entropy_count(
     return _cross_entropy("cross_entropy_count", class_sums(outputs, lengths), labels, label_smoothing)
 
 
+@explained
 def cross_entropy_max(
     outputs: Outputs,
     labels: Integer[Array, " batch"],
@@ -114,6 +118,7 @@ def cross_entropy_max(
     return _cross_entropy("cross_entropy_max", class_maxima(outputs, lengths), labels, label_smoothing)
 
 
+@explained
 def cross_entropy_steps(
     outputs: Float[Array, "time batch classes"],
     labels: Integer[Array, "time batch"],
@@ -157,6 +162,7 @@ def cross_entropy_steps(
     return jnp.mean(jnp.sum(jnp.where(valid, errors, 0), axis=0) / counts)
 
 
+@explained
 def mean_square_rate(
     outputs: Outputs,
     labels: Integer[Array, " batch"],
@@ -190,6 +196,7 @@ def mean_square_rate(
     return jnp.mean(jnp.square(sums / steps[:, None] - target))
 
 
+@explained
 def time_to_first_spike(
     outputs: Outputs,
     labels: Integer[Array, " batch"],
@@ -236,6 +243,7 @@ def time_to_first_spike(
     return _cross_entropy("time_to_first_spike", -times / time_scale, labels, label_smoothing)
 
 
+@explained
 def activity_upper_bound(activity: Activity, bound: float, *, over: str = "population") -> Float[Array, ""]:
     """Penalise layers more active than `bound`, the regulariser that keeps sparse training sparse.
 
@@ -268,6 +276,7 @@ def activity_upper_bound(activity: Activity, bound: float, *, over: str = "popul
     return _total([jnp.mean(jnp.square(jax.nn.relu(rate / bound - 1))) for rate in rates])
 
 
+@explained
 def activity_lower_bound(activity: Activity, bound: float, *, over: str = "neurons") -> Float[Array, ""]:
     """Penalise neurons or layers less active than `bound`, which revives silent ones.
 

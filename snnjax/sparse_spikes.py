@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Integer, Shaped
 
+from snnjax._arguments import explained
 from snnjax._check import (
     check_array,
     check_integer,
@@ -117,6 +118,7 @@ class SparseSpikes:
         return scatter(ids, upcast(values), self.num_neurons).astype(values.dtype).reshape(self.shape)
 
     @classmethod
+    @explained
     def from_dense(cls, spikes: Shaped[ArrayLike, "*axes neurons"], capacity: int) -> "SparseSpikes":
         """List the non-zero entries of a dense array by id; those beyond `capacity` are counted but not listed.
 
@@ -142,6 +144,7 @@ class SparseSpikes:
         )
 
     @classmethod
+    @explained
     def from_ids(cls, ids: Integer[ArrayLike, "*axes capacity"], num_neurons: int) -> "SparseSpikes":
         """Make spikes with value 1 at `ids`; slots with the id `num_neurons` are unused.
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer
 
+from snnjax._arguments import explained
 from snnjax._check import (
     check_array,
     check_integer,
@@ -89,6 +90,7 @@ class Synapses:
         return dense.at[self.sources(), columns].add(weights, mode="drop")
 
     @classmethod
+    @explained
     def from_mask(cls, mask: Bool[Any, "neurons targets"]) -> "Synapses":
         """The synapses where `mask` is true, an array of known values."""
         check_array("Synapses.from_mask", "mask", mask)
@@ -101,6 +103,7 @@ class Synapses:
         return _of_rows(np.count_nonzero(entries, axis=1), np.nonzero(entries)[1], entries.shape[1])
 
     @classmethod
+    @explained
     def from_scipy(cls, matrix: Any) -> tuple["Synapses", Float[Array, " synapses"]]:
         """The synapses and weights of a SciPy array in compressed rows (CSR), ``[neurons, targets]``."""
         if getattr(matrix, "format", None) != "csr":
@@ -115,6 +118,7 @@ class Synapses:
         )
 
     @classmethod
+    @explained
     def fixed_fan_out(cls, key: Array, num_neurons: int, num_targets: int, fan_out: int) -> "Synapses":
         """Synapses from each neuron to `fan_out` different targets, drawn uniformly; a pure function, also under `jit`.
 
@@ -136,6 +140,7 @@ class Synapses:
         return cls(ends, targets.reshape(-1).astype(id_dtype(num_targets)), num_targets)
 
     @classmethod
+    @explained
     def fixed_fan_in(cls, key: Array, num_neurons: int, num_targets: int, fan_in: int) -> "Synapses":
         """Synapses to each target from `fan_in` different neurons, drawn uniformly; a pure function, also under `jit`.
 
@@ -159,6 +164,7 @@ class Synapses:
         return cls(ends, targets[order].astype(id_dtype(num_targets)), num_targets)
 
     @classmethod
+    @explained
     def with_probability(
         cls, key: Array, num_neurons: int, num_targets: int, probability: float
     ) -> "Synapses":
@@ -187,6 +193,7 @@ class Synapses:
         return _of_pairs(pairs, num_neurons, num_targets)
 
     @classmethod
+    @explained
     def by_distance(
         cls,
         key: Array,
@@ -233,6 +240,7 @@ class Synapses:
         return _of_pairs(pairs, len(known[0]), len(known[1]))
 
     @classmethod
+    @explained
     def from_blocks(cls, blocks: Sequence[Sequence["Synapses | None"]]) -> "Synapses":
         """Join synapses between populations: ``blocks[i][j]`` lead from population i to population j.
 

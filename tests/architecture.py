@@ -3,11 +3,14 @@
 import ast
 import fnmatch
 import graphlib
+import importlib
 import io
+import pkgutil
 import re
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,8 +28,8 @@ LAYERS = {
         ("synapses",),
         ("sparse_spikes", "surrogates"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
-        ("_check",),
-        ("_types", "_schema", "_jax_compat"),
+        ("_arguments", "_check"),
+        ("_types", "_schema", "_jax_compat", "_lazy"),
     ),
     "snnjax.ipu": (
         ("__init__",),
@@ -368,10 +371,19 @@ def heavy_imports(path: str, source: str) -> list[str]:
     return found
 
 
-def more_than_an_index(path: str, source: str) -> list[str]:
-    """What the index contains besides its docstring, re-exports, `__all__` and `__version__`."""
-    found = []
+def index_statements(source: str) -> Iterator[ast.stmt]:
+    """The statements of an index, with those for type checkers, who see all modules that it imports lazily."""
     for node in ast.parse(source).body:
+        is_for_types = (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "_TYPE_CHECKING" and not node.orelse
+        )
+        yield from node.body if is_for_types else [node]
+
+
+def more_than_an_index(path: str, source: str) -> list[str]:
+    """What the index contains besides its docstring, re-exports, also for type checkers, and constants."""
+    found = []
+    for node in index_statements(source):
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         constant = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "__version__")
         if not (docstring or constant or isinstance(node, ast.Import | ast.ImportFrom)):
@@ -381,8 +393,25 @@ def more_than_an_index(path: str, source: str) -> list[str]:
 
 def public_names(source: str) -> list[str]:
     """The names that an index re-exports: those imported as themselves, ``from a import b as b``."""
-    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return [alias.name for node in nodes for alias in node.names if alias.asname == alias.name]
+    nodes = [node for node in index_statements(source) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = (alias.name for node in nodes for alias in node.names if alias.asname == alias.name)
+    return [name for name in names if not name.startswith("_")]
+
+
+def shadowed_modules(package: ModuleType) -> list[str]:
+    """Modules that something else than their own content hides in their package, at any depth.
+
+    ``import snnjax.neurons.lif as lif`` is the function that the file is named for; it must not be another.
+    """
+    found = []
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        parent, _, name = module.name.rpartition(".")
+        if name != "__main__" and not name.startswith(("_cpu", "_ipu")):  # libraries without Python
+            own = importlib.import_module(module.name)
+            hides = getattr(importlib.import_module(parent), name)
+            if hides is not own and getattr(hides, "__module__", None) != module.name:
+                found.append(module.name)
+    return found
 
 
 def prints(path: str, source: str) -> list[str]:

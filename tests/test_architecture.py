@@ -1,11 +1,13 @@
 """The project keeps its structure: the rules of `architecture.py` hold, and each of them can fail."""
 
+import ast
 import subprocess
 import sys
 import tomllib
 
 import pytest
 
+import snnjax
 from tests import architecture as rules
 
 LIBRARY = rules.python_files("snnjax")
@@ -112,6 +114,33 @@ def test_public_names_are_few():
     names = rules.public_names(read("snnjax/__init__.py"))
     assert 0 < len(names) < rules.MAX_NAMES
     assert len(set(names)) == len(names)
+
+
+def test_modules_are_attributes_of_the_index():
+    """Those that type checkers see are imported when they are used, so the rest costs nothing."""
+    program = """
+import sys, snnjax
+import snnjax.graph.network as module
+assert module.Network is snnjax.Network
+assert "snnjax.losses" not in sys.modules and "losses" in dir(snnjax)
+for name in sys.argv[1:]:
+    assert getattr(snnjax, name).__name__ == f"snnjax.{name}", name
+try:
+    snnjax.loses
+except AttributeError as error:
+    sys.stdout.write(f"{error}, {error.name}")
+"""
+    index = ast.parse(read("snnjax/__init__.py")).body
+    lazy = [node for each in index if isinstance(each, ast.If) for node in each.body]
+    names = [alias.name for node in lazy if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert {"losses", "data", "train", "metrics", "online", "encoding"} <= set(names)
+    command = [sys.executable, "-c", program, *names]
+    done = subprocess.run(command, cwd=rules.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "module 'snnjax' has no attribute 'loses', loses"
+
+
+def test_modules_are_hidden_by_their_own_functions_alone():
+    assert rules.shadowed_modules(snnjax) == []
 
 
 def test_top_level_holds_the_fixed_entries():

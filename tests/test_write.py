@@ -81,3 +81,18 @@ def test_partial_files_have_other_names_each_time_and_are_found(
     (tmp_path / "mine.partial").touch()
     remove_partial_files(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.partial"]
+
+
+def test_a_file_that_someone_writes_to_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync, seen = os.fsync, []
+
+    def cleaned(descriptor: int) -> None:  # by another run, before the file has its name
+        remove_partial_files(tmp_path)
+        seen.append(len(list(tmp_path.iterdir())))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", cleaned)
+    write_atomically(tmp_path / "file", b"new")
+    assert seen == [1, 1] and (tmp_path / "file").read_bytes() == b"new"

@@ -61,7 +61,7 @@ def warn_unless_below(op: str, second: Any, neuron: Neuron, threshold: Array | N
             f"{op}: `second_threshold` must be below the threshold, {lowest:g}, got {float(second)}. "
             "Leave it None for nine tenths of the way from rest to the threshold.",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
 
 
@@ -73,7 +73,7 @@ def warn_if_at_rest(op: str, neuron: Neuron) -> None:
             f"{op}: `second_threshold` must be given for neurons whose threshold is the membrane at rest, "
             f"{neuron.rest:g}, got None. Pass one below it, or neurons that do not spike have no gradient.",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
 
 

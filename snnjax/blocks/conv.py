@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer, check_switches, fail
 from snnjax._types import upcast
 from snnjax.blocks.block import Shape, Signal, flat, shaped
@@ -69,6 +70,7 @@ class Convolve(Linear):
         return Product(Connection(None, self.geometry(shape)))
 
 
+@explained
 def conv1d(
     channels: int,
     kernel: int,
@@ -92,6 +94,7 @@ def conv1d(
     return _convolve("conv1d", channels, form, bias, name, source)
 
 
+@explained
 def conv2d(
     channels: int,
     kernel: int | tuple[int, int],
@@ -135,6 +138,7 @@ def conv2d(
     return _convolve("conv2d", channels, form, bias, name, source)
 
 
+@explained
 def conv1d_transpose(
     channels: int,
     kernel: int,
@@ -157,6 +161,7 @@ def conv1d_transpose(
     return _convolve("conv1d_transpose", channels, form, bias, name, source)
 
 
+@explained
 def conv2d_transpose(
     channels: int,
     kernel: int | tuple[int, int],

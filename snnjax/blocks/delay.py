@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_switches, fail
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, given, shaped
@@ -195,6 +196,7 @@ class Axonal(HasDelays, Block):
         return self.delays(params if self.learn else stats, shape)
 
 
+@explained
 def axonal(
     max_delay: int,
     *,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer, check_rounding, check_switches, fail, short_repr
 from snnjax._quantised import Quantised
 from snnjax._types import upcast
@@ -84,6 +85,7 @@ class Dense(Linear):
         return Product(Connection(None, None, self.rounds_cotangents, self.exact_within))
 
 
+@explained
 def dense(
     num_neurons: int,
     *,

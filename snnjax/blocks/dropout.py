@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, shaped
 from snnjax.sparse_spikes import SparseSpikes, gather, values_of
@@ -52,6 +53,7 @@ class Dropout(Block):
         return BlockResult(dataclasses.replace(x, values=values_of(x) * factor))
 
 
+@explained
 def dropout(rate: float, *, name: str | None = None, source: str | None = None) -> Dropout:
     """Silence random neurons in training, the same ones for all steps of a sequence; others count 1 / (1 - rate).
 

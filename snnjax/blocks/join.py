@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import check_choice, fail
 from snnjax._types import as_int32, id_dtype
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, dense_signal
@@ -81,6 +82,7 @@ def _joined(lists: Sequence[SparseSpikes], shapes: Sequence[Shape], how: str, sh
     return SparseSpikes(jnp.concatenate(ids, -1), values, spikes, listed, dropped, total)
 
 
+@explained
 def join(how: str = "add", *, name: str | None = None, source: tuple[str, ...] | None = None) -> Join:
     """Join several signals: "add", "concatenate" (along the channels), "multiply", or "either" (a spike of any).
 

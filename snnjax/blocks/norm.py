@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._arguments import explained
 from snnjax._check import check_switches, fail, short_repr
 from snnjax._types import upcast
 from snnjax.blocks.block import (
@@ -108,6 +109,7 @@ class BatchNorm(Block):
         """The factor and the term of each channel for `x`, and the stats after it, None if they stay as they are."""
         if not self.needs_all_steps(context.train):
             return *self.affine(params, stats), None
+        self._check_axis(stats, x)
         now, is_empty = self.statistics(x, context), self._count(x, context) == 0
         kept = jnp.where(is_empty, 1, jnp.float32(self.momentum))
         after = jax.tree.map(
@@ -116,6 +118,16 @@ class BatchNorm(Block):
             now,
         )
         return *self.affine(params, now), after
+
+    def _check_axis(self, stats: NormStats, x: Array) -> None:
+        """Running statistics cannot be the same on all devices if each has those of its own share."""
+        if self.axis_name is not None:
+            return
+        over = jax.typeof(x).manual_axis_type.varying - jax.typeof(stats.mean).manual_axis_type.varying
+        if over:
+            axes = ", ".join(map(repr, sorted(over)))
+            expected = f"name the axis of shard_map over which the batch is divided, {axes}"
+            fail(f"batch_norm: `axis_name` must {expected}, got None. Write batch_norm(axis_name={axes}).")
 
     def statistics(self, x: Array, context: Context) -> NormStats:
         """Mean and variance of each channel over the steps within the sequences, the batch, pixels and the axis."""
@@ -195,6 +207,7 @@ class LayerNorm(Block):
         )
 
 
+@explained
 def batch_norm(
     *,
     scale: float = 1.0,
@@ -245,6 +258,7 @@ def batch_norm(
     return BatchNorm(float(scale), float(momentum), float(epsilon), bool(frozen), axis_name, **options)
 
 
+@explained
 def layer_norm(
     *, scale: float = 1.0, epsilon: float = 1e-5, name: str | None = None, source: str | None = None
 ) -> LayerNorm:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer
 from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, shaped
 from snnjax.ops.pool_spikes import Pooling, as_pooling, pooled
@@ -91,6 +92,7 @@ class Flatten(Block):
         return Flattened()
 
 
+@explained
 def sum_pool(
     window: int | tuple[int, int],
     *,
@@ -119,6 +121,7 @@ def sum_pool(
     return _pool("sum", window, strides, name, source)
 
 
+@explained
 def mean_pool(
     window: int | tuple[int, int],
     *,
@@ -136,6 +139,7 @@ def mean_pool(
     return _pool("mean", window, strides, name, source)
 
 
+@explained
 def max_pool(
     window: int | tuple[int, int],
     *,
@@ -155,6 +159,7 @@ def max_pool(
     return _pool("max", window, strides, name, source)
 
 
+@explained
 def flatten(*, name: str | None = None, source: str | None = None) -> Flatten:
     """Flatten the neurons of an image to one axis: later blocks see no pixels. Dense weights need no `flatten`.
 

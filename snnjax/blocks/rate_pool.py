@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from snnjax._arguments import explained
 from snnjax._types import accumulation_dtype
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, dense_signal
 from snnjax.blocks.pool import Pool, max_pool
@@ -43,6 +44,7 @@ class RatePool(Block):
         return BlockResult(largest[1:] - largest[:-1], sums[-1])
 
 
+@explained
 def max_rate_pool(
     window: int | tuple[int, int],
     *,

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
 from snnjax._types import upcast
@@ -26,7 +27,7 @@ from snnjax.blocks.block import (
 )
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
-from snnjax.neurons._neuron import drawn, for_each, num_owners
+from snnjax.neurons._neuron import drawn, for_each, num_owners, refuse_simulated
 from snnjax.ops._time_scan import platform_scan
 
 # The initial standard deviation of readout membranes: summed over time they are logits, which should be undecided.
@@ -125,6 +126,7 @@ def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: 
     return end, outputs
 
 
+@explained
 def integrator(
     neuron: Neuron | None = None, *, name: str | None = None, source: str | None = None
 ) -> Integrator:
@@ -144,6 +146,7 @@ def integrator(
         (10,)
     """
     neuron = leaky_integrator() if neuron is None else neuron
+    refuse_simulated("integrator", "neuron", neuron)
     if not isinstance(neuron, Neuron) or neuron.spikes:
         fail(
             f"integrator: `neuron` must be a neuron without spikes, got {short_repr(neuron)}. "

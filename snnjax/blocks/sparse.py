@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer, check_switches, fail
 from snnjax._types import upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, given, times
@@ -113,6 +114,7 @@ class Sparse(Block):
         return times(params, factor)
 
 
+@explained
 def sparse(
     num_neurons: int,
     *,

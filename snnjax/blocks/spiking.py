@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import check_rounding, fail, short_repr
 from snnjax._types import upcast
 from snnjax.blocks._feedback import Cells, Held, SpikingState, Steps
@@ -77,6 +78,12 @@ class Spiking(Block):
     def fitted(self, *shapes: Shape) -> "Spiking":
         """With the dense weights that ``recurrent=True`` stands for."""
         (shape,) = shapes
+        count = math.prod(shape)
+        if isinstance(self.capacity, int) and self.capacity > count:
+            hint = "Pass a fraction such as 0.1, or None for the full gradient"
+            fail(
+                f"spiking: `capacity` must be at most {count}, the number of neurons, got {self.capacity}. {hint}."
+            )
         if self.recurrent is True and len(shape) > 1:
             fail(
                 f"spiking: `recurrent` must be a connection for neurons of the shape {shape}, got True. "
@@ -317,6 +324,7 @@ def _shape_through(blocks: Sequence[Block], shape: Shape) -> Shape:
     return shape
 
 
+@explained
 def spiking(
     neuron: Neuron | None = None,
     *,

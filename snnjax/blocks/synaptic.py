@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, given, times
@@ -146,6 +147,7 @@ class Synaptic(HasDelays, Block):
         return times(params._replace(raw_delay=None), factor)._replace(raw_delay=params.raw_delay)
 
 
+@explained
 def synaptic(
     connection: Any,
     max_delay: int,

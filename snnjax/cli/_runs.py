@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from snnjax.cli._text import report, say
+from snnjax._check import fail
+from snnjax.cli._text import report, say, write_tested
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -39,18 +40,26 @@ def add_results(parser: argparse.ArgumentParser) -> None:
 
 def _evaluate(options: argparse.Namespace) -> int:
     from snnjax import train
+    from snnjax.train.lock import locked
     from snnjax.train.progress import CHECKPOINT
 
     is_file = options.place.is_file()
     path = options.place if is_file else options.place / CHECKPOINT
     settings = train.TaskSettings.from_header(train.read_run(path))
+    written = path.stat().st_mtime_ns
     parts = train.load_task(settings, options.data)
     trained = train.read_trained(path, parts.num_inputs, parts.num_classes)
     loss, decoder = train.loss_of(settings)
     kept: Any = {"stats": trained.stats, "loss": loss, "decoder": decoder}
     tested = train.evaluate(trained.network, trained.params, parts.test, **kept)
-    folder = None if is_file else options.place
-    report(folder, tested, trained.header["best_epoch"], settings.training.selection)
+    report(tested, trained.header["best_epoch"], settings.training.selection)
+    if not is_file:
+        with locked(options.place) as folder:
+            if path.stat().st_mtime_ns != written:
+                fail(
+                    "evaluate: `run` must still have the tested checkpoint, got a newer one. Evaluate it again."
+                )
+            write_tested(folder, tested)
     return 0
 
 

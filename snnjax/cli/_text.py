@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,8 @@ def stopped_line(metrics: list[dict[str, Any]]) -> str:
     return f"stopped after {plural(len(metrics), 'epoch')}; {hint}\n"
 
 
-def report(folder: Path | None, tested: dict[str, Any], best_epoch: int, selection: str) -> None:
-    """Print how a network did on the test data, and write its metrics to the folder of the run, if there is one."""
-    from snnjax.train import write_atomically
-
+def report(tested: dict[str, Any], best_epoch: int, selection: str) -> None:
+    """Print how a network did on the test data."""
     how = {"last": "the last", "average": "mean of the last fifth"}.get(
         selection, "selected on validation data"
     )
@@ -65,8 +64,13 @@ def report(folder: Path | None, tested: dict[str, Any], best_epoch: int, selecti
         f"synaptic operations per sample: {big(effective)} effective of {big(tested['dense_operations'])} dense "
     )
     say(f"({100 * share:.1f} %)\n")
-    if folder is not None:
-        write_atomically(folder / "test.json", json.dumps(tested, indent=1).encode())
+
+
+def write_tested(folder: os.PathLike[str], tested: dict[str, Any]) -> None:
+    """Write what `report` prints to the folder of a run."""
+    from snnjax.train import write_atomically
+
+    write_atomically(Path(folder) / "test.json", json.dumps(tested, indent=1).encode())
 
 
 def say_throughput(metrics: list[dict[str, Any]]) -> None:

@@ -21,6 +21,7 @@ from snnjax.cli._text import (
     say_throughput,
     stopped_line,
     widths,
+    write_tested,
 )
 
 TASK_NAMES = (
@@ -166,26 +167,34 @@ def run(options: argparse.Namespace) -> int:
     """Train, test and draw; returns the exit code."""
     import jax
 
-    from snnjax import train
+    from snnjax.train.lock import locked
 
     _join(options)
     devices = _devices(options.device, options.devices)
     settings = settings_of(options)
     warn_of_short_lists(settings)
+    leads = jax.process_index() == 0  # the other processes are silent
+    with locked(options.out) as folder:  # until the last file is written
+        return _run(options, folder, settings, devices, leads)
+
+
+def _run(options: argparse.Namespace, folder: Any, settings: Any, devices: Any, leads: bool) -> int:
+    from snnjax import train
+
     parts = train.load_task(settings, options.data)
     net = train.build_network(settings, parts.num_inputs, parts.num_classes)
     loss, decoder = train.loss_of(settings)
-    leads = jax.process_index() == 0  # the other processes are silent
     if leads:
         _say_task(settings, net, parts)
-    result = _fit(options, settings, net, parts, devices, leads)
+    result = _fit(options, folder, settings, net, parts, devices, leads)
     if not leads:
         return 0
     if result.interrupted:
         say(stopped_line(result.metrics))
         return INTERRUPTED
     tested = train.evaluate(net, result.params, parts.test, stats=result.stats, loss=loss, decoder=decoder)
-    report(options.out, tested, result.best_epoch, settings.training.selection)
+    report(tested, result.best_epoch, settings.training.selection)
+    write_tested(folder, tested)
     record = {"validation_samples": _size(parts.validation), "resumed": options.resume}
     train.write_run(options.out, train.record_run(settings, net, result, tested, **record))
     say_throughput(result.metrics)
@@ -228,7 +237,15 @@ def settings_of(options: argparse.Namespace) -> Any:
     return settings
 
 
-def _fit(options: argparse.Namespace, settings: Any, net: Any, parts: Any, devices: Any, leads: bool) -> Any:
+def _fit(
+    options: argparse.Namespace,
+    folder: Any,
+    settings: Any,
+    net: Any,
+    parts: Any,
+    devices: Any,
+    leads: bool,
+) -> Any:
     from snnjax import train
 
     loss, decoder = train.loss_of(settings)
@@ -241,7 +258,7 @@ def _fit(options: argparse.Namespace, settings: Any, net: Any, parts: Any, devic
             loss=loss,
             decoder=decoder,
             config=settings.training,
-            folder=options.out,
+            folder=folder,
             resume=options.resume,
             overwrite=options.overwrite,
             settings=settings.as_dict(),

@@ -4,12 +4,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from snnjax._arguments import explained
 from snnjax._check import MAX_SIZE, check_integer, fail, short_repr
 from snnjax.blocks.block import Shape
-from snnjax.graph.containers import Graph
+from snnjax.graph.containers import Graph, check_item
 from snnjax.graph.network import Network
 
 
+@explained
 def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readout: Any = None) -> Network:
     """Make a network from blocks and readouts.
 
@@ -47,6 +49,8 @@ def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readou
     readouts = readout if isinstance(readout, Mapping) else {own_name: readout}
     outputs = []
     for name, own in readouts.items():
+        if own is not None:
+            check_item("network", "readout", own)
         outputs.append((name, sources[0] if own is None else graph.add(own, *sources, name=name)))
     results = tuple((name, node) for name, node in graph.results.items() if name != node)
     return Network(

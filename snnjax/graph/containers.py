@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from snnjax._arguments import explained
 from snnjax._check import alternatives, check_integer, fail, plural, short_repr
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.dense import dense
@@ -14,6 +15,7 @@ from snnjax.blocks.join import join as join_block
 from snnjax.blocks.readout import integrator
 from snnjax.blocks.spiking import Spiking, spiking, spiking_of
 from snnjax.neurons import Neuron, leaky_integrator
+from snnjax.neurons._neuron import refuse_simulated
 
 
 class Node(NamedTuple):
@@ -111,17 +113,38 @@ class Graph:
 
 def as_item(item: Any) -> Any:
     """A block or container; neurons become a block, and a sequence a container."""
+    check_item("network", "blocks", item)
     if isinstance(item, Neuron):
         return spiking(item) if item.spikes else integrator(item)
+    return Sequential(tuple(item)) if isinstance(item, list | tuple) else item
+
+
+def check_item(op: str, argument: str, item: Any) -> None:
+    """Check that `item` is what a network can hold, or a sequence of such."""
+    if isinstance(item, Neuron | Block) or hasattr(item, "expand"):  # neurons are tuples, so they come first
+        return
     if isinstance(item, list | tuple):
-        return Sequential(tuple(item))
-    if isinstance(item, Block) or hasattr(item, "expand"):
-        return item
-    what = f"the function {item.__name__}" if hasattr(item, "__name__") else short_repr(item)
-    return fail(
-        f"network: `blocks` must hold blocks, neurons and layers, got {what}. "
+        for each in item:
+            check_item(op, argument, each)
+        return
+    refuse_simulated(op, argument, item)
+    fail(
+        f"{op}: `{argument}` must hold blocks, neurons and layers, got {_in_words(item)}. "
         "Make them with snnjax.layer(...), snnjax.blocks or snnjax.neurons."
     )
+
+
+def _check_part(argument: str, part: Any, example: str) -> None:
+    """Check that a part of a layer is a block, or several, or None."""
+    if part is not None and (
+        isinstance(part, Neuron) or not isinstance(part, Block | Container | list | tuple)
+    ):
+        hint = f"Write {argument}=blocks.{example}"
+        fail(f"layer: `{argument}` must be a block or None, got {_in_words(part)}. {hint}.")
+
+
+def _in_words(item: Any) -> str:
+    return f"the function {item.__name__}" if hasattr(item, "__name__") else short_repr(item)
 
 
 @dataclass(frozen=True)
@@ -200,6 +223,7 @@ class Readout(Container):
         )
 
 
+@explained
 def sequential(*items: Any, name: str | None = None, source: str | None = None) -> Sequential:
     """Put blocks in order, so that a name or a source stands for all of them. A list does the same without a name.
 
@@ -209,9 +233,11 @@ def sequential(*items: Any, name: str | None = None, source: str | None = None) 
         >>> [node.name for node in snnjax.network(3, [body]).nodes if "neuron" in node.name]
         ['body/layer_0/neuron', 'body/layer_1/neuron']
     """
+    check_item("sequential", "items", items)
     return Sequential(items, name=name, source=source)
 
 
+@explained
 def parallel(
     *, join: str | Block = "concatenate", name: str | None = None, source: str | None = None, **branches: Any
 ) -> Parallel:
@@ -236,9 +262,13 @@ def parallel(
         fail(
             f"parallel: `branches` must be at least two, got {len(branches)}. Name them, as in a=[...], b=[...]."
         )
+    for branch, item in branches.items():
+        if item is not None:
+            check_item("parallel", branch, item)
     return Parallel(tuple(branches.items()), _as_join(join), name=name, source=source)
 
 
+@explained
 def residual(
     body: Any,
     shortcut: Any = None,
@@ -267,9 +297,13 @@ def residual(
         Fang et al. 2021, arXiv:2102.04159 (spike-element-wise residual networks, with the joins).
     """
     body = body if isinstance(body, list | tuple) else [body]
+    check_item("residual", "body", body)
+    if shortcut is not None:
+        check_item("residual", "shortcut", shortcut)
     return Residual((("body", body), ("shortcut", shortcut)), _as_join(join), name=name, source=source)
 
 
+@explained
 def layer(
     connection: int | Block | Sequence[Block],
     neuron: Neuron | None = None,
@@ -309,9 +343,12 @@ def layer(
     """
     options: Any = {"capacity": capacity, "second_threshold": second_threshold, "recurrent": recurrent}
     own = spiking_of("layer", neuron, **options, record_dtype=record_dtype)
+    _check_part("norm", norm, "batch_norm()")
+    _check_part("dropout", dropout, f"dropout({dropout if isinstance(dropout, float) else 0.2})")
     return Layer(_as_connection("layer", connection), norm, own, dropout, name=name, source=source)
 
 
+@explained
 def leaky_readout(
     connection: int | Block | Sequence[Block],
     *,
@@ -343,6 +380,7 @@ def leaky_readout(
     return Readout(_as_connection("leaky_readout", connection), neuron, name=name, source=source)
 
 
+@explained
 def spiking_readout(
     connection: int | Block | Sequence[Block],
     neuron: Neuron | None = None,
@@ -374,6 +412,9 @@ def _as_connection(op: str, connection: Any) -> Any:
     """A connection; dense weights for a number of neurons."""
     if isinstance(connection, int | np.integer) and not isinstance(connection, bool):
         return dense(check_integer(op, "connection", connection, 1))
+    refuse_simulated(op, "connection", connection)
+    if isinstance(connection, list | tuple):
+        check_item(op, "connection", connection)
     is_block = isinstance(connection, Block) and not isinstance(connection, Spiking)
     if not is_block and not isinstance(connection, list | tuple | Container):
         fail(

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from snnjax._arguments import explained
 from snnjax._check import check_float_array, fail, plural, short_repr, type_words
 from snnjax.blocks.block import Block, Context, Shape, times
 from snnjax.blocks.linear import Linear, LinearParams
@@ -36,6 +37,7 @@ class _Part(NamedTuple):
     params: LinearParams | None = None  # of a connection, with the norm after it
 
 
+@explained
 def convert(
     layers: Sequence[Any],
     weights: Sequence[Any] | Mapping[str, Any],

@@ -188,7 +188,7 @@ def warn_of_unreached(reached: dict[str, Array], target: Any) -> None:
                 f"network.init: `{name}` does not reach an activity of {target} on these inputs at any scale of its "
                 "weights. Pass inputs with more spikes, or another target_activity."
             )
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def _between(nodes: Any, names: set[str]) -> list[int]:

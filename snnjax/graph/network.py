@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from snnjax import _platforms
+from snnjax._arguments import explained
 from snnjax._check import (
     as_lengths,
     check_choice,
@@ -20,6 +21,7 @@ from snnjax._check import (
     check_size,
     check_switches,
     fail,
+    type_words,
 )
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._quantised import Quantised
@@ -37,10 +39,13 @@ from snnjax.graph.plan import FEWEST_STEPS, MANY_ROWS, Mode, Segment, plan
 from snnjax.graph.run import Running, run
 from snnjax.graph.signals import checked_signals, warn_of_bytes
 from snnjax.ops.lif_network import mean_activity
+from snnjax.sparse_spikes import SparseSpikes
 
 Params = dict[str, Any]  # of each block that learns something, by name
 State = dict[str, Any]  # of each block that has one, by name
 Stats = dict[str, Any]
+# The hint for those who leave the state out.
+_FROM_REST = "Write network.apply(params, None, inputs) to start from rest"
 
 
 class NetworkOutput(NamedTuple):
@@ -161,6 +166,7 @@ class Network:
             graph.results[graph.prefix + name] = names[node]
         return names[next(node for _, node in self.outputs)]
 
+    @functools.partial(explained, op="network.init")
     def init(
         self,
         key: Array,
@@ -209,11 +215,13 @@ class Network:
         warn_of_unreached(reached, target_activity)
         return params
 
+    @functools.partial(explained, op="network.init_stats")
     def init_stats(self, key: Array) -> Stats:
         """The stats before the first call: running statistics of norms, constants that are drawn and not learned."""
         check_key("network.init_stats", key)
         return initial_stats(key, self.nodes, self.in_shapes)
 
+    @functools.partial(explained, op="network.fold")
     def fold(self, params: Params, stats: Stats | None) -> tuple["Network", Params, Stats]:
         """The network without the norms directly behind a connection that nobody else reads, equal up to rounding.
 
@@ -242,6 +250,7 @@ class Network:
         )
         return dataclasses.replace(self, nodes=nodes, outputs=outputs, results=results), params, stats
 
+    @functools.partial(explained, op="network.initial_state")
     def initial_state(self, params: Params, batch: int, stats: Stats | None = None) -> State:
         """Make the state before the first step.
 
@@ -258,6 +267,7 @@ class Network:
                 found[node.name] = own
         return found
 
+    @functools.partial(explained, op="network.apply", missing=_FROM_REST)
     def apply(
         self,
         params: Params,
@@ -304,6 +314,8 @@ class Network:
         """
         op = "network.apply"
         check_choice(op, "implementation", implementation, IMPLEMENTATIONS)
+        if hasattr(state, "dtype") or isinstance(state, SparseSpikes):
+            fail(f"{op}: `state` must be a dict by block or None, got {type_words(state)}. {_FROM_REST}.")
         if chunk is not None:
             chunk = check_integer(op, "chunk", chunk, 1)
         record = checked_record(record, {*self.shapes, *dict(self.results)}, implementation)

@@ -63,5 +63,5 @@ def warn_of_bytes(inputs: Any) -> None:
             f"network.init: `inputs` must be spikes or currents of at most {_LARGEST_INPUT}, got values up to "
             f"{known.max():g}. Divide the bytes of images by 255, and clip counts of events.",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from snnjax._arguments import explained
 from snnjax._check import check_kept, concrete, fail, short_repr
 from snnjax._types import accumulation_dtype
 
@@ -70,6 +71,7 @@ def _within_jvp(primals: tuple[Array, Any, Any], tangents: tuple[Array, Any, Any
     return clipped, jnp.broadcast_to(tangents[0], clipped.shape)
 
 
+@explained
 def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Float[Array, "..."]:
     """Compute the decay per step of length `dt`: ``decay = exp(-dt / time_constant)``, both in the same unit of time.
 

@@ -13,6 +13,7 @@ from snnjax._check import check_array, check_choice, check_shape, fail, plural, 
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.neurons._glif import GLIF, advance, check_form
 from snnjax.ops._glif_step import align
+from snnjax.ops._simulation.records import SynapticLIF
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate, superspike
 
@@ -246,6 +247,7 @@ def _axis(name: str, few: tuple[int, ...], more: tuple[int, ...]) -> int | None:
 def check_spiking(op: str, neuron: Any) -> None:
     """Check that `neuron` is a `Neuron` that spikes."""
     if not isinstance(neuron, Neuron):
+        refuse_simulated(op, "neuron", neuron)
         name = getattr(neuron, "__name__", None)
         actual = short_repr(neuron) if name is None else f"the function {name}"
         fail(
@@ -258,6 +260,13 @@ def check_spiking(op: str, neuron: Any) -> None:
     check_choice(op, "neuron.per", neuron.per, OWNERS)
     if neuron.glif is not None:
         check_form(op, "neuron.glif.", neuron.glif)
+
+
+def refuse_simulated(op: str, argument: str, neuron: Any) -> None:
+    """Refuse neurons that only `snnjax.simulate` runs."""
+    if isinstance(neuron, SynapticLIF):
+        hint = "Run it with snnjax.simulate, or choose neurons.current_lif()"
+        fail(f"{op}: `{argument}` must not be neurons of simulations, got a SynapticLIF. {hint}.")
 
 
 def check_surrogates(op: str, neuron: Neuron) -> None:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
@@ -53,6 +54,7 @@ _MODEL = Model(
 )
 
 
+@explained
 def adaptive_lif(
     decay: Constant = 0.9,
     threshold: Constant = 1.0,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant, within
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
@@ -81,6 +82,7 @@ def _constants(
 _MODEL = Model("adlif", AdLIFParams, AdLIFState, PARAMETERS, _constants, ("normalize", "membrane_coupling"))
 
 
+@explained
 def adlif(
     decay: Constant = DECAY_RANGE,
     threshold: Constant = 1.0,

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from snnjax._arguments import explained
 from snnjax._check import fail
 from snnjax.neurons._synaptic import decays, in_steps, sequence, stacked, voltages
 from snnjax.ops._simulation.records import SynapticLIF, constants, known, positive, step_length
 
 
+@explained
 def coba_lif(
     *,
     tau: Any,

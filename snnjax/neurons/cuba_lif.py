@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from snnjax._arguments import explained
 from snnjax.neurons._synaptic import decays, effect_on_membrane, in_steps, sequence, stacked, voltages
 from snnjax.ops._simulation.records import SynapticLIF, constants, positive, step_length
 
 
+@explained
 def cuba_lif(
     *,
     tau: Any,

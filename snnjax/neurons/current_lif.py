@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
@@ -47,6 +48,7 @@ _MODEL = Model(
 )
 
 
+@explained
 def current_lif(
     decay: Constant = 0.9,
     synapse_decay: Constant = 0.8,

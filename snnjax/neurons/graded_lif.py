@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer, fail
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
@@ -40,6 +41,7 @@ _INTEGER, _TERNARY = (
 )
 
 
+@explained
 def integer_lif(
     largest: int = 4,
     decay: Constant = 0.9,
@@ -93,6 +95,7 @@ def integer_lif(
     return _graded(_INTEGER, arguments, (0, int(largest)), 0.5)
 
 
+@explained
 def ternary_lif(
     decay: Constant = 0.9,
     threshold: Constant = 1.0,

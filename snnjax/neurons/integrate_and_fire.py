@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import THRESHOLD, Model, glif_neuron
@@ -35,6 +36,7 @@ def _constants(threshold: Array) -> GLIFConstants:
 _MODEL = Model("integrate_and_fire", IntegrateAndFireParams, IntegrateAndFireState, (THRESHOLD,), _constants)
 
 
+@explained
 def integrate_and_fire(
     threshold: Constant = 1.0,
     *,

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import check_choice, check_switches
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
@@ -53,6 +54,7 @@ class IzhikevichState(NamedTuple):
 _PARAMETERS = tuple(Parameter(name, "learn") for name in IzhikevichParams._fields)
 
 
+@explained
 def izhikevich(
     preset: str = "regular_spiking",
     *,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
@@ -39,6 +40,7 @@ _MODEL = Model(
 )
 
 
+@explained
 def leaky_integrator(
     decay: Constant = 0.95, *, per: str = "channel", normalize: bool = True, learn_decay: bool = False
 ) -> Neuron:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
@@ -31,6 +32,7 @@ def _constants(decay: Array, threshold: Array, *, normalize: bool) -> GLIFConsta
 _MODEL = Model("lif", LIFParams, LIFState, (DECAY, THRESHOLD), _constants, ("normalize",))
 
 
+@explained
 def lif(
     decay: Constant = 0.9,
     threshold: Constant = 1.0,

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer, fail
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.neurons._constants import Constant, check_constant, draw
@@ -39,6 +40,7 @@ class SlidingPSNState(NamedTuple):
     currents: Array  # [batch, order - 1, neurons], of the steps before, the latest one last
 
 
+@explained
 def psn(num_steps: int, threshold: float = 1.0, *, surrogate: str | Surrogate = "arctan") -> Neuron:
     r"""Make parallel spiking neurons: each membrane is a learned mixture of the currents of all time steps.
 
@@ -76,6 +78,7 @@ def psn(num_steps: int, threshold: float = 1.0, *, surrogate: str | Surrogate = 
     return _of_all_steps("psn", num_steps, threshold, surrogate, None, 0.0)
 
 
+@explained
 def masked_psn(
     num_steps: int,
     order: int,
@@ -122,6 +125,7 @@ def masked_psn(
     return _of_all_steps("masked_psn", num_steps, threshold, surrogate, int(order), float(mask_share))
 
 
+@explained
 def sliding_psn(order: int, threshold: Constant = 1.0, *, surrogate: str | Surrogate = "arctan") -> Neuron:
     r"""Make sliding parallel spiking neurons: a filter over the last `order` currents, the same at every step.
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, glif_neuron
@@ -61,6 +62,7 @@ _MODEL = Model(
 )
 
 
+@explained
 def resonate_and_fire(
     decay: Constant = 0.98,
     frequency: Constant = FREQUENCY_RANGE,

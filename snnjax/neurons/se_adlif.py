@@ -5,6 +5,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import fail
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant, within
@@ -65,6 +66,7 @@ _MODEL = Model(
 )
 
 
+@explained
 def se_adlif(
     decay: Constant = DECAY_RANGE,
     threshold: Constant = 1.0,

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer, fail
 from snnjax._quantised import refuse_gradient
 from snnjax._types import upcast
@@ -40,6 +41,7 @@ class OnlineCarry(NamedTuple):
     stats: Stats | None = None  # those of the network
 
 
+@explained
 def eprop(
     network: Network,
     loss: StepLoss,
@@ -90,6 +92,7 @@ def eprop(
     return _learner(network, layers, loss, penalty, rate_window, feedback=feedback, is_filtered=is_filtered)
 
 
+@explained
 def ostl(
     network: Network,
     loss: StepLoss,
@@ -117,6 +120,7 @@ def ostl(
     return _learner(network, layers, loss, penalty, rate_window)
 
 
+@explained
 def ottt(
     network: Network,
     loss: StepLoss,

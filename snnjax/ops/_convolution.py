@@ -263,8 +263,8 @@ def _pairs(
 
 def checked_padding(op: str, padding: Any, space: int) -> Any:
     """The padding of so many axes, "same", "valid" or a tuple of pairs, after checking it."""
-    if isinstance(padding, str) and padding in ("same", "valid"):
-        return padding
+    if isinstance(padding, str) and padding.lower() in ("same", "valid"):  # "SAME" is JAX's spelling
+        return padding.lower()
     good = isinstance(padding, Sequence) and not isinstance(padding, str) and len(padding) == space
     good = good and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in padding)
     if not good:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Integer, Num
 
+from snnjax._arguments import explained
 from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
@@ -25,6 +26,7 @@ from snnjax.sparse_spikes import SparseSpikes, check_spikes
 _OP = "delay_spikes"
 
 
+@explained
 def delay_spikes(
     spikes: SparseSpikes | Num[Array, "time batch neurons"],
     delays: Float[ArrayLike, "*neurons"],

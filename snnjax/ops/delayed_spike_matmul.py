@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, Num
 
+from snnjax._arguments import explained
 from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float_array, check_integer, check_shape, fail, short_repr
 from snnjax._dispatch import Kernel, Target, evaluate
@@ -33,6 +34,7 @@ _OP = "delayed_spike_matmul"
 _MOST_ENTRIES = 2**31 - 1  # of a matrix, numbered in int32
 
 
+@explained
 def delayed_spike_matmul(
     spikes: SparseSpikes | Num[Array, "time batch neurons"],
     weights: Float[Array, "..."],

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Integer, Num
 
+from snnjax._arguments import explained
 from snnjax._check import as_lengths, check_size, fail
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
@@ -34,6 +35,7 @@ from snnjax.surrogates import Surrogate
 from snnjax.synapses import Synapses, ends_and_targets
 
 
+@explained
 class LIFLayer(NamedTuple):
     """One layer of `lif_network`: weights and the constants of its neurons."""
 
@@ -61,6 +63,7 @@ class LIFLayer(NamedTuple):
     synaptic_delays: Float[Array, "..."] | None = None
 
 
+@explained
 class LeakyReadout(NamedTuple):
     """The leaky integrators after the last layer: ``v = decay * v + gain * (weights s + bias)``, no reset."""
 
@@ -89,6 +92,7 @@ class LIFNetworkOutput(NamedTuple):
     spikes: tuple[SparseSpikes | Float[Array, "time batch neurons"] | None, ...] | None
 
 
+@explained
 def lif_network(
     inputs: Num[Array, "time batch inputs"] | SparseSpikes | Any,
     layers: Sequence[LIFLayer],
@@ -232,6 +236,7 @@ def _switches(
     return Switches(tuple(LayerSwitches(*layer) for layer in each), last, implementation)
 
 
+@explained
 def lif_network_state(
     batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None, *, currents: Any = None
 ) -> LIFNetworkState:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from snnjax._arguments import explained
 from snnjax._batching import SHARED
 from snnjax._check import (
     check_array,
@@ -44,6 +45,7 @@ class _BackwardOperands(NamedTuple):
     g: _Results
 
 
+@explained
 def lif_step(
     v: Float[Array, "*batch neurons"],
     current: Float[Array, "*batch neurons"],

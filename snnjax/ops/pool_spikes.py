@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Shaped
 
+from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
 from snnjax._sharding import gathered
 from snnjax._types import id_dtype, upcast
@@ -157,6 +158,7 @@ def _least(dtype: Any) -> Any:
     return -np.inf if jnp.issubdtype(dtype, jnp.floating) else np.iinfo(dtype).min
 
 
+@explained
 def pool_spikes(
     spikes: SparseSpikes | Shaped[Array, "*axes neurons"],
     shape: Sequence[int],

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from snnjax._arguments import explained
 from snnjax._batching import SHARED, any_group
 from snnjax._check import check_float_array, check_integer, check_number, fail
 from snnjax._dispatch import Kernel, Target, evaluate
@@ -40,6 +41,7 @@ class Selection(NamedTuple):
     surrogate: Surrogate
 
 
+@explained
 def select_spikes(
     v: Float[Array, "*axes neurons"],
     threshold: Float[ArrayLike, "..."],

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
+from snnjax._arguments import explained
 from snnjax._batching import SHARED
 from snnjax._check import (
     check_choice,
@@ -47,6 +48,7 @@ _OP = "simulate"
 _MOST_RECEPTORS = 4  # of the kernel
 
 
+@explained
 def simulate(
     neurons: SynapticLIF,
     synapses: Synapses,
@@ -148,6 +150,7 @@ def simulate(
     return _yielded(_run(vary_alike(operands), static, implementation), operands, static, rest, state)
 
 
+@explained
 def simulation_state(
     neurons: SynapticLIF,
     num_neurons: int,

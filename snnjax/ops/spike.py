@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from snnjax._arguments import explained
 from snnjax._check import check_float, check_switches
 from snnjax.surrogates import Surrogate, as_surrogate
 
 
+@explained
 def spike(
     x: Float[Array, "..."], surrogate: str | Surrogate = "superspike", *, inclusive: bool = False
 ) -> Float[Array, "..."]:

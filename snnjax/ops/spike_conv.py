@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float, Num
 
+from snnjax._arguments import explained
 from snnjax._batching import SHARED
 from snnjax._check import check_float_array, fail, plural
 from snnjax._dispatch import Kernel, Target, evaluate
@@ -31,6 +32,7 @@ from snnjax.ops.spike_matmul import as_rows, neurons_of, without_zeros
 from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 
 
+@explained
 def spike_conv(
     spikes: SparseSpikes | Num[Array, "*axes neurons"],
     weights: Float[Array, "..."],

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
+from snnjax._arguments import explained
 from snnjax._batching import SHARED, any_group
 from snnjax._check import check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
@@ -37,6 +38,7 @@ _MAX_LIST_SHARE = 0.05
 _MIN_BACKWARD_PRODUCTS = 4096
 
 
+@explained
 def spike_matmul(
     spikes: SparseSpikes | Num[Array, "*axes neurons"],
     weights: Float[Array, "neurons outputs"] | Quantised,

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
+from snnjax._arguments import explained
 from snnjax._batching import SHARED
 from snnjax._check import check_shape, fail, short_repr
 from snnjax._dispatch import Kernel, Target, evaluate
@@ -31,6 +32,7 @@ from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 from snnjax.synapses import Synapses, ends_and_targets, targets_or_beyond
 
 
+@explained
 def spike_sparse_matmul(
     spikes: SparseSpikes | Num[Array, "*axes neurons"],
     weights: Float[Array, " synapses"] | Quantised,

@@ -11,12 +11,15 @@ import jax
 
 
 class Prepared:
-    """The data of each epoch, prepared in a thread while the previous epoch trains (XLA does not hold the GIL)."""
+    """The data of each epoch, prepared in a thread while the previous epoch trains (XLA does not hold the GIL).
 
-    def __init__(self, source: Callable[[int], Any], first: int, epochs: int) -> None:
-        self._source, self._epochs = source, epochs
+    `source` is a function of the epoch, or the same data for all.
+    """
+
+    def __init__(self, source: Any, first: int, epochs: int) -> None:
+        self._source, self._epochs = source if callable(source) else lambda _: source, epochs
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="snnjax-data")
-        self._pending = {first: self._thread.submit(source, first)} if first < epochs else {}
+        self._pending = {first: self._thread.submit(self._source, first)} if first < epochs else {}
 
     def get(self, epoch: int) -> Any:
         """The data of `epoch`; preparation of the next epoch's data starts."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, fail, short_repr
 from snnjax.graph.check import are_weights
 from snnjax.train.online import RULES
@@ -14,6 +15,7 @@ from snnjax.train.online import RULES
 _DEFAULT = "Leave it out for its default"
 
 
+@explained
 @dataclass(frozen=True)
 class TrainConfig:
     """How a network is trained. Every field is stored in the checkpoint and must be the same to resume.

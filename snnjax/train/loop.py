@@ -1,6 +1,7 @@
 """The training loop: epochs, selection of the best one, checkpoints, stopping and resuming."""
 
 import math
+import os
 import threading
 import time
 import warnings
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import fail, plural, short_repr, type_words
 from snnjax._compiler_options import compiler_options
 from snnjax.data import batches
@@ -30,8 +32,8 @@ from snnjax.train.progress import (
     begin,
     check_room,
     objective_of,
-    prepare_folder,
     read_progress,
+    run_folder,
     save,
 )
 from snnjax.train.step import (
@@ -55,6 +57,7 @@ class FitResult(NamedTuple):
     interrupted: bool  # stopped before the last epoch
 
 
+@explained
 def fit(
     network: Network,
     params: Params,
@@ -65,7 +68,7 @@ def fit(
     config: TrainConfig,
     stats: Stats | None = None,
     decoder: str | None = None,
-    folder: Path | str | None = None,
+    folder: os.PathLike[str] | str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     settings: dict[str, Any] | None = None,
@@ -100,7 +103,8 @@ def fit(
         stats: the first running statistics of norms; None for those of ``network.init_stats``.
         decoder: the decoder of `snnjax.metrics.predictions`, None for that of the loss (`LOSSES`), or else "sum"; of
             several readouts, it decodes the first.
-        folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing.
+        folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing. Until the run
+            ends, a lock file in it names its process and host, and other runs are refused.
         resume: continue from the checkpoint in `folder`. `config.epochs` may differ, so that a finished run can be
             extended; from then on the schedules are those of the new number of epochs.
         overwrite: replace an existing checkpoint in `folder`, which is an error otherwise.
@@ -114,12 +118,13 @@ def fit(
     Raises:
         ValueError: if there is no checkpoint to resume from, or it is of another network, or has other settings,
             another loss or decoder, more epochs, or another number of steps per epoch; if `params` are those of another
-            network; if the folder already holds a checkpoint, cannot be written to, or has no room for a checkpoint
-            when an epoch begins; if a batch cannot be divided among the devices; if a data set has no samples, or more
-            classes than the network has outputs.
+            network; if the folder already holds a checkpoint, belongs to a run in progress, cannot be written to, or
+            has no room for a checkpoint when an epoch begins; if a batch cannot be divided among the devices; if a data
+            set has no samples, or more classes than the network has outputs.
 
     Warns:
-        RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training.
+        RuntimeWarning: if a layer never spikes during an epoch; if a training loss is not finite, which ends training;
+            if the file system of the folder has no locks.
 
     Example:
         >>> import jax
@@ -136,25 +141,25 @@ def fit(
     """
     _check_arguments(loss, config, network, params, validation)
     places = _places(devices, config)
-    folder = prepare_folder(folder, resume=resume, overwrite=overwrite)
     stored = as_stored(config, settings or {}, objective_of(loss, decoder))
     start = begin(network, params, stats, config)
-    progress = read_progress(folder, network, stored, start, config) if resume and folder else start
-    first = len(progress.metrics)
-    source = train if callable(train) else lambda epoch: train
-    with Prepared(source, first, config.epochs) as parts, stop_signals() as stop:
-        steps = _steps_per_epoch(parts, progress, config, network)
-        optimiser = make_optimiser(config, steps)
-        step, test = _programs(network, progress.state.params, loss, optimiser, config, decoder, places)
-        with draw_bar(progress_bar, config.epochs * steps, first * steps) as advance:
-            for epoch in range(first, config.epochs):
-                check_room(folder, progress)
-                state, trained = _train_epoch(step, progress, parts.get(epoch), config, stop, advance, places)
-                if trained is None:
-                    break
-                progress = after_epoch(progress, state, trained, test(state, validation), config)
-                if not _keep(network, progress, folder, stored, on_epoch):
-                    break
+    with run_folder(folder, resume=resume, overwrite=overwrite) as place:
+        progress = read_progress(place, network, stored, start, config) if resume and place else start
+        first = len(progress.metrics)
+        with Prepared(train, first, config.epochs) as parts, stop_signals() as stop:
+            steps = _steps_per_epoch(parts, progress, config, network)
+            step, test = _programs(network, progress.state.params, loss, steps, config, decoder, places)
+            with draw_bar(progress_bar, config.epochs * steps, first * steps) as tick:
+                for epoch in range(first, config.epochs):
+                    check_room(place, progress)
+                    state, trained = _train_epoch(
+                        step, progress, parts.get(epoch), config, stop, tick, places
+                    )
+                    if trained is None:
+                        break
+                    progress = after_epoch(progress, state, trained, test(state, validation), config)
+                    if not _keep(network, progress, place, stored, on_epoch):
+                        break
     return _result(progress, config)
 
 
@@ -162,12 +167,13 @@ def _programs(
     network: Network,
     params: Params,
     loss: Loss,
-    optimiser: Any,
+    steps: int,
     config: TrainConfig,
     decoder: str | None,
     places: "_Places",
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """A function that trains on a batch, and one that evaluates a state on data if there are any, compiled once."""
+    optimiser = make_optimiser(config, steps)  # steps of an epoch
     train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
 
     def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:

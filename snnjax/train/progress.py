@@ -4,8 +4,10 @@ import functools
 import inspect
 import json
 import math
+import os
 import shutil
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,11 +18,12 @@ from jaxtyping import Array
 
 from snnjax import losses
 from snnjax._check import alternatives, fail, short_repr
-from snnjax._write import remove_partial_files, write_atomically
+from snnjax._write import write_atomically
 from snnjax.graph import Network
 from snnjax.graph.network import Params, Stats
 from snnjax.train.checkpoint import load_checkpoint, read_header, save_checkpoint
 from snnjax.train.config import TrainConfig, make_optimiser
+from snnjax.train.lock import locked
 from snnjax.train.step import Loss, TrainState, decoder_of
 
 CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
@@ -110,27 +113,24 @@ def _score(line: dict[str, Any]) -> tuple[float, float]:
     return line["validation_accuracy"], -line["validation_loss"]
 
 
-def prepare_folder(folder: Path | str | None, *, resume: bool, overwrite: bool) -> Path | None:
-    """Make the folder of a run, which must be writable; a checkpoint in it must be resumed or overwritten."""
+@contextmanager
+def run_folder(
+    folder: os.PathLike[str] | str | None, *, resume: bool, overwrite: bool
+) -> Iterator[Path | None]:
+    """The folder of a run, locked until it ends; a checkpoint in it must be resumed or overwritten."""
     if folder is None and resume:
         fail("fit: `folder` must be given to resume, got None. Pass the folder of the run to resume.")
     if resume and overwrite:
         fail(f"fit: `overwrite` must be omitted to resume, got {overwrite}. Choose one of the two.")
     if folder is None:
-        return None
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        taken = (folder / CHECKPOINT).exists()
-    except OSError as error:
-        actual = f"{str(folder)!r} ({error.strerror})"
-        fail(f"fit: `folder` must be a folder that can be written to, got {actual}. Choose another folder.")
-    if taken and not resume and not overwrite:
-        hint = "Continue from it with resume, replace it with overwrite, or choose another folder"
-        fail(f"fit: `folder` must hold no checkpoint yet, got {folder / CHECKPOINT}. {hint}.")
-    remove_partial_files(folder)
-    return folder
+        yield None
+        return
+    with locked(folder) as own:
+        path = own.path / CHECKPOINT
+        if path.exists() and not resume and not overwrite:
+            hint = "Continue from it with resume, replace it with overwrite, or choose another folder"
+            fail(f"fit: `folder` must hold no checkpoint yet, got {path}. {hint}.")
+        yield own.path
 
 
 def check_room(folder: Path | None, progress: Progress) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
+from snnjax._arguments import explained
 from snnjax._check import fail, type_words
 from snnjax.blocks._listing import warn_unless_below
 from snnjax.blocks.readout import Integrator
@@ -37,6 +38,7 @@ class TrainState(NamedTuple):
     stats: Stats | None = None  # the running statistics of norms; None if the network has none
 
 
+@explained
 def make_train_step(
     network: Network,
     loss: Loss,
@@ -160,6 +162,7 @@ def _activity_penalty(activity: list[Array], config: TrainConfig) -> Array:
     return above + activity_lower_bound(activity, floor, over="population")
 
 
+@explained
 def evaluate(
     network: Network,
     params: Params,

@@ -12,9 +12,11 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from snnjax import losses, neurons
-from snnjax._check import check_choice, check_integer, check_within, fail, short_repr
+from snnjax._arguments import explained
+from snnjax._check import check_choice, check_integer, check_switches, check_within, fail, short_repr
 from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool, synaptic
-from snnjax.graph import Network, layer, leaky_readout, network, residual, spiking_readout
+from snnjax.graph import Network, layer, leaky_readout, residual, spiking_readout
+from snnjax.graph.build import network
 from snnjax.graph.network import Params
 from snnjax.train.config import TrainConfig
 
@@ -38,6 +40,11 @@ FOLDS = {"nmnist": 10, "speech": 6}
 _CAMERAS = {"digits": 34, "fashion": 34, "nmnist": 34, "dvs-gesture": 128}
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@explained
 @dataclass(frozen=True)
 class TaskSettings:
     """All settings of a run except where its data are; a checkpoint stores them to rebuild the network."""
@@ -87,14 +94,7 @@ class TaskSettings:
             self._check_fold(op)
         if self.samples is not None:
             check_integer(op, "samples", self.samples, 1)
-        if not 0 <= self.validation_share < 1:
-            expected = "be a share of the training data, at least 0 and below 1"
-            fail(
-                f"{op}: `validation_share` must {expected}, got {self.validation_share:g}. Try 0.1, or 0 for none."
-            )
-        if self.capacity is not None and not 0 < self.capacity <= 1:
-            expected = "be a share of each layer, above 0 and up to 1"
-            fail(f"{op}: `capacity` must {expected}, got {self.capacity:g}. Try 0.1, or dense layers.")
+        self._check_numbers(op)
         if self.convolutions and self.task not in _CAMERAS:
             expected = f"be () for {self.task}, whose inputs are not images"
             fail(f"{op}: `convolutions` must {expected}, got {self.convolutions}. Train dense layers on it.")
@@ -103,6 +103,30 @@ class TaskSettings:
         if unknown:
             hint = "Leave it out, or use the version of snnjax that has it"
             fail(f"{op}: `neuron_options` must be options of neurons.{self.neuron}, got {unknown}. {hint}.")
+
+    def _check_numbers(self, op: str) -> None:
+        """Refuse here what the parts of the network would refuse in their own words."""
+        for width in self.hidden:
+            check_integer(op, "hidden", width, 1)
+        for argument, least in (
+            ("residual_blocks", 0),
+            ("max_delay", 0),
+            ("num_steps", 1),
+            ("downsample", 1),
+        ):
+            check_integer(op, argument, getattr(self, argument), least)
+        check_switches(op, recurrent=self.recurrent, augment=self.augment)
+        if not (_is_number(self.validation_share) and 0 <= self.validation_share < 1):
+            expected = "be a share of the training data, at least 0 and below 1"
+            actual = short_repr(self.validation_share)
+            fail(f"{op}: `validation_share` must {expected}, got {actual}. Try 0.1, or 0 for none.")
+        if not (_is_number(self.readout_decay) and 0 <= self.readout_decay < 1):
+            actual = short_repr(self.readout_decay)
+            fail(f"{op}: `readout_decay` must be at least 0 and below 1, got {actual}. Try 0.95.")
+        if self.capacity is not None and not (_is_number(self.capacity) and 0 < self.capacity < 1):
+            expected = "be a share of each layer, above 0 and below 1"
+            actual = short_repr(self.capacity)
+            fail(f"{op}: `capacity` must {expected}, got {actual}. Try 0.1, or dense layers.")
 
     def _check_fold(self, op: str) -> None:
         if self.task not in FOLDS:

@@ -1,6 +1,7 @@
 """Norms and dropout: against plain JAX, folded, in chunks, over devices; and blocks of residual networks with norms."""
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -498,3 +499,30 @@ def test_errors_say_what_is_wrong_and_a_hint(call: Callable[[], Any], text: str)
     with pytest.raises(ValueError) as error:
         call()
     assert str(error.value) == text
+
+
+def test_a_divided_batch_needs_the_name_of_its_axis() -> None:
+    norm, mesh = (
+        blocks.batch_norm(),
+        jax.make_mesh((2,), ("data",), (AxisType.Auto,), devices=jax.devices()[:2]),
+    )
+    params, stats = (
+        norm.init(jax.random.key(0), (3,), dtype=jnp.float32),
+        norm.initial_stats(jax.random.key(0), (3,)),
+    )
+    shares, whole = PartitionSpec(None, "data"), PartitionSpec()
+
+    def run(stats: NormStats, x: Any) -> Any:
+        return norm.apply(params, None, stats, x, shapes=((3,),), context=Context(train=True)).stats
+
+    text = (
+        "batch_norm: `axis_name` must name the axis of shard_map over which the batch is divided, 'data', got None. "
+        "Write batch_norm(axis_name='data')."
+    )
+    x = jnp.ones((5, 4, 3))
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        jax.shard_map(run, mesh=mesh, in_specs=(whole, shares), out_specs=whole)(stats, x)
+    # Statistics of one's own on each device are meant where they come in so.
+    each = jax.tree.map(lambda leaf: jnp.tile(leaf, 2), stats)
+    own = PartitionSpec("data")
+    chex.assert_tree_all_finite(jax.shard_map(run, mesh=mesh, in_specs=(own, shares), out_specs=own)(each, x))

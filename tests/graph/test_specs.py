@@ -22,10 +22,13 @@ from snnjax import (
     leaky_readout,
     network,
     neurons,
+    parallel,
+    residual,
+    sequential,
     spiking_readout,
     surrogates,
 )
-from snnjax.blocks import spiking
+from snnjax.blocks import integrator, spiking
 from tests.graph.helpers import initial
 
 NET = network(4, [layer(3, neurons.lif(), recurrent=True)], leaky_readout(2))
@@ -40,12 +43,17 @@ ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surro
 RECORD = "Print [node.name for node in network.nodes]."
 ONE_OF = "must be True or False, got 'yes'. Choose one of these."
 FIRST = "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)."
+SIMULATED = "Run it with snnjax.simulate, or choose neurons.current_lif()."
+CUBA: Any = neurons.cuba_lif(
+    tau=20.0, synaptic_taus=(5.0,), rest=-49.0, threshold=-50.0, reset=-60.0, refractory=5.0, dt=0.1
+)
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: NET.apply(PARAMS, X, X),  # type: ignore[arg-type]
-        "network.apply: `state` must be a dict, got float32[5, 2, 4]. Make it with initial_state of this network.",
+        "network.apply: `state` must be a dict by block or None, got an array. "
+        "Write network.apply(params, None, inputs) to start from rest.",
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X, record=3),  # type: ignore[arg-type]
@@ -147,7 +155,46 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: network(4, [layer(3)], 2),  # type: ignore[arg-type]
-        f"network: `blocks` must hold blocks, neurons and layers, got 2. {MADE}",
+        f"network: `readout` must hold blocks, neurons and layers, got 2. {MADE}",
+    ),
+    (lambda: residual(8), f"residual: `body` must hold blocks, neurons and layers, got 8. {MADE}"),
+    (
+        lambda: residual([layer(4)], 8),
+        f"residual: `shortcut` must hold blocks, neurons and layers, got 8. {MADE}",
+    ),
+    (
+        lambda: parallel(fast=layer(8), slow=[layer(8), 8]),
+        f"parallel: `slow` must hold blocks, neurons and layers, got 8. {MADE}",
+    ),
+    (
+        lambda: sequential(layer(8), neurons.lif),
+        f"sequential: `items` must hold blocks, neurons and layers, got the function lif. {MADE}",
+    ),
+    (
+        lambda: leaky_readout([3]),  # type: ignore[list-item]
+        f"leaky_readout: `connection` must hold blocks, neurons and layers, got 3. {MADE}",
+    ),
+    (
+        lambda: layer(4, dropout=0.5),
+        "layer: `dropout` must be a block or None, got 0.5. Write dropout=blocks.dropout(0.5).",
+    ),
+    (
+        lambda: layer(4, norm="batch"),
+        "layer: `norm` must be a block or None, got 'batch'. Write norm=blocks.batch_norm().",
+    ),
+    *[
+        (call, f"{place} must not be neurons of simulations, got a SynapticLIF. {SIMULATED}")
+        for call, place in (
+            (lambda: layer(4, CUBA), "layer: `neuron`"),
+            (lambda: layer(CUBA), "layer: `connection`"),
+            (lambda: network(4, [CUBA]), "network: `blocks`"),
+            (lambda: integrator(CUBA), "integrator: `neuron`"),
+        )
+    ],
+    (
+        lambda: network(4, [layer(3, capacity=4)]),
+        "spiking: `capacity` must be at most 3, the number of neurons, got 4. "
+        "Pass a fraction such as 0.1, or None for the full gradient.",
     ),
     (
         lambda: layer(4, neurons.lif),  # type: ignore[arg-type]

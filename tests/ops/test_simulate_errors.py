@@ -119,6 +119,25 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: call(poisson=POISSON),
         "simulate: `key` must be a PRNG key, got None. Make one with jax.random.key(0).",
     ),
+    *[  # named as they were given
+        (
+            call_,
+            f"simulate: `{argument}` must have one number, or one for each of 3 neurons, got 2. Make them for as many "
+            "neurons.",
+        )
+        for call_, argument in (
+            (
+                lambda: call(poisson=PoissonInput.of(rate=np.ones(2), weight=1.0, dt=0.1), key=KEY),
+                "poisson.rate",
+            ),
+            (
+                lambda: call(poisson=PoissonInput.of(rate=1.0, weight=np.ones(2), dt=0.1), key=KEY),
+                "poisson.weight",
+            ),
+            (lambda: call(neurons=dataclasses.replace(CELLS, leak=jnp.ones(2))), "neurons.tau"),
+            (lambda: call(neurons=dataclasses.replace(CELLS, effect=jnp.ones((1, 2)))), "neurons.reversals"),
+        )
+    ],
     (
         lambda: call(neurons=dataclasses.replace(CELLS, rest=jnp.zeros(2))),
         "simulate: `neurons.rest` must have one number, or one for each of 3 neurons, got 2. Make them for as many "

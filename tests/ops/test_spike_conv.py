@@ -62,6 +62,7 @@ def test_strides_and_padding_by_hand() -> None:
     assert spike_conv(**given, strides=2).tolist() == [421, 2100]  # the odd zero stands behind
     assert spike_conv(**given, strides=3).tolist() == [42, 2100]
     assert spike_conv(**given, padding="valid").tolist() == [421, 4210]
+    assert spike_conv(**given, padding="VALID").tolist() == [421, 4210]  # as JAX writes it
     assert spike_conv(**given, padding=((2, 0),)).tolist() == [4, 42, 421, 4210]
 
 

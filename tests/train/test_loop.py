@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 import snnjax
 from snnjax import losses, train
 from snnjax.data import EventDataset
-from snnjax.train import progress
+from snnjax.train import lock, progress
 from snnjax.train.progress import after_epoch, as_stored, begin, read_progress, save
 from tests.numbers import assert_same_bits
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
@@ -231,7 +231,7 @@ def test_read_only_folder_is_named_before_an_epoch(tmp_path, monkeypatch) -> Non
     def refused(*_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(progress.tempfile, "TemporaryFile", refused)  # root may write anywhere
+    monkeypatch.setattr(lock.tempfile, "TemporaryFile", refused)  # root may write anywhere
     text = f"got {str(tmp_path)!r} (Read-only file system). Choose another folder."
     with pytest.raises(ValueError, match=f"{re.escape(text)}$"):
         run(source=lambda epoch: 1 / 0, folder=tmp_path)

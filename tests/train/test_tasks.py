@@ -318,7 +318,7 @@ FAILURES = {
         f"validation share of {share}": (
             lambda share=share: replace(DIGITS, validation_share=share),
             "TaskSettings: `validation_share` must be a share of the training data, at least 0 and below 1, got "
-            f"{share:g}. Try 0.1, or 0 for none.",
+            f"{share}. Try 0.1, or 0 for none.",
         )
         for share in (-0.1, 1.0, float("nan"))
     },
@@ -338,7 +338,28 @@ FAILURES = {
     ),
     "capacity": (
         lambda: replace(DIGITS, capacity=2.0),
-        "TaskSettings: `capacity` must be a share of each layer, above 0 and up to 1, got 2. Try 0.1, or dense layers.",
+        "TaskSettings: `capacity` must be a share of each layer, above 0 and below 1, got 2.0. Try 0.1, or dense "
+        "layers.",
+    ),
+    "whole capacity": (
+        lambda: replace(DIGITS, capacity=1),
+        "TaskSettings: `capacity` must be a share of each layer, above 0 and below 1, got 1. Try 0.1, or dense layers.",
+    ),
+    "width": (
+        lambda: replace(DIGITS, hidden=(16, 0)),
+        "TaskSettings: `hidden` must be an integer of at least 1, got 0. Pass 1 or more.",
+    ),
+    "longest delay": (
+        lambda: replace(DIGITS, max_delay=-1),
+        "TaskSettings: `max_delay` must be an integer of at least 0, got -1. Pass 0 or more.",
+    ),
+    "switch": (
+        lambda: replace(DIGITS, recurrent=None),
+        "TaskSettings: `recurrent` must be True or False, got None. Choose one of these.",
+    ),
+    "decay": (
+        lambda: replace(DIGITS, readout_decay=1),
+        "TaskSettings: `readout_decay` must be at least 0 and below 1, got 1. Try 0.95.",
     ),
     "convolutions": (
         lambda: replace(TASKS["vowels"], convolutions=((4, 3, 2),)),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from snnjax._check import alternatives, fail
+from snnjax._write import write_atomically
 from snnjax.ipu.profiles import figures, page, text
 from snnjax.ipu.profiles.costs import Costs
 
@@ -54,7 +55,7 @@ class Profile(Costs):
         if ending not in writers:
             expected, hint = alternatives(list(writers)), "Save the figures of figures() with their savefig"
             fail(f"Profile.save: `path` must end in {expected}, got {ending!r}. {hint}.")
-        Path(path).write_text(writers[ending](), encoding="utf-8")
+        write_atomically(path, writers[ending]().encode())
 
     def __str__(self) -> str:
         return text.summary(self)

@@ -28,6 +28,15 @@ from snnjax.ops._simulation.records import PoissonInput, SimulationState, Synapt
 from snnjax.synapses import Synapses
 
 _OP = "simulate"
+# The arguments of `cuba_lif`, `coba_lif` and `PoissonInput.of` from which constants are made.
+_GIVEN_AS = {
+    "neurons.leak": "neurons.tau",
+    "neurons.gain": "neurons.tau",
+    "neurons.synaptic_decay": "neurons.synaptic_taus",
+    "neurons.effect": "neurons.reversals",
+    "poisson.limits": "poisson.rate",
+    "poisson.weights": "poisson.weight",
+}
 _SAME_STEP = 1e-6  # relative: a length of a step may have been rounded to float32
 
 
@@ -174,8 +183,9 @@ def check_plasticity(
 def constant(op: str, name: str, value: Array, num_neurons: int) -> Array:
     """A constant of neurons ``[..., neurons or 1]``, checked."""
     if value.shape[-1] not in (1, num_neurons):
+        argument = _GIVEN_AS.get(name, name)
         fail(
-            f"{op}: `{name}` must have one number, or one for each of {num_neurons} neurons, "
+            f"{op}: `{argument}` must have one number, or one for each of {num_neurons} neurons, "
             f"got {value.shape[-1]}. Make them for as many neurons."
         )
     return value

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer, concrete, fail, short_repr
 from snnjax._plasticity import ShortTermState, STDPTraces
 from snnjax.sparse_spikes import SparseSpikes
@@ -68,6 +69,7 @@ class PoissonInput:
     dt: float = field(metadata={"static": True})  # ms, the length of a step, that of the neurons
 
     @classmethod
+    @explained
     def of(cls, *, rate: Any, weight: Any, dt: float, receptor: int = 0) -> "PoissonInput":
         """Make the input of known rates.
 
