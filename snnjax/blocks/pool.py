@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from snnjax._check import check_integer
-from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, shaped
+from snnjax.blocks.block import BlockResult, Context, Op, Shape, Signal, Stepwise, flat, shaped
 from snnjax.ops.pool_spikes import Pooling, as_pooling, pooled
 
 
@@ -22,7 +22,7 @@ class Flattened(Op):
 
 
 @dataclass(frozen=True)
-class Pool(Block):
+class Pool(Stepwise):
     """Sum, mean or maximum over windows; made by `sum_pool`, `mean_pool` and `max_pool`."""
 
     window: int | Shape
@@ -63,7 +63,7 @@ class Pool(Block):
 
 
 @dataclass(frozen=True)
-class Flatten(Block):
+class Flatten(Stepwise):
     """The neurons of an image on one axis; made by `flatten`."""
 
     kind = "flatten"

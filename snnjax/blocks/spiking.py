@@ -282,7 +282,7 @@ class Spiking(Block):
 
 
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
-@functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
+@functools.partial(jax.jit, static_argnames=("block", "shape"))
 def _run(
     block: Spiking,
     params: SpikingParams | None,
