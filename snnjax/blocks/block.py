@@ -124,12 +124,13 @@ class Block:
     def needs_all_steps(self, train: bool) -> bool:
         """Whether a run cannot be cut into pieces of fewer steps.
 
-        A block that does not say so itself can be cut if it has a state and no stats: these may be those of all steps.
+        A block that does not say so itself can be cut if it has a state or an `op`, and no stats: these may be those of
+        all steps.
         """
         del train
         own = type(self)
-        has_state = own.initial_state is not Block.initial_state
-        return not has_state or own.initial_stats is not Block.initial_stats
+        is_stepwise = own.initial_state is not Block.initial_state or own.op is not Block.op
+        return not is_stepwise or own.initial_stats is not Block.initial_stats
 
     def ahead(self) -> "tuple[int, Block] | None":
         """How many steps early its signal is known, and the block that returns it so many steps earlier.
