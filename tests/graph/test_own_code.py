@@ -36,7 +36,16 @@ from snnjax.blocks.dense import Dense
 from snnjax.neurobench import to_neurobench
 from snnjax.quantisation import quantise_network
 from snnjax.surrogates import boxcar, superspike
-from tests.graph.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
+from tests.graph.helpers import (
+    BATCH,
+    INPUTS,
+    CarriedSums,
+    Sums,
+    Totals,
+    initial,
+    random_spikes,
+    with_gradients,
+)
 from tests.numbers import assert_close
 from tests.ops.common import jit
 
@@ -382,28 +391,6 @@ def test_the_neurons_of_an_own_block_may_be_on_one_axis() -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sums(blocks.Block):
-    """Sums over all steps so far, without a state."""
-
-    kind = "sums"
-
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
-        return Result(jnp.cumsum(signals[0], axis=0))
-
-
-@dataclasses.dataclass(frozen=True)
-class CarriedSums(Sums):
-    """The same with a state."""
-
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Any) -> Any:
-        return jnp.zeros((batch, *shapes[0]))
-
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
-        sums = state[None] + jnp.cumsum(signals[0], axis=0)
-        return Result(sums, sums[-1])
-
-
-@dataclasses.dataclass(frozen=True)
 class Averages(Sums):
     """A running average of the means of calls."""
 
@@ -419,17 +406,6 @@ class CarriedAverages(Averages):
     """The same, whose state could be cut."""
 
     initial_state = CarriedSums.initial_state
-
-
-@dataclasses.dataclass(frozen=True)
-class Totals(Averages):
-    """The sum over all calls, which may be cut."""
-
-    def needs_all_steps(self, train: bool) -> bool:
-        return False
-
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
-        return Result(signals[0], state, stats + jnp.sum(signals[0]))
 
 
 @pytest.mark.parametrize(
