@@ -4,6 +4,7 @@ All are pure functions of floating-point values that return spikes (0 or 1) of t
 are computed in float32 (float64 for float64), so that bfloat16 values keep their rates.
 """
 
+import functools
 import math
 import warnings
 from typing import Any
@@ -203,7 +204,13 @@ def delta_encode(
     step_size = jnp.broadcast_to(jnp.asarray(threshold).astype(precise.dtype), (num_channels,))[None]
 
     start = precise[0] if num_steps > 0 else jnp.zeros(series.shape[1:], precise.dtype)
-    rounding = _ROUNDING_UNITS * float(jnp.finfo(series.dtype).eps)
+    return _crossings(precise, start, step_size, series.dtype)
+
+
+@functools.partial(jax.jit, static_argnames="dtype")  # compiled once, not in each call outside jit
+def _crossings(precise: Array, start: Array, step_size: Array, dtype: Any) -> Array:
+    """The spikes of `delta_encode`, for a series that `dtype` has rounded."""
+    rounding = _ROUNDING_UNITS * float(jnp.finfo(dtype).eps)
 
     def step(reference: Array, frame: Array) -> tuple[Array, Array]:
         missing = (frame - start) / step_size - reference
@@ -212,7 +219,7 @@ def delta_encode(
         levels = jnp.trunc(missing + jnp.copysign(tolerance, missing))
         spikes = jnp.concatenate([levels >= 1, levels <= -1], axis=-1)
         # An integer number of levels, which does not drift as a sum of thresholds does.
-        return reference + levels, spikes.astype(series.dtype)
+        return reference + levels, spikes.astype(dtype)
 
     return jax.lax.scan(step, jnp.zeros_like(start), precise)[1]
 

@@ -104,7 +104,7 @@ def first_spike_times(
     known = concrete(times)
     if known is not None and np.isnan(known).any():
         fail(f"{op}: `times` must hold numbers, got NaN. Pass infinity for an input without a spike.")
-    return _first_spike_times(times, weights, _Neuron(membrane_time, synapse_time, threshold))
+    return _compiled(times, weights, _Neuron(membrane_time, synapse_time, threshold))
 
 
 def _rate(neuron: _Neuron) -> float:
@@ -207,3 +207,4 @@ def _bwd(neuron: _Neuron, residuals: tuple[Array, Array, Array], g: Array) -> tu
 
 
 _first_spike_times.defvjp(_fwd, _bwd)
+_compiled = jax.jit(_first_spike_times, static_argnums=2)  # once, not in each call outside jit

@@ -1,5 +1,6 @@
 """`Synapses`: which neurons are connected, where few pairs are."""
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -438,6 +439,7 @@ def _check_draw(
     return num_neurons, num_targets, each
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))  # compiled once, not in each call outside jit
 def _distinct(key: Array, rows: int, count: int, among: int) -> Int[Array, "rows count"]:
     """`count` different numbers below `among` in each row, ascending; all such sets are equally likely."""
     if count > _MOST_REDRAWN * among:

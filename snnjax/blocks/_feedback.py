@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from snnjax._check import fail
+from snnjax.blocks._applied import applied
 from snnjax.blocks.block import Block, Context, Shape, flat, shaped
 from snnjax.neurons import Neuron
 from snnjax.sparse_spikes import SparseSpikes
@@ -60,8 +61,8 @@ def fed_back(
     signal, place, states = shaped(sent, cells.shape), cells.shape, []
     own = Context(lengths, context.key, train=context.train, implementation=context.implementation)
     each = zip(cells.feedback, held.recurrent, recurrent, held.drawn, strict=True)
-    for part, *arrays in each:
-        result = part.apply(*arrays, signal, shapes=(place,), context=own)
+    for part, params, state, stats in each:
+        result = applied(part.kind, part, (params, state, stats), [signal], (place,), own)
         if result.stats is not None:
             fail(
                 f"spiking: `recurrent` must hold blocks whose stats stay as they are, got {part.kind}. "

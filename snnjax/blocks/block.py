@@ -122,9 +122,15 @@ class Block:
         raise NotImplementedError
 
     def needs_all_steps(self, train: bool) -> bool:
-        """Whether a run cannot be cut into pieces of fewer steps."""
+        """Whether a run cannot be cut into pieces of fewer steps.
+
+        A block that does not say so itself can be cut if it has a state or an `op`, and no stats: these may be those of
+        all steps.
+        """
         del train
-        return False
+        own = type(self)
+        is_stepwise = own.initial_state is not Block.initial_state or own.op is not Block.op
+        return not is_stepwise or own.initial_stats is not Block.initial_stats
 
     def ahead(self) -> "tuple[int, Block] | None":
         """How many steps early its signal is known, and the block that returns it so many steps earlier.
@@ -169,6 +175,16 @@ class Block:
     def operands(self, params: Any, stats: Any, shape: Shape) -> Any:
         """The arrays of `op`."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepwise(Block):
+    """A block that runs step by step: its state says all about the steps before."""
+
+    def needs_all_steps(self, train: bool) -> bool:
+        """It does not."""
+        del train
+        return False
 
 
 class Op:
@@ -246,16 +262,6 @@ def overflow(spikes: Signal) -> Array:
     if isinstance(spikes, SparseSpikes):
         return jnp.sum(spikes.num_dropped, axis=0, dtype=jnp.int32)
     return jnp.zeros(spikes.shape[1], jnp.int32)
-
-
-def with_counts(block: Block, result: BlockResult, shape: Shape, valid: Array | None) -> BlockResult:
-    """The result of a spiking block of one's own that leaves the counting of its spikes to the network."""
-    if not block.is_spiking or result.counts is not None:
-        return result
-    spikes = upcast(flat(dense_signal(within(result.signal, valid), shape)))
-    # Not `abs`, whose gradient at 0 is 0: neurons that do not spike have one, by their surrogate.
-    counts = jnp.sum(jnp.where(spikes < 0, -spikes, spikes), axis=0)
-    return result._replace(counts=counts, dropped=overflow(result.signal))
 
 
 def aligned_mask(valid: Array, ndim: int) -> Array:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_switches, fail
 from snnjax._types import accumulation_dtype, upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, given, shaped
+from snnjax.blocks.block import BlockResult, Context, Op, Shape, Signal, Stepwise, flat, given, shaped
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
 
@@ -119,7 +119,7 @@ class Delayed(Op):
 
 
 @dataclass(frozen=True)
-class Axonal(HasDelays, Block):
+class Axonal(HasDelays, Stepwise):
     """Axonal delays; made by `axonal`."""
 
     kind = "axonal"

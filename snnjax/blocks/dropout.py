@@ -10,12 +10,12 @@ import jax.numpy as jnp
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, shaped
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, shaped
 from snnjax.sparse_spikes import SparseSpikes, gather, values_of
 
 
 @dataclass(frozen=True)
-class Dropout(Block):
+class Dropout(Stepwise):
     """Random neurons silenced; made by `dropout`."""
 
     kind = "dropout"

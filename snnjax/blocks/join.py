@@ -12,7 +12,7 @@ from jaxtyping import Array
 from snnjax._arguments import explained
 from snnjax._check import check_choice, fail
 from snnjax._types import as_int32, id_dtype
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, dense_signal
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, dense_signal
 from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 _DENSE: dict[str, Callable[[Array, Array], Array]] = {
@@ -24,7 +24,7 @@ JOINS = (*_DENSE, "concatenate")
 
 
 @dataclass(frozen=True)
-class Join(Block):
+class Join(Stepwise):
     """Several signals as one; made by `join`."""
 
     num_signals, is_counted = None, True

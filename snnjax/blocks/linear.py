@@ -22,6 +22,7 @@ from snnjax.blocks.block import (
     Op,
     Shape,
     Signal,
+    Stepwise,
     given,
     one_per_neuron,
     times,
@@ -49,7 +50,7 @@ class Product(Op):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linear(Block):
+class Linear(Stepwise):
     """A connection with weights: ``currents = weights spikes + bias``; one's own is a frozen dataclass derived from it.
 
     It states the shape of its weights and its product. Metrics then count what it costs, `Network.init` scales it, and

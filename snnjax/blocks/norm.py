@@ -19,6 +19,7 @@ from snnjax.blocks.block import (
     Op,
     Shape,
     Signal,
+    Stepwise,
     aligned_mask,
     dense_signal,
     given,
@@ -140,7 +141,7 @@ class BatchNorm(Block):
 
         count = jnp.maximum(self._count(x, context), 1)
         if self.axis_name is None and context.implementation != "composed":
-            return NormStats(*_moments(x, mask, count))
+            return NormStats(*_compiled_moments(x, mask, count))
         mean = total(x) / count
         return NormStats(mean, total((x - _of_channels(mean, x)) ** 2) / count)
 
@@ -167,7 +168,7 @@ class BatchNorm(Block):
 
 
 @dataclass(frozen=True)
-class LayerNorm(Block):
+class LayerNorm(Stepwise):
     """A norm over the neurons of each sample and step; made by `layer_norm`."""
 
     kind, is_counted = "layer_norm", True
@@ -322,6 +323,8 @@ def _moments_backward(given: Any, g: tuple[Array, Array]) -> Any:
 
 
 _moments.defvjp(_moments_forward, _moments_backward)
+# Outside of `jit` its branches would be compiled in each call.
+_compiled_moments = jax.jit(_moments)
 
 
 def _times(x: Array, factor: Array, term: Array) -> Array:

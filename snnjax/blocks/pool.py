@@ -6,7 +6,7 @@ from typing import Any
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer
-from snnjax.blocks.block import Block, BlockResult, Context, Op, Shape, Signal, flat, shaped
+from snnjax.blocks.block import BlockResult, Context, Op, Shape, Signal, Stepwise, flat, shaped
 from snnjax.ops.pool_spikes import Pooling, as_pooling, pooled
 
 
@@ -23,7 +23,7 @@ class Flattened(Op):
 
 
 @dataclass(frozen=True)
-class Pool(Block):
+class Pool(Stepwise):
     """Sum, mean or maximum over windows; made by `sum_pool`, `mean_pool` and `max_pool`."""
 
     window: int | Shape
@@ -64,7 +64,7 @@ class Pool(Block):
 
 
 @dataclass(frozen=True)
-class Flatten(Block):
+class Flatten(Stepwise):
     """The neurons of an image on one axis; made by `flatten`."""
 
     kind = "flatten"

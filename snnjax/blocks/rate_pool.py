@@ -7,12 +7,12 @@ import jax.numpy as jnp
 
 from snnjax._arguments import explained
 from snnjax._types import accumulation_dtype
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, dense_signal
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, dense_signal
 from snnjax.blocks.pool import Pool, max_pool
 
 
 @dataclass(frozen=True)
-class RatePool(Block):
+class RatePool(Stepwise):
     """Maxima of counts over windows; made by `max_rate_pool`."""
 
     kind, is_counted = "max_rate_pool", True

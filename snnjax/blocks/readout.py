@@ -14,11 +14,11 @@ from snnjax._sharding import vary_alike
 from snnjax._types import upcast
 from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks.block import (
-    Block,
     BlockResult,
     Context,
     Shape,
     Signal,
+    Stepwise,
     choose,
     dense_signal,
     flat,
@@ -35,7 +35,7 @@ READOUT_DEVIATION = 0.1
 
 
 @dataclass(frozen=True)
-class Integrator(Block):
+class Integrator(Stepwise):
     """Neurons whose membranes are the signal; made by `integrator`."""
 
     is_counted = True
@@ -106,7 +106,7 @@ def _has_second_state(neuron: Neuron) -> bool:
     return constants.second_state is not None
 
 
-@functools.partial(jax.jit, static_argnames=("block",), inline=True)
+@functools.partial(jax.jit, static_argnames=("block",))
 def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: Context) -> tuple[Any, Array]:
     valid, own = context.valid(currents.shape[0]), jax.tree.map(upcast, params)
     if block.neuron.sequence is not None:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from snnjax._arguments import explained
 from snnjax._check import check_integer, check_switches, fail
 from snnjax._types import upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, given, times
+from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, Stepwise, flat, given, times
 from snnjax.blocks.linear import normal
 from snnjax.neurons._drive import EXPECTED_RATE
 from snnjax.ops import spike_sparse_matmul
@@ -26,7 +26,7 @@ class SparseParams(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sparse(Block):
+class Sparse(Stepwise):
     """Sparse weights; made by `sparse`. Which synapses exist are its stats, `Synapses`."""
 
     kind = "sparse"

@@ -95,7 +95,7 @@ class Spiking(Block):
             if block.needs_all_steps(True) or block.num_signals != 1:
                 fail(
                     f"spiking: `recurrent` must hold blocks of one signal that run step by step, got {block.kind}. "
-                    "Put it before or behind the neurons."
+                    "Put it before or behind the neurons, or return False from its needs_all_steps."
                 )
             feedback.append(block.fitted(shape))
             shape = block.out_shape(shape)
@@ -289,7 +289,7 @@ class Spiking(Block):
 
 
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
-@functools.partial(jax.jit, static_argnames=("block", "shape"), inline=True)
+@functools.partial(jax.jit, static_argnames=("block", "shape"))
 def _run(
     block: Spiking,
     params: SpikingParams | None,
@@ -399,7 +399,7 @@ def _as_recurrent(op: str, recurrent: Any) -> tuple[Block, ...] | bool:
     if isinstance(recurrent, bool | np.bool_):
         return True if recurrent else ()
     blocks = tuple(recurrent) if isinstance(recurrent, list | tuple) else (recurrent,)
-    for block in blocks:
+    for block in blocks or (None,):
         if not isinstance(block, Block) or isinstance(block, Spiking):
             fail(
                 f"{op}: `recurrent` must be a connection, or True for dense weights, "

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype, upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, flat, given, times
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, flat, given, times
 from snnjax.blocks.delay import HasDelays, checked_delays, delays_of, drawn_delays
 from snnjax.blocks.dense import Dense
 from snnjax.blocks.sparse import Sparse
@@ -44,7 +44,7 @@ class SynapticState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Synaptic(HasDelays, Block):
+class Synaptic(HasDelays, Stepwise):
     """A connection with delays; made by `synaptic`."""
 
     kind = "synaptic"

@@ -7,7 +7,7 @@ from typing import Any
 from snnjax._arguments import explained
 from snnjax._check import MAX_SIZE, check_integer, fail, short_repr
 from snnjax.blocks.block import Shape
-from snnjax.graph.containers import Graph, check_item
+from snnjax.graph.containers import Graph, check_item, check_readouts
 from snnjax.graph.network import Network
 
 
@@ -35,18 +35,23 @@ def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readou
         >>> output.output.shape, output.activity["layer_0/neuron"].shape
         ((5, 2, 3), (2, 32))
     """
+    for argument, parts in (("inputs", inputs), ("readout", readout)):
+        if isinstance(parts, Mapping) and not parts:
+            fail(f"network: `{argument}` must hold one or more by name, got an empty dict. Name them.")
     given = inputs if isinstance(inputs, Mapping) else {"input": inputs}
     shapes = {name: _input_shape(own) for name, own in given.items()}
     if not isinstance(blocks, Sequence) or isinstance(blocks, str):
         fail(
             f"network: `blocks` must be a sequence of blocks, got {short_repr(blocks)}. Write [snnjax.layer(...)]."
         )
+    own_name = getattr(readout, "name", None) or "readout"
+    readouts = readout if isinstance(readout, Mapping) else {own_name: readout}
+    for each in readouts.values():
+        check_readouts([*blocks, each])
     graph = Graph(shapes)
     sources: tuple[str, ...] = (next(iter(shapes)),)
     for item in blocks:
         sources = (graph.add(item, *sources),)
-    own_name = getattr(readout, "name", None) or "readout"
-    readouts = readout if isinstance(readout, Mapping) else {own_name: readout}
     outputs = []
     for name, own in readouts.items():
         if own is not None:

@@ -1,6 +1,7 @@
 """Containers: what stands for several blocks, and expands into the nodes of a graph."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -11,8 +12,9 @@ from snnjax._arguments import explained
 from snnjax._check import alternatives, check_integer, fail, plural, short_repr
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.dense import dense
+from snnjax.blocks.join import Join
 from snnjax.blocks.join import join as join_block
-from snnjax.blocks.readout import integrator
+from snnjax.blocks.readout import Integrator, integrator
 from snnjax.blocks.spiking import Spiking, spiking, spiking_of
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._neuron import refuse_simulated
@@ -62,9 +64,14 @@ class Graph:
                 f"network: `{full}` must receive {plural(item.num_signals or 1, 'signal')}, "
                 f"got {' and '.join(map(repr, sources)) or 'none'}. Join them with blocks.join(...)."
             )
+        if isinstance(item, Join) and not 1 < len(sources) == len(set(sources)):
+            fail(
+                f"network: `{full}` must receive two or more different signals, "
+                f"got {' and '.join(map(repr, sources)) or 'none'}. Put blocks into its branches, or name its sources."
+            )
         shapes = tuple(self.shapes[source] for source in sources)
         block = dataclasses.replace(item, name=None, source=None).fitted(*shapes)
-        self.shapes[full], self.results[full] = block.out_shape(*shapes), full
+        self.shapes[full], self.results[full] = _out_shape(full, block, shapes), full
         self.nodes.append(Node(full, block, sources))
         return full
 
@@ -109,6 +116,17 @@ class Graph:
                 )
             found.append(known[0])
         return tuple(found)
+
+
+def _out_shape(name: str, block: Block, shapes: tuple[Shape, ...]) -> Shape:
+    """What a block says of its shape, which may be one of a user's own."""
+    shape = block.out_shape(*shapes)
+    if not isinstance(shape, tuple) or not all(isinstance(length, int | np.integer) for length in shape):
+        fail(
+            f"network: `{name}.out_shape` must return a tuple of integers, got {short_repr(shape)}. "
+            "Write (8,) for 8 neurons."
+        )
+    return shape
 
 
 def as_item(item: Any) -> Any:
@@ -156,9 +174,20 @@ class Sequential(Container):
 
     def expand(self, graph: Graph, *sources: str) -> str:
         """Each receives the signal of the one before it."""
+        check_readouts(self.items)
         for item in self.items:
             sources = (graph.add(item, *sources),)
         return sources[0]
+
+
+def check_readouts(items: Sequence[Any]) -> None:
+    """Check that no readout receives the signal of another, as in a list of them."""
+    for before, item in itertools.pairwise(items):
+        if isinstance(before, Readout) and isinstance(item, Readout) and item.source is None:
+            fail(
+                "network: `readout` must be one readout, or several by name, got one behind another. "
+                "Pass a dict of them."
+            )
 
 
 @dataclass(frozen=True)
@@ -404,6 +433,17 @@ def spiking_readout(
     return Layer(connection, None, own, None, name=name, source=source)
 
 
+# What has neurons of its own is no connection.
+_NEURONS = Spiking | Integrator | Layer | Readout
+
+
+def _last(connection: Any) -> Any:
+    """The last block of a connection, None if there is none."""
+    while isinstance(connection, list | tuple | Sequential):
+        connection = [None, *(connection.items if isinstance(connection, Sequential) else connection)][-1]
+    return connection
+
+
 def _as_join(join: Any) -> Block:
     return join if isinstance(join, Block) else join_block(join)
 
@@ -415,8 +455,7 @@ def _as_connection(op: str, connection: Any) -> Any:
     refuse_simulated(op, "connection", connection)
     if isinstance(connection, list | tuple):
         check_item(op, "connection", connection)
-    is_block = isinstance(connection, Block) and not isinstance(connection, Spiking)
-    if not is_block and not isinstance(connection, list | tuple | Container):
+    if not isinstance(_last(connection), Block | Container) or isinstance(_last(connection), _NEURONS):
         fail(
             f"{op}: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), "
             f"got {short_repr(connection)}. Pass an int."

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import concrete, fail
-from snnjax.blocks.block import Block, Context, Shape, Signal, shaped, widened, with_counts, within
+from snnjax.blocks._applied import applied
+from snnjax.blocks.block import Block, Context, Shape, Signal, shaped, widened, within
 from snnjax.blocks.pool import Pooled
 from snnjax.blocks.spiking import Spiking, SpikingParams
 from snnjax.graph.containers import Node
@@ -219,8 +220,7 @@ def _run_alone(
     held, own_stats = params.get(node.name), (stats or {}).get(node.name)
     block = node.block.without_capacity() if isinstance(node.block, Spiking) else node.block
     state = first_state(block, held, own_stats, batch, shapes, received[0].dtype)
-    result = block.apply(held, state, own_stats, *received, shapes=shapes, context=context)
-    result = with_counts(block, result, block.out_shape(*shapes), valid)
+    result = applied(node.name, block, (held, state, own_stats), received, shapes, context)
     if result.counts is None:
         return result.signal, jnp.float32(0)
     if sample.lengths is None:

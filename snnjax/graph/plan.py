@@ -126,11 +126,11 @@ class _Planner:
     def reason(self, index: int) -> str:
         """Why a node runs alone."""
         block = self.nodes[index].block
-        if block.needs_all_steps(self.mode.train):
+        op = self.ops[index]
+        if op is not None and block.needs_all_steps(self.mode.train):
             return "it needs all steps"
         if self.mode.asks_for_scans:
             return "this call asks for scans"
-        op = self.ops[index]
         obstacle = op.pooling.obstacle if isinstance(op, Pooled) else block.obstacle
         if obstacle is not None:
             return obstacle

@@ -10,7 +10,8 @@ import jax
 from jaxtyping import Array
 
 from snnjax._types import accumulation_dtype
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, rounded, shaped, with_counts, within
+from snnjax.blocks._applied import applied
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, rounded, shaped, within
 from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays, run_fused
 from snnjax.graph.plan import Fused, Segment
@@ -43,6 +44,21 @@ class Running(NamedTuple):
         return found
 
 
+class Part(NamedTuple):
+    """The static side of segments that run together."""
+
+    running: Running
+    segments: tuple[Segment, ...]
+    wanted: frozenset[str]  # nodes whose signals leave it
+
+
+class Carried(NamedTuple):
+    """What the nodes of a part carry from piece to piece, by name."""
+
+    state: dict[str, Any]
+    stats: dict[str, Any]
+
+
 class Results(NamedTuple):
     """What a run returns, by the names of nodes."""
 
@@ -67,55 +83,63 @@ def run(
     parts = [(False, list(running.segments))] if chunk is None else running.parts(context.train)
     for place, (can_be_cut, segments) in enumerate(parts):
         later = [source for _, rest in parts[place + 1 :] for own in rest for source in running.sources(own)]
-        wanted = frozenset(later) | running.read
-        own = functools.partial(
-            _run_part, running, segments, wanted, arrays._replace(stats=total.stats), context
-        )
+        part = Part(running, tuple(segments), frozenset(later) | running.read)
         made = {running.nodes[index].name for segment in segments for index in segment.nodes}
         needed = [source for segment in segments for source in running.sources(segment) if source not in made]
         given = {name: total.signals[name] for name in dict.fromkeys(needed)}
-        state = {name: total.state[name] for name in made if name in total.state}
+        carried = Carried(
+            *(
+                {name: own for name, own in each.items() if name in made}
+                for each in (total.state, total.stats)
+            )
+        )
         if chunk is None or not can_be_cut:
-            (signals, membranes), (counts, dropped), state, stats = own(given, state, context.lengths)
-            total.stats.update(stats)
+            ran = _run_part(part, arrays.params, context, given, carried, context.lengths)
         else:
-
-            def piece(inputs: Any, state: Any, lengths: Any, own: Any = own) -> Any:
-                return own(inputs, state, lengths)[:3]
-
-            ran = in_chunks(piece, given, state, context.lengths, chunk)
-            (signals, membranes), (counts, dropped), state = ran
-        for whole, new in zip(total, (signals, membranes, counts, dropped, state), strict=False):
+            ran = _run_in_chunks(part, chunk, arrays.params, context, given, carried)
+        (signals, membranes), (counts, dropped), after = ran
+        for whole, new in zip(total, (signals, membranes, counts, dropped, *after), strict=True):
             whole.update(new)
     return total
 
 
-def _run_part(
-    running: Running,
-    segments: list[Segment],
-    wanted: frozenset[str],
-    arrays: Arrays,
+# Cut into pieces it is a loop, and outside of `jit` each loop of a new function would be compiled again.
+@functools.partial(jax.jit, static_argnames=("part", "chunk"))
+def _run_in_chunks(
+    part: Part,
+    chunk: int,
+    params: Mapping[str, Any],
     context: Context,
     given: Mapping[str, Signal],
-    state: Mapping[str, Any],
+    carried: Carried,
+) -> tuple[Any, Any, Carried]:
+    """A part in pieces of some steps, which carry their state and stats from one to the next."""
+    piece = functools.partial(_run_part, part, params, context)
+    return in_chunks(piece, given, carried, context.lengths, chunk)
+
+
+def _run_part(
+    part: Part,
+    params: Mapping[str, Any],
+    context: Context,
+    given: Mapping[str, Signal],
+    carried: Carried,
     lengths: Array | None,
-) -> tuple[Any, Any, dict[str, Any], dict[str, Any]]:
-    """Segments over some steps: results per step, results summed over steps, the new state and the new stats."""
-    signals, (membranes, counts, dropped, stats), after = dict(given), ({}, {}, {}, {}), dict(state)
-    arrays = arrays._replace(state=state)
-    for segment in segments:
-        own = dataclasses.replace(context, lengths=lengths)
-        for index, result in _run_segment(running, segment, arrays, signals, own).items():
-            name = running.nodes[index].name
+) -> tuple[Any, Any, Carried]:
+    """A part over some steps: results per step, results summed over steps, and what is carried on."""
+    signals, (membranes, counts, dropped) = dict(given), ({}, {}, {})
+    state, stats = dict(carried.state), dict(carried.stats)
+    arrays, own = Arrays(params, *carried), dataclasses.replace(context, lengths=lengths)
+    for segment in part.segments:
+        for index, result in _run_segment(part.running, segment, arrays, signals, own).items():
+            name = part.running.nodes[index].name
             signals[name] = result.signal
-            if result.state is not None:
-                after[name] = result.state
-            found = (result.membranes, result.counts, result.dropped, result.stats)
-            for into, value in zip((membranes, counts, dropped, stats), found, strict=True):
+            found = (result.state, result.stats, result.membranes, result.counts, result.dropped)
+            for into, value in zip((state, stats, membranes, counts, dropped), found, strict=True):
                 if value is not None:
                     into[name] = value
-    kept = {name: signals[name] for name in signals if name in wanted and name not in given}
-    return (kept, membranes), (counts, dropped), after, stats
+    kept = {name: signals[name] for name in signals if name in part.wanted and name not in given}
+    return (kept, membranes), (counts, dropped), Carried(state, stats)
 
 
 def _run_segment(
@@ -141,8 +165,7 @@ def _run_segment(
         offsets=None if context.offsets is None else context.offsets.get(node.name),
     )
     held = (arrays.params.get(node.name), arrays.state.get(node.name), arrays.stats.get(node.name))
-    result = node.block.apply(*held, *received, shapes=shapes, context=context)
-    return {index: with_counts(node.block, result, node.block.out_shape(*shapes), valid)}
+    return {index: applied(node.name, node.block, held, received, shapes, context)}
 
 
 def _flat_or_shaped(x: Signal, shape: Shape) -> Signal:

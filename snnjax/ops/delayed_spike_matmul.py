@@ -112,7 +112,7 @@ def delayed_spike_matmul(
     # What is left of a sequence that ends is found among its currents, and has no bias.
     given = vary_alike(given._replace(pending=pending, bias=bias if ends is None else None))
     static, is_composed = (structure.num_targets, max_delay), implementation == "composed"
-    results: Any = _received(given, static) if is_composed else _multiply(given, static, implementation)
+    results: Any = _composed(given, static) if is_composed else _multiply(given, static, implementation)
     if ends is not None:
         results = _until(results, ends, bias)
     return results.currents.astype(weights.dtype), results.left
@@ -225,6 +225,9 @@ def _received(operands: Operands, static: tuple[int, int]) -> Received:
     sequence = operands.spikes if operands.ids is None else operands.ids
     out, steps = _arriving(operands, static), sequence.shape[0]
     return Received(out[:steps], out[steps:])
+
+
+_composed = jax.jit(_received, static_argnums=1)
 
 
 def _reference(operands: Operands, static: tuple[int, int]) -> Results:

@@ -1,5 +1,6 @@
 """Code shared by the network tests: small inputs, and a function that returns values and all gradients."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import Network
+from snnjax import Network, blocks
 from snnjax.blocks.linear import LinearParams
 from tests.ops.common import jit, weighted_sum
 
@@ -52,3 +53,41 @@ def with_gradients(apply: Callable[..., Any]) -> Callable[..., Any]:
         )
 
     return of
+
+
+@dataclasses.dataclass(frozen=True)
+class Sums(blocks.Block):
+    """A block of one's own: sums over all steps so far, without a state."""
+
+    kind = "sums"
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return blocks.BlockResult(jnp.cumsum(blocks.dense_signal(signals[0], shapes[0]), axis=0))
+
+
+@dataclasses.dataclass(frozen=True)
+class CarriedSums(Sums):
+    """The same with a state."""
+
+    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Any) -> Any:
+        return jnp.zeros((batch, *shapes[0]), jnp.float32)
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        x = blocks.dense_signal(signals[0], shapes[0])
+        sums = jnp.cumsum(jnp.concatenate([state.astype(x.dtype)[None], x]), axis=0)
+        return blocks.BlockResult(sums[1:], sums[-1].astype(state.dtype))
+
+
+@dataclasses.dataclass(frozen=True)
+class Totals(Sums):
+    """The sum over all calls as its stats, which may be cut."""
+
+    def needs_all_steps(self, train: bool) -> bool:
+        return False
+
+    def initial_stats(self, key: Any, *shapes: Any) -> Any:
+        return jnp.float32(0)
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        total = jnp.sum(blocks.dense_signal(signals[0], shapes[0])).astype(stats.dtype)
+        return blocks.BlockResult(signals[0], state, stats + total)

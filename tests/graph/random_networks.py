@@ -34,6 +34,7 @@ from snnjax.blocks.sparse import SparseParams
 from snnjax.blocks.spiking import SpikingParams, SpikingState
 from snnjax.blocks.synaptic import SynapticParams
 from snnjax.quantisation import Quantised, dequantise
+from tests.graph.helpers import CarriedSums, Sums, Totals
 from tests.numbers import assert_close, dyadic
 from tests.ops.common import float_leaves, is_float, jit
 
@@ -78,7 +79,7 @@ def random_form(rng: np.random.Generator) -> Form:
         steps=pick(1, 3, 6),
         batch=pick(1, 3, 17),
         has_lengths=pick(True, False),
-        chunk=pick(None, None, 2),
+        chunk=pick(None, None, 1, 2, 4),
         record=pick((), ("spikes",), ("membranes", "spikes")),
         integers=pick("int32", "int32", "uint8", "int8", "int16", "uint16"),
     )
@@ -88,10 +89,16 @@ def _part(pick: Any, width: int) -> list[Any]:
     """A layer, behind which others may stand beside it."""
     first = _layer(pick, width)
     how = pick(None, None, None, "add", "either", "multiply", "concatenate")
+    # Of one's own: one that must not be cut into chunks, one with a state, and one with stats of all steps.
+    own = pick([], [], [], [Sums()], [CarriedSums()], [Totals()])
     if how is None:
-        return [first]
+        return [first, *own]
     beside = residual(_layer(pick, width), join=how)
-    return [first, pick(beside, parallel(join=how, a=_layer(pick, width), b=_layer(pick, width), c=None))]
+    return [
+        first,
+        *own,
+        pick(beside, parallel(join=how, a=_layer(pick, width), b=_layer(pick, width), c=None)),
+    ]
 
 
 def _layer(pick: Any, width: int) -> Any:
@@ -188,7 +195,7 @@ def results(form: Form, path: str | None, *given: Any) -> Any:
             implementation=path,
         )
         seen = out.output, out.activity, out.membranes, last
-        return _weighted(seen), (out.output, out.activity, out.recorded, out.membranes, last)
+        return _weighted(seen), (out.output, out.activity, out.recorded, out.membranes, out.stats, last)
 
     return jax.grad(loss, has_aux=True)((params, floats))[::-1]
 

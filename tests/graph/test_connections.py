@@ -216,6 +216,9 @@ class Counting(blocks.Block):
 
     kind = "counting"
 
+    def needs_all_steps(self, train: bool) -> bool:
+        return False
+
     def initial_stats(self, key: Any, *shapes: Any) -> Any:
         return jnp.zeros(())
 

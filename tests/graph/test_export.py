@@ -12,12 +12,15 @@ from jax import export
 from snnjax import (
     Network,
     axonal,
+    blocks,
     conv2d,
     layer,
     leaky_readout,
     losses,
     network,
     neurons,
+    parallel,
+    residual,
     spiking_readout,
     sum_pool,
 )
@@ -34,6 +37,16 @@ NETWORKS = {
         (2, 3, 2), [axonal(3), layer(conv2d(4, 2)), sum_pool(2), layer(6)], leaky_readout(4)
     ),
     "scanned": network(INPUTS, [layer(8, neurons.izhikevich())], leaky_readout(4)),
+    "skips": network(
+        INPUTS,
+        [
+            residual([layer(INPUTS, capacity=4)]),
+            parallel(a=layer(5, capacity=3), b=[layer(4), blocks.layer_norm()], c=None),
+            layer(INPUTS, source="residual_0", name="late"),
+            blocks.join("multiply", source=("late", "input")),
+        ],
+        leaky_readout(4),
+    ),
 }
 
 

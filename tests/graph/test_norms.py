@@ -473,7 +473,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: network(4, [layer(3, recurrent=[dense(3), blocks.batch_norm()])]),
         "spiking: `recurrent` must hold blocks of one signal that run step by step, got batch_norm. "
-        "Put it before or behind the neurons.",
+        "Put it before or behind the neurons, or return False from its needs_all_steps.",
     ),
     (
         lambda: NET.apply(initial(NET), None, X),

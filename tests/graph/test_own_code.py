@@ -36,7 +36,16 @@ from snnjax.blocks.dense import Dense
 from snnjax.neurobench import to_neurobench
 from snnjax.quantisation import quantise_network
 from snnjax.surrogates import boxcar, superspike
-from tests.graph.helpers import BATCH, INPUTS, initial, random_spikes, with_gradients
+from tests.graph.helpers import (
+    BATCH,
+    INPUTS,
+    CarriedSums,
+    Sums,
+    Totals,
+    initial,
+    random_spikes,
+    with_gradients,
+)
 from tests.numbers import assert_close
 from tests.ops.common import jit
 
@@ -285,6 +294,141 @@ class Gain(Double):
 
 def loss(output: Any, *targets: Any, lengths: Any = None) -> Any:
     return jnp.sum(output)
+
+
+@dataclasses.dataclass(frozen=True)
+class Returns(blocks.Block):
+    """What a function makes of its signal, in place of a result; it states a shape, and a state if it has one."""
+
+    kind = "returns"
+    make: Any
+    shape: Any = (3, 8)
+    is_counting: bool = True
+
+    def out_shape(self, *shapes: Any) -> Any:
+        return self.shape
+
+    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Any) -> Any:
+        return {"count": jnp.zeros(batch)} if self.is_counting else None
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return self.make(signals[0].reshape(-1, 2, 3, 8), state)
+
+
+Result = blocks.BlockResult
+STATE = "Return the new one in the BlockResult, in the form of initial_state."
+SHAPE = "State it in out_shape; it says [3, 8]."
+OTHER_SHAPE = "network: `returns_0.signal` must have shape [time, batch, *shape] = [4, 2, 3, 8], got "
+RETURNED = {
+    "no result": (
+        lambda x, state: x,
+        "network: `returns_0.apply` must return a BlockResult, got an array. Write blocks.BlockResult(signal).",
+    ),
+    "a list": (
+        lambda x, state: Result([x], state),
+        "network: `returns_0.signal` must be an array, got a list. Pass a JAX or NumPy array.",
+    ),
+    "heads apart": (
+        lambda x, state: Result(x.reshape(4, 2, 3, 2, 4), state),
+        f"{OTHER_SHAPE}[4, 2, 3, 2, 4]. {SHAPE}",
+    ),
+    "channels first": (
+        lambda x, state: Result(x.swapaxes(2, 3), state),
+        f"{OTHER_SHAPE}[4, 2, 8, 3]. {SHAPE}",
+    ),
+    "fewer steps": (lambda x, state: Result(x[1:], state), f"{OTHER_SHAPE}[3, 2, 3, 8]. {SHAPE}"),
+    "fewer neurons": (
+        lambda x, state: Result(x.reshape(4, 2, 24)[..., 1:], state),
+        f"network: `returns_0.signal` must have shape [time, batch, neurons] = [4, 2, 24], got [4, 2, 23]. {SHAPE}",
+    ),
+    "complex numbers": (
+        lambda x, state: Result(x.astype(jnp.complex64), state),
+        "network: `returns_0.signal` must hold real numbers, got complex64. Pass its real part or absolute value.",
+    ),
+    "no state": (lambda x, state: Result(x), f"network: `returns_0.state` must be a dict, got None. {STATE}"),
+    "a list as state": (
+        lambda x, state: Result(x, {"count": [0, 0]}),
+        f"network: `returns_0.state['count']` must be float32[2], got a list. {STATE}",
+    ),
+    "a state of another dtype": (
+        lambda x, state: Result(x, {"count": state["count"].astype(jnp.float16)}),
+        f"network: `returns_0.state['count']` must be float32[2], got float16[2]. {STATE}",
+    ),
+    "stats from nowhere": (
+        lambda x, state: Result(x, state, jnp.zeros(3)),
+        "network: `returns_0.stats` must be None, got an array. "
+        "Give the block initial ones, by initial_stats.",
+    ),
+    "other counts": (
+        lambda x, state: Result(x, state, counts=jnp.zeros(2)),
+        "network: `returns_0.counts` must have shape [batch, neurons] = [2, 24], got [2]. "
+        "Leave it out: the network counts spikes itself.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_what_an_own_block_returns_is_checked_under_its_name(name: str) -> None:
+    make, text = RETURNED[name]
+    net, x = network(24, [Returns(make)]), jnp.zeros((4, 2, 24))
+    for run in (lambda x: net.apply({}, None, x), lambda x: net.init(jax.random.key(0), x)):
+        with pytest.raises(ValueError) as error:
+            jax.eval_shape(run, x)
+        assert str(error.value) == text
+
+
+def test_an_own_block_in_a_recurrent_connection_is_checked_too() -> None:
+    wrong = Returns(lambda x, state: Result(x[..., 1:], state))
+    net = network(24, [layer(24, neurons.izhikevich(), recurrent=[wrong, dense(24)])])
+    with pytest.raises(ValueError, match=r"network: `returns\.signal` must have shape "):
+        jax.eval_shape(lambda x: net.apply(net.init(jax.random.key(0)), None, x), jnp.zeros((4, 2, 24)))
+
+
+def test_the_neurons_of_an_own_block_may_be_on_one_axis() -> None:
+    flat = Returns(lambda x, state: Result(x.reshape(4, 2, 24), state))
+    output, _ = network(24, [flat]).apply({}, None, jnp.zeros((4, 2, 24)))
+    assert output.output.shape == (4, 2, 3, 8)
+
+
+@dataclasses.dataclass(frozen=True)
+class Averages(Sums):
+    """A running average of the means of calls."""
+
+    def initial_stats(self, key: Any, *shapes: Any) -> Any:
+        return jnp.float32(0)
+
+    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+        return Result(signals[0], state, 0.9 * stats + 0.1 * jnp.mean(signals[0]))
+
+
+@dataclasses.dataclass(frozen=True)
+class CarriedAverages(Averages):
+    """The same, whose state could be cut."""
+
+    initial_state = CarriedSums.initial_state
+
+
+@pytest.mark.parametrize(
+    "block, end, stats, loops",
+    [
+        (Sums(), 6, None, 0),
+        (CarriedSums(), 6, None, 1),
+        (Averages(), 1, 0.1, 0),
+        (CarriedAverages(), 1, 0.1, 0),
+        (Totals(), 1, 12, 1),
+    ],
+    ids=lambda own: type(own).__name__,
+)
+def test_chunks_change_nothing_about_own_blocks(block: Any, end: Any, stats: Any, loops: int) -> None:
+    net = network(1, [block])
+    given = net.init_stats(jax.random.key(0))
+    run = lambda x, chunk: net.apply({}, None, x, stats=given, chunk=chunk)  # noqa: E731
+    for chunk in (None, 3, 4):
+        output, _ = run(jnp.ones((6, 2, 1)), chunk)
+        np.testing.assert_array_equal(output.output[-1, :, 0], end)
+        np.testing.assert_allclose(output.stats.get("sums_0", 0), stats or 0, rtol=1e-6)
+        jaxpr = str(jax.make_jaxpr(lambda x, chunk=chunk: run(x, chunk))(jnp.ones((6, 2, 1))))
+        assert jaxpr.count("scan[") == (0 if chunk is None else loops)
 
 
 OWN_NEURONS = network(INPUTS, [dense(8), Threshold()], leaky_readout(3))

@@ -429,6 +429,36 @@ def test_scanned_layers_run_on_shares_of_a_batch() -> None:
     )
 
 
+def test_gradients_of_params_that_shares_of_a_batch_close_over() -> None:
+    """They are those of params that are passed: of the sum over devices, also inside; cast, of a device's own share."""
+    net = network(
+        INPUTS, [layer(6, capacity=3, recurrent=True), layer(4, neurons.izhikevich())], leaky_readout(3)
+    )
+    params, inputs = initial(net), random_spikes(0.5, steps=5, batch=4)
+    mesh = jax.make_mesh((4,), ("batch",), (jax.sharding.AxisType.Auto,))
+    columns, whole, rows = PartitionSpec(None, "batch"), PartitionSpec(), PartitionSpec("batch")
+
+    def loss(params: Any, inputs: Any) -> Any:
+        return jnp.sum(net.apply(params, None, inputs)[0].output ** 2)
+
+    def shared(run: Any, out_specs: Any) -> Any:
+        return jax.shard_map(run, mesh=mesh, in_specs=(columns,), out_specs=out_specs)(inputs)
+
+    def own_share(params: Any, inputs: Any) -> Any:
+        own = jax.tree.map(lambda leaf: jax.lax.pcast(leaf, "batch", to="varying"), params)
+        return jax.tree.map(lambda leaf: leaf[None], jax.grad(loss)(own, inputs))
+
+    def gradients(params: Any) -> Any:
+        outside = jax.grad(lambda own: shared(lambda x: jax.lax.psum(loss(own, x), "batch"), whole))(params)
+        inside = shared(lambda x: jax.grad(loss)(params, x), whole)
+        return outside, inside, shared(lambda x: own_share(params, x), rows)
+
+    expected = jit(jax.vmap(jax.grad(loss), (None, 1)))(params, inputs[:, :, None])
+    total = jax.tree.map(lambda leaf: jnp.sum(leaf, 0), expected)
+    for found, right in zip(jit(gradients)(params), (total, total, expected), strict=True):
+        assert_close(found, right, of_largest=TOLERANCE["rtol"])
+
+
 @pytest.mark.parametrize(
     "dtype, given",
     [("float64", "uint8"), ("float64", "float32"), ("float32", "float64"), ("bfloat16", "float64")],

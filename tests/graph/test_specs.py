@@ -28,7 +28,7 @@ from snnjax import (
     spiking_readout,
     surrogates,
 )
-from snnjax.blocks import integrator, spiking
+from snnjax.blocks import Block, integrator, join, spiking
 from tests.graph.helpers import initial
 
 NET = network(4, [layer(3, neurons.lif(), recurrent=True)], leaky_readout(2))
@@ -48,6 +48,18 @@ CUBA: Any = neurons.cuba_lif(
     tau=20.0, synaptic_taus=(5.0,), rest=-49.0, threshold=-50.0, reset=-60.0, refractory=5.0, dt=0.1
 )
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
+
+NAMED = layer(8, name="a")
+
+
+class Counted(Block):
+    """A block of one's own that says how many neurons it has, not in what shape."""
+
+    kind = "counted"
+
+    def out_shape(self, *shapes: Any) -> Any:
+        return shapes[0][0]
+
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
@@ -195,6 +207,61 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: network(4, [layer(3, capacity=4)]),
         "spiking: `capacity` must be at most 3, the number of neurons, got 4. "
         "Pass a fraction such as 0.1, or None for the full gradient.",
+    ),
+    (
+        lambda: network(8, [layer(6)], [leaky_readout(3), leaky_readout(2)]),
+        "network: `readout` must be one readout, or several by name, got one behind another. Pass a dict of them.",
+    ),
+    (
+        lambda: network(8, [leaky_readout(3)], {"a": leaky_readout(2)}),
+        "network: `readout` must be one readout, or several by name, got one behind another. Pass a dict of them.",
+    ),
+    (
+        lambda: network(8, [layer(6)], {}),
+        "network: `readout` must hold one or more by name, got an empty dict. Name them.",
+    ),
+    (
+        lambda: network({}, []),
+        "network: `inputs` must hold one or more by name, got an empty dict. Name them.",
+    ),
+    *(
+        (
+            lambda item=item: network(8, [layer(8, name="a"), item]),
+            f"network: `{name}` must receive two or more different signals, got {got}. "
+            "Put blocks into its branches, or name its sources.",
+        )
+        for item, name, got in (
+            (residual([]), "residual_0/join", "'a/neuron' and 'a/neuron'"),
+            (parallel(a=None, b=[[]], join="add"), "parallel_0/join", "'a/neuron' and 'a/neuron'"),
+            (residual(network(8, []), join="either"), "residual_0/join", "'a/neuron' and 'a/neuron'"),
+            (join("add"), "add_0", "'a/neuron'"),
+            (join("multiply", source=("a",)), "multiply_0", "'a/neuron'"),
+            (join("concatenate", source=("a", "a")), "concatenate_0", "'a/neuron' and 'a/neuron'"),
+            (join("add", source=()), "add_0", "none"),
+        )
+    ),
+    *(
+        (
+            lambda make=make, connection=connection: make(connection),
+            f"{make.__name__}: `connection` must be a number of neurons, or weights such as dense(...) and "
+            f"conv2d(...), got {got}. Pass an int.",
+        )
+        for make, connection, got in (
+            (layer, [], "[]"),
+            (leaky_readout, (), "()"),
+            (layer, NAMED, "Layer(name='a', source=None, connection=Dense(name=None, sou..."),
+            (spiking_readout, [NAMED], "[Layer(name='a', source=None, connection=Dense(name=None, so..."),
+            (layer, sequential(), "Sequential(name=None, source=None, items=())"),
+        )
+    ),
+    (
+        lambda: layer(4, recurrent=[]),
+        "layer: `recurrent` must be a connection, or True for dense weights, got []. "
+        "Write recurrent=dense(...) or conv2d(...).",
+    ),
+    (
+        lambda: network(8, [Counted()]),
+        "network: `counted_0.out_shape` must return a tuple of integers, got 8. Write (8,) for 8 neurons.",
     ),
     (
         lambda: layer(4, neurons.lif),  # type: ignore[arg-type]
