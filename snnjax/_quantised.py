@@ -48,9 +48,12 @@ def _children(weights: Quantised) -> tuple[tuple[tuple[Any, Any], ...], np.dtype
     return tuple(keyed), jnp.dtype(weights.dtype)
 
 
-jax.tree_util.register_pytree_with_keys(
-    Quantised, _children, lambda dtype, children: Quantised(*children, dtype)
-)
+def _made(dtype: np.dtype, children: Any) -> Quantised:
+    values, scale = children
+    return Quantised(values, scale, dtype)
+
+
+jax.tree_util.register_pytree_with_keys(Quantised, _children, _made)
 
 
 def dequantise(quantised: Quantised, synapses: Synapses | None = None) -> Float[Array, "*inputs outputs"]:

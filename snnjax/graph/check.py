@@ -42,7 +42,7 @@ def are_weights(params: Any) -> Any:
 
     def of(part: Any) -> Any:
         if isinstance(part, Quantised):
-            return part._replace(values=True, scale=False)  # type: ignore[arg-type]
+            return part._replace(values=True, scale=False)
         if not isinstance(part, CONNECTIONS):
             return jnp.ndim(part) > 1
         rest = jax.tree.map(lambda _: False, part._replace(weights=None))
