@@ -206,14 +206,6 @@ SMALL_OPS: list[tuple[Callable[[], Any], str]] = [
         f"spike_matmul: `spikes.values` must have shape [..., capacity] = [2, 4], got [2, 3]. {BUILD}",
     ),
     (
-        lambda: spike_matmul(lists_with(ids=jnp.ones((2, 4))), V.T),
-        f"spike_matmul: `spikes.ids` must hold integers, got float32. {BUILD}",
-    ),
-    (
-        lambda: spike_sparse_matmul(V, jnp.ones(1), Synapses(jnp.ones(3, int), jnp.ones(1), 2)),
-        "Synapses: `targets` must hold integers, got float32. Cast it with targets.astype(int).",
-    ),
-    (
         lambda: spike_matmul(lists_with(num_spikes=jnp.ones(3, int)), V.T),
         f"spike_matmul: `spikes.num_spikes` must have shape [...] = [2], got [3]. {BUILD}",
     ),
