@@ -99,9 +99,9 @@ def test_ids_beyond_32_bits_are_refused_not_wrapped() -> None:
 
 def test_ids_that_are_no_integers_are_refused() -> None:
     spikes = dataclasses.replace(SparseSpikes.from_dense(DENSE, 2), ids=jnp.ones((2, 2, 2)))
-    text = "op: `x.ids` must hold integers, got float32. Build it with SparseSpikes.from_ids or from_dense."
+    text = "spike_matmul: `spikes.ids` must hold integers, got float32. Build it with SparseSpikes.from_ids or from_dense."
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        check_spikes("op", "x", spikes)
+        check_spikes("spike_matmul", "spikes", spikes)
 
 
 @pytest.mark.parametrize("num_neurons, dtype", [(0, "uint16"), (65_535, "uint16"), (65_536, "int32")])
