@@ -48,12 +48,12 @@ def _children(weights: Quantised) -> tuple[tuple[tuple[Any, Any], ...], np.dtype
     return tuple(keyed), jnp.dtype(weights.dtype)
 
 
-def _of_children(dtype: np.dtype, children: Any) -> Quantised:
+def _made(dtype: np.dtype, children: Any) -> Quantised:
     values, scale = children
     return Quantised(values, scale, dtype)
 
 
-jax.tree_util.register_pytree_with_keys(Quantised, _children, _of_children)
+jax.tree_util.register_pytree_with_keys(Quantised, _children, _made)
 
 
 def dequantise(quantised: Quantised, synapses: Synapses | None = None) -> Float[Array, "*inputs outputs"]:

@@ -232,7 +232,9 @@ def list_ids(active: Array, capacity: int, then: Array | None = None) -> Int[Arr
 def check_spikes(op: str, argument: str, spikes: SparseSpikes) -> None:
     """Check that the leaves of `spikes` match."""
     hint = "Build it with SparseSpikes.from_ids or from_dense"
-    axes = spikes.ids.shape[:-1]
+    axes, dtype = spikes.ids.shape[:-1], spikes.ids.dtype
+    if not jnp.issubdtype(dtype, jnp.integer):
+        fail(f"{op}: `{argument}.ids` must hold integers, got {dtype.name}. {hint}.")
     if spikes.values is not None:
         check_shape(op, f"{argument}.values", spikes.values, spikes.ids.shape, "..., capacity", hint)
     check_shape(op, f"{argument}.num_spikes", spikes.num_spikes, axes, "...", hint)

@@ -14,6 +14,7 @@ from snnjax._arguments import explained
 from snnjax._check import (
     check_array,
     check_integer,
+    check_integers,
     check_key,
     check_real_array,
     check_shape,
@@ -407,6 +408,8 @@ def targets_or_beyond(synapses: Synapses) -> Int[Array, " synapses"]:
 
 def ends_and_targets(synapses: Synapses) -> tuple[Int[Array, " neurons"], Integer[Array, " synapses"]]:
     """Both arrays in dtypes that the kernels read: int32, and uint16 or int32."""
+    for name in ("ends", "targets"):
+        check_integers("Synapses", name, getattr(synapses, name))
     return as_int32(synapses.ends), uint16_or_int32(synapses.targets)
 
 

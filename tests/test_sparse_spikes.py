@@ -1,5 +1,6 @@
 """`SparseSpikes`: round trips, overflow, indexing, JAX transforms, ids out of range."""
 
+import dataclasses
 import functools
 import re
 from typing import Any
@@ -94,6 +95,13 @@ def test_from_ids_takes_ids_of_any_dtype(dtype: Any, num_neurons: int, largest: 
 def test_ids_beyond_32_bits_are_refused_not_wrapped() -> None:
     with pytest.raises(ValueError, match=re.escape("`ids` must be between 0 and 3, got 4294967296. ")):
         SparseSpikes.from_ids(np.array([1 << 32, 1], np.int64), 3)
+
+
+def test_ids_that_are_no_integers_are_refused() -> None:
+    spikes = dataclasses.replace(SparseSpikes.from_dense(DENSE, 2), ids=jnp.ones((2, 2, 2)))
+    text = "spike_matmul: `spikes.ids` must hold integers, got float32. Build it with SparseSpikes.from_ids or from_dense."
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        check_spikes("spike_matmul", "spikes", spikes)
 
 
 @pytest.mark.parametrize("num_neurons, dtype", [(0, "uint16"), (65_535, "uint16"), (65_536, "int32")])

@@ -255,6 +255,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: Synapses.from_mask(np.ones((2, 3), bool)).to_dense(jnp.ones(5)),
         "Synapses.to_dense: `weights` must have shape [synapses] = [6], got [5]. Pass one a synapse.",
     ),
+    (
+        lambda: synapses.ends_and_targets(Synapses(jnp.ones(3, jnp.int32), jnp.ones(1), 2)),
+        "Synapses: `targets` must hold integers, got float32. Cast it with targets.astype(int).",
+    ),
 ]
 
 

@@ -190,9 +190,7 @@ def lif_network(
         checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
     operands = as_operands("lif_network", inputs, layers, readout, state, lengths, second, switches)
-    results: Any = (
-        run_network(operands, switches) if chunk is None else _chunked(operands, switches, int(chunk))
-    )
+    results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = checks.check_each_switch("record_spikes", record_spikes, len(layers))
     spikes = (own if asked else None for own, asked in zip(results.spikes, records, strict=True))
     output = LIFNetworkOutput(
@@ -350,8 +348,7 @@ def as_operands(
     each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
     if isinstance(inputs, SparseSpikes):
         counts = dict.fromkeys(("num_spikes", "num_listed", "num_dropped"))
-        ids = uint16_or_int32(inputs.ids)
-        inputs = dataclasses.replace(inputs.with_values(), ids=ids, **counts)
+        inputs = dataclasses.replace(inputs.with_values(), ids=uint16_or_int32(inputs.ids), **counts)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
         linears=tuple(Linear(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
@@ -416,7 +413,7 @@ def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:
         return (results.output, results.spikes), (results.counts, results.dropped), state
 
     state = LIFNetworkState(operands.first, operands.first_readout)
-    (output, spikes), summed, state = in_chunks(run, operands.inputs, state, operands.lengths, chunk)
+    (output, spikes), summed, state = in_chunks(run, operands.inputs, state, operands.lengths, int(chunk))
     counts, dropped = summed
     return Results(output, counts, dropped, spikes, last=state.layers, last_readout=state.readout)
 
