@@ -202,17 +202,18 @@ def random_words(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.n
     return np.stack([x, y])
 
 
-def poisson_counts(key: np.ndarray, step: int, rates: np.ndarray) -> np.ndarray:
-    """As many events as random words that stand for so many or fewer are exceeded."""
+def poisson_counts(key: np.ndarray, steps: int, rates: np.ndarray) -> np.ndarray:
+    """The events of each step and neuron: random words that stand for so many or fewer are exceeded."""
     size = len(rates)
     half = (size + 1) // 2
     own = np.asarray(jax.random.bits(jax.random.wrap_key_data(key), (2,), jnp.uint32))
-    words = random_words(own, np.arange(half, dtype=np.uint32), np.full(half, step, np.uint32))
-    words, counts = words.reshape(-1)[:size].astype(float), np.zeros(size, int)
-    term = np.exp(-rates)
-    total = term.copy()
-    for count in range(1, 60):
-        counts += words >= np.maximum(np.rint(total * 2.0**32), 1)
+    counters = np.arange(half, dtype=np.uint32), np.arange(steps, dtype=np.uint32)[:, None]
+    words = random_words(own, *np.broadcast_arrays(*counters))
+    words = np.concatenate([*words], axis=1)[:, :size].astype(float)
+    counts, term = np.zeros((steps, size), int), np.exp(-rates)
+    total, count = term.copy(), 0
+    while np.any(reached := words >= np.maximum(np.rint(total * 2.0**32), 1)):
+        counts, count = counts + reached, count + 1
         term = term * rates / count
         total = total + term
     return counts
@@ -249,6 +250,8 @@ class _Program:
         )
         self.ring = drawn.state["pending"].reshape(form.max_delay, -1).copy()
         self.before, self.after = np.zeros(form.size), np.zeros(form.size)
+        if drawn.rates is not None:
+            self.events = drawn.event * poisson_counts(drawn.key, form.steps, drawn.rates)
         self.used, self.available = np.zeros(form.size), np.ones(form.size)
 
     def check(self, spikes: np.ndarray, out: Any, state: Any) -> None:
@@ -279,7 +282,7 @@ class _Program:
         arrived = self.ring[t % form.max_delay].reshape(form.receptors, form.size).copy()
         self.ring[t % form.max_delay] = 0
         if drawn.rates is not None:
-            arrived[0] += np.float32(drawn.event) * poisson_counts(drawn.key, t, drawn.rates)
+            arrived[0] += self.events[t]
         g = self.received + arrived
         busy = self.remaining > 0
         current = 0.0 if drawn.currents is None else drawn.currents[t]

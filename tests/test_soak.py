@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests import soak
+from tests import random_simulations, soak
 from tests.ops.common import generic
 from tests.ops.kernel_checks import check_kernel, needs_kernels
 from tests.ops.random_networks import Form, arguments, of_currents, random_form
@@ -42,6 +42,19 @@ def test_currents_of_a_small_form_are_those_of_its_neurons() -> None:
     for width in (0, 3, 5, 6, 200):
         small = soak.small(of_currents(Form(3, 2, 40, (width, 9))))
         assert small.inputs == small.widths[0]
+
+
+def test_simulations_are_those_of_the_program_and_wrong_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong one has an event too many in each step."""
+    form = random_simulations.Form(
+        7, 2, 20, 12, False, False, 3, "uint8", "uint16", "float32", True, 3.0, True, True, 1.0
+    )
+    for seed in range(3):
+        random_simulations.check_simulation(form, seed)
+    counts = random_simulations.poisson_counts
+    monkeypatch.setattr(random_simulations, "poisson_counts", lambda *given: counts(*given) + 1)
+    with pytest.raises(AssertionError):
+        random_simulations.check_simulation(form, 0)
 
 
 def test_misses_are_counted_and_written(
