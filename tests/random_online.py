@@ -45,8 +45,9 @@ def random_form(rng: np.random.Generator) -> Form:
     if readout is None:
         layers, readout = [], spiking_readout(dense(4, bias=pick(True, False)), _neuron(pick, name))
     else:
-        own = {"recurrent": name == "recurrent", "capacity": capacity}
-        layers = [layer(dense(pick(1, 4, 7), bias=pick(True, False)), _neuron(pick, name), **own)]
+        width = pick(1, 4, 7)
+        own = {"recurrent": name == "recurrent", "capacity": capacity and min(capacity, width)}
+        layers = [layer(dense(width, bias=pick(True, False)), _neuron(pick, name), **own)]
         if name == "truncated":
             layers.append(layer(3, _neuron(pick, name), recurrent=pick(True, False)))
     given = pick("float64", "float32", "bfloat16", "float16", "uint8", "bool")

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from snnjax import __version__, cli, train
 from snnjax.cli import _text, _train
 from snnjax.ipu.device import library
+from snnjax.train.lock import locked
 
 TINY = ("--task", "digits", "--hidden", "12", "--samples", "60", "--batch-size", "16", "--epochs", "2")
 
@@ -153,6 +155,29 @@ def test_used_folder_is_kept(run_folder, capsys) -> None:
         "Continue from it with resume, replace it with overwrite, or choose another folder.\n"
     )
     assert (run_folder / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_results_are_not_written_beside_a_run_nor_for_another_checkpoint(
+    run_folder, capsys, monkeypatch
+) -> None:
+    results, evaluate = run_folder / "test.json", train.evaluate
+    before = results.stat().st_mtime_ns
+    with locked(run_folder):
+        assert cli.main(["evaluate", str(run_folder)]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith("test accuracy") and "must belong to one run" in err
+
+    def late(*args, **options):
+        os.utime(run_folder / "checkpoint.safetensors")  # a run replaces it meanwhile
+        return evaluate(*args, **options)
+
+    monkeypatch.setattr(train, "evaluate", late)
+    assert cli.main(["evaluate", str(run_folder)]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith("test accuracy") and err == (
+        "snnjax: evaluate: `run` must still have the tested checkpoint, got a newer one. Evaluate it again.\n"
+    )
+    assert results.stat().st_mtime_ns == before
 
 
 def test_checkpoint_of_a_newer_version_is_one_line(run_folder, tmp_path, capsys) -> None:

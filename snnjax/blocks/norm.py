@@ -232,12 +232,13 @@ def batch_norm(
         momentum: the share of the running statistics that a call keeps.
         epsilon: is added to the variance.
         frozen: use the running statistics in training too.
-        axis_name: the axis of `jax.shard_map` or `jax.vmap` over which a batch is divided.
+        axis_name: the axis of `jax.shard_map` or `jax.vmap` over which a batch is divided; in training `shard_map`
+            needs it, unless the running statistics are each device's own too.
         name: names the block in a network.
         source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
-        ValueError: if a number is out of range.
+        ValueError: if a number is out of range; in training, if `shard_map` divides the batch over an axis not named.
 
     Example:
         >>> from snnjax import blocks

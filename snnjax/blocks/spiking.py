@@ -353,7 +353,8 @@ def spiking(
         source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
-        ValueError: if the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron.
+        ValueError: if the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron; in a
+            network, if the capacity is above the number of neurons.
 
     Example:
         >>> from snnjax import blocks, neurons

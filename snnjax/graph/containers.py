@@ -256,6 +256,9 @@ class Readout(Container):
 def sequential(*items: Any, name: str | None = None, source: str | None = None) -> Sequential:
     """Put blocks in order, so that a name or a source stands for all of them. A list does the same without a name.
 
+    Raises:
+        ValueError: if something is not a block.
+
     Example:
         >>> import snnjax
         >>> body = snnjax.sequential(snnjax.layer(8), snnjax.layer(4), name="body")
@@ -279,7 +282,7 @@ def parallel(
         branches: blocks or lists of blocks by name; None passes the signal on.
 
     Raises:
-        ValueError: if there are fewer than two branches, or the join is unknown.
+        ValueError: if there are fewer than two branches, one is not a block, or the join is unknown.
 
     Example:
         >>> import snnjax
@@ -315,6 +318,9 @@ def residual(
             receives both.
         name: names the container in a network.
         source: the name of the block or input that it receives; None for the one before it.
+
+    Raises:
+        ValueError: if body or shortcut are not blocks, or the join is unknown.
 
     Example:
         >>> import snnjax
@@ -362,7 +368,8 @@ def layer(
         source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
-        ValueError: if the width, the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron.
+        ValueError: if the width, the capacity, a switch or the dtype is invalid, `neuron` is not a spiking neuron, or
+            norm or dropout is not a block; in a network, if the capacity is above the number of neurons.
 
     Example:
         >>> import snnjax

@@ -76,7 +76,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
         {"lengths": LENGTHS, "second_threshold": jnp.float32(0.7)},
     ),
     "events, attached reset": (
-        plain(RAW, leaky_readout(3, normalize=False, learn_decay=True), capacity=8, bias=False),
+        plain(RAW, leaky_readout(3, normalize=False, learn_decay=True), capacity=6, bias=False),
         {"listed": True, "second_threshold": -jnp.inf, "chunk": 10},
     ),
     "adlif, lists, recurrent": (
