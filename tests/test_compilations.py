@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import blocks, encoding, event_times
+from snnjax import blocks, encoding, event_times, online
 from snnjax.blocks.block import Block, Stepwise
 from snnjax.neurons._drive import drive
 
@@ -21,6 +21,8 @@ WEIGHTS, KERNEL = jnp.ones((22, 3)), jnp.ones((3, 2, 4))
 LENGTHS = jnp.array([5, 3])
 SERIES, TIMES = ROWS + 0.5, jnp.linspace(0.0, 1.0, 44).reshape(2, 22)
 NETWORK = snnjax.network(22, [snnjax.layer(6, capacity=3)], snnjax.leaky_readout(2))
+PARAMS = jax.jit(NETWORK.init)(KEY)
+WINDOW = online.truncated(NETWORK, lambda output, _: jnp.sum(output**2), window=3)
 CALLS: dict[str, Callable[[], Any]] = {
     "init": lambda: NETWORK.init(KEY, ROWS),
     "init with lengths": lambda: NETWORK.init(KEY, LISTS, lengths=LENGTHS),
@@ -34,6 +36,7 @@ CALLS: dict[str, Callable[[], Any]] = {
             snnjax.delayed_spike_matmul(ROWS, weights, WEIGHTS, max_delay=2, implementation="composed")[0]
         )
     )(WEIGHTS),
+    "truncated": lambda: WINDOW.step(PARAMS, WINDOW.init(PARAMS, 2), ROWS[0], jnp.zeros(2)),
     "select_spikes": lambda: snnjax.select_spikes(ROWS, 0.5, 0.4, capacity=2, implementation="composed"),
     **{
         f"{op} of {form}": lambda call=call, spikes=spikes: call(spikes)

@@ -99,7 +99,8 @@ def test_ids_beyond_32_bits_are_refused_not_wrapped() -> None:
 
 def test_ids_that_are_no_integers_are_refused() -> None:
     spikes = dataclasses.replace(SparseSpikes.from_dense(DENSE, 2), ids=jnp.ones((2, 2, 2)))
-    text = "spike_matmul: `spikes.ids` must hold integers, got float32. Build it with SparseSpikes.from_ids or from_dense."
+    hint = "Build it with SparseSpikes.from_ids or from_dense."
+    text = f"spike_matmul: `spikes.ids` must hold integers, got float32. {hint}"
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         check_spikes("spike_matmul", "spikes", spikes)
 

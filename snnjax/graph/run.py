@@ -52,13 +52,6 @@ class Part(NamedTuple):
     wanted: frozenset[str]  # nodes whose signals leave it
 
 
-class Carried(NamedTuple):
-    """What the nodes of a part carry from piece to piece, by name."""
-
-    state: dict[str, Any]
-    stats: dict[str, Any]
-
-
 class Results(NamedTuple):
     """What a run returns, by the names of nodes."""
 
@@ -87,18 +80,14 @@ def run(
         made = {running.nodes[index].name for segment in segments for index in segment.nodes}
         needed = [source for segment in segments for source in running.sources(segment) if source not in made]
         given = {name: total.signals[name] for name in dict.fromkeys(needed)}
-        carried = Carried(
-            *(
-                {name: own for name, own in each.items() if name in made}
-                for each in (total.state, total.stats)
-            )
-        )
+        state = {name: total.state[name] for name in made if name in total.state}
+        held = Arrays(arrays.params, state, {name: own for name, own in total.stats.items() if name in made})
         if chunk is None or not can_be_cut:
-            ran = _run_part(part, arrays.params, context, given, carried, context.lengths)
+            ran = _run_part(part, held, context, given, context.lengths)
         else:
-            ran = _run_in_chunks(part, chunk, arrays.params, context, given, carried)
-        (signals, membranes), (counts, dropped), after = ran
-        for whole, new in zip(total, (signals, membranes, counts, dropped, *after), strict=True):
+            ran = _run_in_chunks(part, chunk, held, context, given)
+        (signals, membranes), (counts, dropped), after, stats = ran
+        for whole, new in zip(total, (signals, membranes, counts, dropped, after, stats), strict=True):
             whole.update(new)
     return total
 
@@ -106,40 +95,39 @@ def run(
 # Cut into pieces it is a loop, and outside of `jit` each loop of a new function would be compiled again.
 @functools.partial(jax.jit, static_argnames=("part", "chunk"))
 def _run_in_chunks(
-    part: Part,
-    chunk: int,
-    params: Mapping[str, Any],
-    context: Context,
-    given: Mapping[str, Signal],
-    carried: Carried,
-) -> tuple[Any, Any, Carried]:
-    """A part in pieces of some steps, which carry their state and stats from one to the next."""
-    piece = functools.partial(_run_part, part, params, context)
-    return in_chunks(piece, given, carried, context.lengths, chunk)
+    part: Part, chunk: int, held: Arrays, context: Context, given: Mapping[str, Signal]
+) -> tuple[Any, Any, dict[str, Any], dict[str, Any]]:
+    """A part in pieces of some steps, which carry their state and the stats that change from one to the next."""
+
+    def piece(given: Any, carried: Any, lengths: Any) -> Any:
+        own = Arrays(held.params, carried[0], {**held.stats, **carried[1]})
+        timed, summed, state, stats = _run_part(part, own, context, given, lengths)
+        return timed, summed, (state, {**carried[1], **stats})
+
+    # What is carried is stored for each piece: stats that stay as they are, such as synapses, are no part of it.
+    state: Any = dict(held.state)
+    changed = jax.eval_shape(piece, given, (state, {}), context.lengths)[2][1] if held.stats else {}
+    stats = {name: held.stats[name] for name in changed}
+    timed, summed, (state, stats) = in_chunks(piece, given, (state, stats), context.lengths, chunk)
+    return timed, summed, state, stats
 
 
 def _run_part(
-    part: Part,
-    params: Mapping[str, Any],
-    context: Context,
-    given: Mapping[str, Signal],
-    carried: Carried,
-    lengths: Array | None,
-) -> tuple[Any, Any, Carried]:
-    """A part over some steps: results per step, results summed over steps, and what is carried on."""
-    signals, (membranes, counts, dropped) = dict(given), ({}, {}, {})
-    state, stats = dict(carried.state), dict(carried.stats)
-    arrays, own = Arrays(params, *carried), dataclasses.replace(context, lengths=lengths)
+    part: Part, held: Arrays, context: Context, given: Mapping[str, Signal], lengths: Array | None
+) -> tuple[Any, Any, dict[str, Any], dict[str, Any]]:
+    """A part over some steps: results per step, results summed over steps, the state after them and new stats."""
+    signals, (membranes, counts, dropped, stats), after = dict(given), ({}, {}, {}, {}), dict(held.state)
+    own = dataclasses.replace(context, lengths=lengths)
     for segment in part.segments:
-        for index, result in _run_segment(part.running, segment, arrays, signals, own).items():
+        for index, result in _run_segment(part.running, segment, held, signals, own).items():
             name = part.running.nodes[index].name
             signals[name] = result.signal
-            found = (result.state, result.stats, result.membranes, result.counts, result.dropped)
-            for into, value in zip((state, stats, membranes, counts, dropped), found, strict=True):
+            found = (result.membranes, result.counts, result.dropped, result.state, result.stats)
+            for into, value in zip((membranes, counts, dropped, after, stats), found, strict=True):
                 if value is not None:
                     into[name] = value
     kept = {name: signals[name] for name in signals if name in part.wanted and name not in given}
-    return (kept, membranes), (counts, dropped), Carried(state, stats)
+    return (kept, membranes), (counts, dropped), after, stats
 
 
 def _run_segment(

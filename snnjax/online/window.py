@@ -1,5 +1,6 @@
 """Truncated back-propagation through time: the last steps are stored, and run again at every step."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -66,6 +67,8 @@ def truncated(network: Network, loss: StepLoss, window: int) -> Learner:
     return Learner(init, step)
 
 
+# Compiled once, not in each call outside jit.
+@functools.partial(jax.jit, static_argnames=("network", "window"))
 def _shifted(network: Network, params: Params, carry: Window, inputs: Array, window: int) -> Window:
     """The window with one more step; if it was full, its oldest step advances the state before it."""
     is_full = carry.steps == window
