@@ -91,22 +91,32 @@ def random_form(rng: np.random.Generator) -> Form:
     )
 
 
+def uniform(rng: np.random.Generator, low: float, high: float, *shape: int) -> Any:
+    """Random numbers of float32, in float64."""
+    return rng.uniform(low, high, shape).astype(np.float32).astype(float)
+
+
+def constants(form: Form, rng: np.random.Generator, width: int) -> dict[str, Any]:
+    """Those of neurons, as `cuba_lif` and `coba_lif` take them."""
+    cells: dict[str, Any] = {
+        "tau": uniform(rng, 5, 30, width),
+        "synaptic_taus": tuple(uniform(rng, 1, 12, width) for _ in range(form.receptors)),
+        "rest": uniform(rng, -70, -45, width),
+        "threshold": uniform(rng, -55, -48, width),
+        "reset": uniform(rng, -70, -56, width),
+        "refractory": rng.integers(0, 4, width) * form.dt,
+    }
+    if form.has_conductances:
+        cells["reversals"] = tuple(uniform(rng, -80, 0, width) for _ in range(form.receptors))
+    return cells
+
+
 def draw(form: Form, rng: np.random.Generator) -> Drawn:
     """A network whose numbers are those of float32; some of its targets are out of range."""
     size, most = form.size, form.receptors * form.size
-    width = 1 if form.shared else size
-    of = lambda low, high, *shape: rng.uniform(low, high, shape).astype(np.float32).astype(float)  # noqa: E731
-    cells: dict[str, Any] = {
-        "tau": of(5, 30, width),
-        "synaptic_taus": tuple(of(1, 12, width) for _ in range(form.receptors)),
-        "rest": of(-70, -45, width),
-        "threshold": of(-55, -48, width),
-        "reset": of(-70, -56, width),
-        "refractory": rng.integers(0, 4, width) * form.dt,
-    }
+    width, of = 1 if form.shared else size, functools.partial(uniform, rng)
+    cells = constants(form, rng, width)
     least = 0.0 if form.has_conductances else -BOUNDS[1]
-    if form.has_conductances:
-        cells["reversals"] = tuple(of(-80, 0, width) for _ in range(form.receptors))
     weights = (
         of(least, BOUNDS[1], form.synapses)
         if form.weights != "int8"

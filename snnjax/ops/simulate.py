@@ -256,16 +256,13 @@ def _operands(
     """All arrays, with numbers in the accumulation dtype, and potentials relative to rest."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
     ends, targets = ends_and_targets(synapses)
-    v, received, remaining, pending, step = state[:5]
-    v = v.astype(dtype) - _of(neurons, "rest", count, dtype)
-    if state.rounded_off is not None:
-        v = v + state.rounded_off.astype(dtype)
+    _, received, remaining, pending, step = state[:5]
     faults = traced_faults(neurons, weights, poisson, stdp, delays, pending.shape[0])
     limits = jnp.zeros((0, 1), jnp.int32) if poisson is None else poisson.limits
     events = jnp.zeros(1) if poisson is None else constant(_OP, "poisson.weights", poisson.weights, count)
     words = jnp.zeros(2, jnp.uint32) if poisson is None else jax.random.bits(key, (2,), jnp.uint32)
     return Operands(
-        v=_or_nan(v, faults),
+        v=_or_nan(_relative(neurons, state, count, dtype), faults),
         received=received.astype(dtype),
         remaining=as_int32(remaining),
         pending=pending.astype(dtype),
@@ -282,6 +279,12 @@ def _operands(
         stdp=_stdp_operands(stdp, state.traces, dtype),
         short_term=_short_term_operands(short_term, state.short_term, dtype),
     )
+
+
+def _relative(neurons: SynapticLIF, state: SimulationState, count: int, dtype: Any) -> Array:
+    """The potentials of a state relative to rest."""
+    v = state.v.astype(dtype) - _of(neurons, "rest", count, dtype)
+    return v if state.rounded_off is None else v + state.rounded_off.astype(dtype)
 
 
 def _constants(neurons: SynapticLIF, count: int, dtype: Any, currents: Array | None) -> dict[str, Array]:

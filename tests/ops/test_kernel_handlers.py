@@ -51,7 +51,7 @@ FREE = {
     ("snnjax_delayed_spike_matmul_spikes_backward", 0, "operands", 6, 1),
     ("snnjax_delayed_spike_matmul_weights_backward", 0, "operands", 6, 1),
     # How many levels a table has, and how many slots a list, no other array says.
-    *(("snnjax_simulate", number, "operands", 18, 1) for number in (0, 1)),
+    *(("snnjax_simulate", number, "operands", 17, 1) for number in (0, 1)),
     *(("snnjax_simulate", number, "results", 0, 2) for number in (0, 1)),
 }
 

@@ -132,8 +132,7 @@ inline Index stepReceptors(const SynapticStep& step, std::uint32_t* spikes) {
 }
 
 inline bool sharesConstants(const SynapticStep& step) {
-  bool shared = step.leak.is_shared && step.threshold.is_shared && step.reset.is_shared &&
-                step.refractory.is_shared;
+  bool shared = step.leak.is_shared && step.threshold.is_shared && step.reset.is_shared && step.refractory.is_shared;
   for (Index r = 0; r < step.receptors; ++r) {
     shared = shared && step.synaptic_decay[r].is_shared && step.effect[r].is_shared;
   }
