@@ -393,7 +393,7 @@ def more_than_an_index(path: str, source: str) -> list[str]:
 
 def public_names(source: str) -> list[str]:
     """The names that an index re-exports: those imported as themselves, ``from a import b as b``."""
-    nodes = [node for node in index_statements(source) if isinstance(node, ast.Import | ast.ImportFrom)]
+    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = (alias.name for node in nodes for alias in node.names if alias.asname == alias.name)
     return [name for name in names if not name.startswith("_")]
 
