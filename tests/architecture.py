@@ -2,6 +2,7 @@
 
 import ast
 import fnmatch
+import functools
 import graphlib
 import importlib
 import io
@@ -189,9 +190,15 @@ def module_of(path: str) -> str:
     return name.replace("/", ".")
 
 
+@functools.lru_cache(maxsize=16)
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a file, its module first; all rules for a file read those of one parse."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def imports(source: str) -> Iterator[tuple[str, int]]:
     """Every imported dotted name with its line; ``from a import b`` gives ``a.b``."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -253,7 +260,7 @@ def private_jax(path: str, source: str) -> list[str]:
     """Private names of JAX, imported or used as attributes."""
     if layer_of(module_of(path)) in KNOWS_PRIVATE:
         return []
-    nodes = ast.walk(ast.parse(source))
+    nodes = nodes_of(source)
     attributes = [(ast.unparse(node), node.lineno) for node in nodes if isinstance(node, ast.Attribute)]
     uses = {
         f"{path}:{line}: {prefix}"
@@ -269,7 +276,7 @@ def compiled_code(path: str, source: str) -> list[str]:
     own = layer_of(module_of(path))
     if own in ("_dispatch", "_targets", "ipu"):
         return []
-    nodes = ast.walk(ast.parse(source))
+    nodes = nodes_of(source)
     attributes = [(ast.unparse(node), node.lineno) for node in nodes if isinstance(node, ast.Attribute)]
     found = set()
     for name, line in [*imports(source), *attributes]:
@@ -360,11 +367,11 @@ def includes(source: str) -> list[tuple[int, str]]:
 
 def heavy_imports(path: str, source: str) -> list[str]:
     """Imports of heavy modules that run when the file is imported."""
-    tree = ast.parse(source)
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    late = {id(inner) for node in ast.walk(tree) if isinstance(node, functions) for inner in ast.walk(node)}
+    nodes = nodes_of(source)
+    late = {id(inner) for node in nodes if isinstance(node, functions) for inner in ast.walk(node)}
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in late:
             names = [imported for imported, _ in imports(ast.unparse(node))]
             found += [f"{path}:{node.lineno}: {name}" for name in names if name.split(".")[0] in HEAVY]
@@ -416,7 +423,7 @@ def shadowed_modules(package: ModuleType) -> list[str]:
 
 def prints(path: str, source: str) -> list[str]:
     """Calls of `print`: the library is silent, the command line writes to its stream."""
-    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    calls = (node for node in nodes_of(source) if isinstance(node, ast.Call))
     return [f"{path}:{node.lineno}" for node in calls if ast.unparse(node.func) == "print"]
 
 
@@ -440,7 +447,7 @@ def code_lines(source: str) -> set[int]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in skipped:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             lines.difference_update(range(node.lineno, node.end_lineno + 1))
     return lines
@@ -450,7 +457,7 @@ def long_functions(path: str, source: str) -> list[str]:
     """Functions with too many lines of code, including the signature."""
     lines = code_lines(source)
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = len(lines & set(range(node.lineno, node.end_lineno + 1)))
             if length > MAX_FUNCTION_LINES:

@@ -137,10 +137,12 @@ def test_alternatives_of_a_camera_agree():
     assert all(type(leaf) is np.ndarray for leaf in jax.tree.leaves(images[:4]))
 
 
-@pytest.mark.parametrize("kind, train", [(residuals.SEW, True), (residuals.SEW, False), (residuals.MS, True)])
-def test_alternatives_of_a_residual_network_agree(kind, train):
-    """In output, and in the gradient of training, with spikes in every layer."""
-    of = PLAN.residuals[0]._replace(kind=kind)
+@pytest.mark.parametrize(
+    "kind, stages, train", [(residuals.SEW, 2, True), (residuals.SEW, 1, False), (residuals.MS, 1, True)]
+)
+def test_alternatives_of_a_residual_network_agree(kind, stages, train):
+    """In output, and in the gradient of training, with spikes in every layer; the second stage has shortcuts."""
+    of = PLAN.residuals[0]._replace(kind=kind, stages=stages)
     params, stats, inputs, labels = residuals.data(of)
     activity = jax.jit(residuals.made(of).apply)(params, None, inputs, stats=stats)[0].activity
     assert all(jnp.mean(each) > 0.01 for each in activity.values())
