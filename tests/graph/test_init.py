@@ -124,7 +124,9 @@ def test_nonlinear_membranes_get_finite_weights(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda v, x: jnp.zeros_like(v), lambda v, x: jnp.nan * x, lambda v, x: x / 0], ids=str
+    "change",
+    [lambda v, x: jnp.zeros_like(v), lambda v, x: jnp.nan * x, lambda v, x: x / 0],
+    ids=["none", "NaN", "infinite"],
 )
 def test_membranes_without_a_response_are_refused(change: Any) -> None:
     net = network(4, [layer(2, nonlinear(change, 0.0, 1.0))], leaky_readout(3))
