@@ -52,6 +52,11 @@ def upcast(array: Any) -> Any:
     return array.astype(accumulation_dtype(array.dtype))
 
 
+def wide_floats(array: Any) -> Any:
+    """`array` in its accumulation dtype if it holds floats: a scan adds up cotangents in the dtype of what it reads."""
+    return upcast(array) if jnp.issubdtype(array.dtype, jnp.floating) else array
+
+
 @overload
 def steps_within(num_steps: int, lengths: None) -> None: ...
 @overload

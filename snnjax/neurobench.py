@@ -13,11 +13,12 @@ from snnjax import metrics
 from snnjax._check import check_shape, fail
 from snnjax.blocks.delay import Axonal
 from snnjax.blocks.dense import Dense
+from snnjax.blocks.late import Late
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import BatchNorm, LayerNorm
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
-from snnjax.blocks.spiking import Spiking, SpikingParams
+from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, NetworkOutput
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Params, Stats, params_dtype
@@ -109,22 +110,12 @@ def _check(network: Network, params: Params) -> None:
             f"{_OP}: `network` must have one input and one output, got several. Make a network of one of them."
         )
     for node in network.nodes:
-        arrays: Any = params.get(node.name)
-        parts, own = (node.block,), (arrays,)
-        if isinstance(node.block, Spiking) and node.block.feedback:
-            parts, own = (*parts, *node.block.feedback), (*own, *arrays.recurrent)
-        for block, held in zip(parts, own, strict=True):
-            # NeuroBench would not count the products of others.
-            is_known = held is None or isinstance(block, _KNOWN)
-            if isinstance(block, Pool) or not is_known:
-                hint = "Count its operations with metrics.synaptic_operations"
-                fail(
-                    f"{_OP}: `network` must have only dense weights, got {block.kind} in {node.name!r}. {hint}."
-                )
-        if sum(isinstance(block, Dense) for block in parts[1:]) > 1:
+        # NeuroBench would not count the products of others.
+        is_known = params.get(node.name) is None or isinstance(node.block, _KNOWN)
+        if isinstance(node.block, Pool) or not is_known:
+            hint = "Count its operations with metrics.synaptic_operations"
             fail(
-                f"{_OP}: `network` must have one recurrent matrix per layer, got several in {node.name!r}. "
-                "Multiply them."
+                f"{_OP}: `network` must have only dense weights, got {node.block.kind} in {node.name!r}. {hint}."
             )
     dtypes = sorted({leaf.dtype.name for leaf in jax.tree.leaves(params)})
     # In a smaller dtype NeuroBench's counts would be rounded.
@@ -139,7 +130,7 @@ def _signals(network: Network) -> dict[str, str]:
     found = {}
     for node in network.nodes:
         source = passed.get(node.sources[0], node.sources[0])
-        if isinstance(node.block, Axonal | Flatten) or node.block.is_skipped(train=False):
+        if isinstance(node.block, Axonal | Flatten | Late) or node.block.is_skipped(train=False):
             passed[node.name] = source
         if isinstance(node.block, Dense):
             found[node.name] = source
@@ -155,13 +146,6 @@ def _modules(torch: Any, network: Network, params: Params) -> Any:
         if isinstance(block, Dense):
             modules[_key(node.name)] = _linear(torch, block, arrays)
             continue
-        if isinstance(arrays, SpikingParams):
-            for part, weights in zip(block.feedback, arrays.recurrent or (), strict=True):
-                if isinstance(part, Dense):
-                    modules[_key(node.name, recurrent=True)] = _linear(torch, part, weights)
-                else:
-                    constants.append(weights)
-            arrays = arrays.neuron
         if block.is_spiking:
             modules[_key(node.name)] = torch.nn.Identity()
         constants.append(arrays)
@@ -172,9 +156,9 @@ def _modules(torch: Any, network: Network, params: Params) -> Any:
     return modules
 
 
-def _key(name: str, recurrent: bool = False) -> str:
+def _key(name: str) -> str:
     """The key of the module of a node: no name ends with a slash, and torch allows no dots."""
-    return name.replace(".", ":") + ("/recurrent/" if recurrent else "/")
+    return name.replace(".", ":") + "/"
 
 
 def _linear(torch: Any, block: Dense, params: LinearParams) -> Any:
@@ -208,9 +192,8 @@ def _pass(
     made = {network.inputs[0][0]: inputs, **output.recorded, network.outputs[0][1]: output.output}
     for node in network.nodes:
         signal = signals.get(node.name, node.name)  # connections receive one, neurons send theirs
-        for key in (_key(node.name, recurrent=True), _key(node.name)):
-            if key in modules:
-                modules[key](_rows(torch, made[signal]))
+        if _key(node.name) in modules:
+            modules[_key(node.name)](_rows(torch, made[signal]))
 
 
 def _rows(torch: Any, signal: Any) -> Any:

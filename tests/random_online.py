@@ -10,7 +10,6 @@ import numpy as np
 from snnjax import dense, layer, leaky_readout, losses, network, neurons, online, spiking_readout
 from snnjax._types import SURROGATES
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.spiking import SpikingParams
 from snnjax.data import Batch
 from snnjax.graph.chain import layers_of
 from snnjax.train.online import online_gradients
@@ -136,8 +135,8 @@ def _without_feedback(form: Form, params: Any, inputs: Any, targets: Any) -> Any
     """e-prop's definition in a recurrent layer: its own earlier spikes are inputs that do not depend on parameters."""
     hidden, _ = layers_of("random_online", form.net)
     connection, neuron = hidden.connection.name, hidden.neuron.name
-    (weights, bias), (constants, recurrent) = params[connection], params[neuron]
-    block, (feedback,) = hidden.neuron.block, recurrent
+    back, block = hidden.returning[1].name, hidden.neuron.block
+    (weights, bias), (feedback, _) = params[connection], params[back]
     options = {"stats": _stats(form), "record": neuron}
     sent = form.net.apply(params, None, inputs, **options)[0].recorded[neuron]
     sent = sent.to_dense() if block.capacity is not None else sent
@@ -145,17 +144,14 @@ def _without_feedback(form: Form, params: Any, inputs: Any, targets: Any) -> Any
     count, (width,) = form.net.num_inputs, hidden.out_shape
     own = layer(dense(width, bias=bias is not None), block.neuron, capacity=block.capacity)
     forward = form._replace(net=network(count + width, [own], form.readout))
-    merged = LinearParams(jnp.concatenate([weights, feedback.weights]), bias)
+    merged = LinearParams(jnp.concatenate([weights, feedback]), bias)
     all_inputs = jnp.concatenate([inputs.astype(sent.dtype), sent], axis=-1)
-    given = {**params, connection: merged, neuron: SpikingParams(constants)}
-    if not jax.tree.leaves(constants):
-        del given[neuron]
+    given = {**params, connection: merged}
+    del given[back]
     found, outputs = _backwards(forward, given, all_inputs, targets)
     both = found[connection].weights
-    fed_back = (LinearParams(both[count:]),)
     found[connection] = found[connection]._replace(weights=both[:count])
-    found[neuron] = found.get(neuron, SpikingParams(constants))._replace(recurrent=fed_back)
-    return found, outputs
+    return {**found, back: LinearParams(both[count:])}, outputs
 
 
 def _padded(form: Form, given: tuple[Any, ...]) -> Any:

@@ -92,11 +92,13 @@ def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) 
         for own in hidden:
             name, (weights, bias) = own.neuron.name, params[own.connection.name]
             model, constants = own.neuron.block.neuron, constants_of(own.neuron, params)
-            recurrent = getattr(params.get(name), "recurrent", None)
-            (neuron_state, before, *_), spikes, found = state[name], [], []
+            neuron_state, before, spikes, found = state[name], None, [], []
+            if own.returning:
+                late, recurrent = own.returning
+                before = state[late.name].sent[0]
             for now, away in zip(x, offsets[name], strict=True):
                 current = now @ weights + bias[None]
-                current = current if before is None else current + before @ recurrent[0].weights
+                current = current if before is None else current + before @ params[recurrent.name].weights
                 membrane, threshold, after = model.advance(constants, neuron_state, current)
                 found.append(membrane - jnp.broadcast_to(threshold, membrane.shape))
                 spikes.append(spike(found[-1] + away, model.surrogate))
@@ -199,7 +201,7 @@ def test_gradients_add_up_to_those_of_the_thresholds(kind: str) -> None:
 
     by_threshold = jit(jax.grad(cost))(params)
     for name, (_, gradients) in jit(measured)(params).items():
-        total = -np.asarray(by_threshold[name].neuron.threshold)
+        total = -np.asarray(by_threshold[name].threshold)
         assert np.any(total)
         # The kernels add in another order.
         np.testing.assert_allclose(np.sum(gradients, (0, 1)), total, rtol=1e-4, atol=1e-5)

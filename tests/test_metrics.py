@@ -146,12 +146,12 @@ def test_synaptic_operations_equal_a_count_over_all_steps() -> None:
     params = net.init(jax.random.key(0))
     for name, own in zip(("a", "b", "readout"), weights, strict=True):
         params[f"{name}/connection"] = params[f"{name}/connection"]._replace(weights=jnp.asarray(own))
-    recurrent = params["a/neuron"]._replace(recurrent=(LinearParams(jnp.asarray(loop)),))
+    recurrent = LinearParams(jnp.asarray(loop))
     rates = {
         f"{name}/neuron": jnp.mean(jnp.asarray(s), axis=0) for name, s in zip("ab", spikes[1:], strict=True)
     }
     counts = metrics.input_counts(jnp.asarray(spikes[0]))
-    cost = counted(net, params | {"a/neuron": recurrent}, counts, rates, time)
+    cost = counted(net, params | {"a/recurrent": recurrent}, counts, rates, time)
     # rates are rounded quotients: counts come back within some ulp
     np.testing.assert_allclose(cost.effective_acs, expected / batch, rtol=1e-6)
     assert cost.effective_macs == 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import conv1d, layer, leaky_readout, losses, network, neurons, online, spiking_readout
-from snnjax.blocks.spiking import SpikingParams
+from snnjax.blocks.linear import LinearParams
 from tests.ops.common import jit
 
 STEPS, BATCH, INPUTS, OUTPUTS = 12, 3, 6, 2
@@ -63,11 +63,7 @@ def summed(learner: online.Learner, params: Any, inputs: Any, targets: Any) -> t
 
 def weights_alone(params: Any) -> Any:
     """Those of connections, recurrent ones included."""
-    return {
-        name: own.recurrent if isinstance(own, SpikingParams) else own
-        for name, own in params.items()
-        if not hasattr(own, "raw_decay")
-    }
+    return {name: own for name, own in params.items() if isinstance(own, LinearParams)}
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -208,9 +204,7 @@ def test_recurrent_layers_learn_by_random_feedback() -> None:
     start = net.init(jax.random.key(0))
     end, curve = jit(lambda p: jax.lax.scan(descend, p, length=40))(start)
     assert float(curve[-1]) < 0.5 * float(curve[0])
-    assert bool(
-        jnp.any(end["layer_0/neuron"].recurrent[0].weights != start["layer_0/neuron"].recurrent[0].weights)
-    )
+    assert bool(jnp.any(end["layer_0/recurrent"].weights != start["layer_0/recurrent"].weights))
 
 
 def test_a_window_that_is_full_moves_on() -> None:

@@ -14,6 +14,8 @@ from snnjax.blocks.delay import axonal as axonal
 from snnjax.blocks.dense import dense as dense
 from snnjax.blocks.dropout import dropout as dropout
 from snnjax.blocks.join import join as join
+from snnjax.blocks.late import LateState as LateState
+from snnjax.blocks.late import late as late
 from snnjax.blocks.linear import Linear as Linear
 from snnjax.blocks.linear import LinearParams as LinearParams
 from snnjax.blocks.linear import reparametrized as reparametrized
@@ -30,9 +32,6 @@ from snnjax.blocks.rate_pool import max_rate_pool as max_rate_pool
 from snnjax.blocks.readout import integrator as integrator
 from snnjax.blocks.sparse import SparseParams as SparseParams
 from snnjax.blocks.sparse import sparse as sparse
-from snnjax.blocks.spiking import SpikingParams as SpikingParams
-from snnjax.blocks.spiking import SpikingState as SpikingState
-from snnjax.blocks.spiking import SpikingStats as SpikingStats
 from snnjax.blocks.spiking import spiking as spiking
 from snnjax.blocks.synaptic import SynapticParams as SynapticParams
 from snnjax.blocks.synaptic import SynapticState as SynapticState

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jaxtyping import Array
-
 from snnjax.blocks.block import Op
 from snnjax.neurons import GLIF
 from snnjax.surrogates import Surrogate
-from snnjax.synapses import Synapses
 
 
 @dataclass(frozen=True)
@@ -20,8 +17,6 @@ class Neurons(Op):
     surrogate: Surrogate
     rounds_record: bool
     spikes: bool  # else it is the readout
-    feedback: Any  # the block of the recurrent connection that has its weights, None if there is none
-    feedback_delay: int | None  # the longest one of recurrent spikes, None without delays
     # Whether the op holds the membrane before a reset that the state of the block is after.
     is_immediate: bool = False
     is_inclusive: bool = (
@@ -34,7 +29,3 @@ class NeuronOperands(NamedTuple):
 
     constants: Any
     second_threshold: Any
-    recurrent: Array | None
-    recurrent_delays: Array | None
-    recurrent_synapses: Synapses | None = None
-    synaptic_delays: Array | None = None

@@ -81,9 +81,13 @@ class HasDelays:
 
     def earlier(self) -> Any:
         """The block without the steps that all delays have."""
-        least, (low, high) = self.min_delay, self.initial
-        options: Any = {"max_delay": self.max_delay - least, "initial": (low - least, high - least)}
-        return dataclasses.replace(cast(Any, self), min_delay=0, **options)
+        return self.later(-self.min_delay)
+
+    def later(self, steps: int) -> Any:
+        """The block with `steps` more in all delays."""
+        low, high = self.initial
+        options: Any = {"max_delay": self.max_delay + steps, "min_delay": self.min_delay + steps}
+        return dataclasses.replace(cast(Any, self), initial=(low + steps, high + steps), **options)
 
 
 def checked_delays(op: str, min_delay: Any, max_delay: Any, initial: Any, learn: Any) -> tuple[float, float]:

@@ -36,17 +36,17 @@ class Join(Stepwise):
         return self.how
 
     def out_shape(self, *shapes: Shape) -> Shape:
-        """The common shape, or the one of all channels."""
+        """The common shape, or the one of all channels; flat neurons of the same number fit any shape of the first."""
         first, *others = shapes
-        common = first[:-1] if self.how == "concatenate" else first
+        common = (first[:-1],) if self.how == "concatenate" else (first, (math.prod(first),))
         for other in others:
-            if (other[:-1] if self.how == "concatenate" else other) != common:
+            if (other[:-1] if self.how == "concatenate" else other) not in common:
                 what = "one image size" if self.how == "concatenate" else "one shape"
                 fail(
                     f"join: `{self.how}` must receive signals of {what}, got {' and '.join(map(str, shapes))}. "
                     "Give the shortcut a convolution of the same strides and channels."
                 )
-        return (*common, sum(shape[-1] for shape in shapes)) if self.how == "concatenate" else first
+        return (*first[:-1], sum(shape[-1] for shape in shapes)) if self.how == "concatenate" else first
 
     def apply(
         self,
@@ -61,9 +61,10 @@ class Join(Stepwise):
         del params, state, stats, context
         if self.how in ("add", "concatenate") and all(isinstance(x, SparseSpikes) for x in signals):
             return BlockResult(_joined(signals, shapes, self.how, self.out_shape(*shapes)))
-        arrays = [dense_signal(x, shape) for x, shape in zip(signals, shapes, strict=True)]
         if self.how == "concatenate":
+            arrays = [dense_signal(x, shape) for x, shape in zip(signals, shapes, strict=True)]
             return BlockResult(jnp.concatenate(arrays, -1))
+        arrays = [dense_signal(x, self.out_shape(*shapes)) for x in signals]
         return BlockResult(functools.reduce(_DENSE[self.how], arrays))
 
 

@@ -89,13 +89,13 @@ class Integrator(Stepwise):
         form = self.neuron.fused
         if form is None or form.reset != "none" or _has_second_state(self.neuron):
             return None
-        return Neurons(form, None, self.neuron.surrogate, False, False, None, None)
+        return Neurons(form, None, self.neuron.surrogate, False, False)
 
     def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
         """The constants of the equation."""
         form = self.neuron.fused
         assert form is not None
-        return NeuronOperands(form.constants(self.neuron_params(params, stats, shape)), None, None, None)
+        return NeuronOperands(form.constants(self.neuron_params(params, stats, shape)), None)
 
 
 @functools.cache

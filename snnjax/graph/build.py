@@ -9,6 +9,7 @@ from snnjax._check import MAX_SIZE, check_integer, fail, short_repr
 from snnjax.blocks.block import Shape
 from snnjax.graph.containers import Graph, check_item, check_readouts
 from snnjax.graph.network import Network
+from snnjax.graph.recurrence import settled
 
 
 @explained
@@ -58,9 +59,8 @@ def network(inputs: int | Sequence[int] | Mapping[str, Any], blocks: Any, readou
             check_item("network", "readout", own)
         outputs.append((name, sources[0] if own is None else graph.add(own, *sources, name=name)))
     results = tuple((name, node) for name, node in graph.results.items() if name != node)
-    return Network(
-        tuple(shapes.items()), tuple(graph.nodes), tuple(outputs), not isinstance(readout, Mapping), results
-    )
+    nodes = settled(graph.finished())
+    return Network(tuple(shapes.items()), nodes, tuple(outputs), not isinstance(readout, Mapping), results)
 
 
 def _input_shape(given: Any) -> Shape:

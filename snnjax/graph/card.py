@@ -9,7 +9,7 @@ import jax
 from snnjax.blocks.block import Shape
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
-from snnjax.graph.plan import Fused, Segment
+from snnjax.graph.plan import Fused, Looped, Segment
 
 
 def in_words(nodes: tuple[Node, ...], segments: Sequence[Segment], note: str | None) -> str:
@@ -17,10 +17,14 @@ def in_words(nodes: tuple[Node, ...], segments: Sequence[Segment], note: str | N
     lines = []
     for segment in segments:
         names = [nodes[index].name for index in segment.nodes]
-        fused = isinstance(segment, Fused)
-        lines.append(f"fused: {' > '.join(names)}" if fused else f"alone: {names[0]} ({segment.why})")
+        way = f"{_path(segment)}: {' > '.join(names)}"
+        lines.append(way if isinstance(segment, Fused) else f"{way} ({segment.why})")
     lines += [] if note is None else [note]
     return "\n".join(lines)
+
+
+def _path(segment: Segment) -> str:
+    return "fused" if isinstance(segment, Fused) else "loop" if isinstance(segment, Looped) else "alone"
 
 
 def card(
@@ -36,9 +40,8 @@ def card(
     rows = [(name, "", str(shape), "", "") for name, shape in inputs]
     for place, node in enumerate(nodes):
         count = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params.get(node.name)))
-        path = "fused" if isinstance(paths[place], Fused) else "alone"
-        shape = str(shapes[node.name])
-        rows.append((node.name, node.block.kind, shape, f"{count:,}" if count else "", path))
+        counted, shape = f"{count:,}" if count else "", str(shapes[node.name])
+        rows.append((node.name, node.block.kind, shape, counted, _path(paths[place])))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     pads = (str.ljust, str.ljust, str.ljust, str.rjust, str.ljust)
     lines = (zip(row, widths, pads, strict=True) for row in rows)

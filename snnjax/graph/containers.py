@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +15,7 @@ from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.dense import dense
 from snnjax.blocks.join import Join
 from snnjax.blocks.join import join as join_block
+from snnjax.blocks.late import Late, late
 from snnjax.blocks.readout import Integrator, integrator
 from snnjax.blocks.spiking import Spiking, spiking, spiking_of
 from snnjax.neurons import Neuron, leaky_integrator
@@ -48,6 +50,7 @@ class Graph:
         self.nodes: list[Node] = []
         self.shapes = dict(inputs)  # of the signal of each node and input
         self.results = {name: name for name in inputs}  # the node that each name stands for
+        self.pending: dict[str, list[str]] = {}  # of each late node, the names that its source may have
         self.prefix = ""
         self._numbers: dict[str, int] = {}
 
@@ -55,6 +58,8 @@ class Graph:
         """Add a block, a neuron, a container or a sequence of them; return the name of its result."""
         item = as_item(item)
         full = self._named(item, name)
+        if isinstance(item, Late):
+            return self._add_late(full, item)
         sources = sources if item.source is None else self._found(item.source)
         if not isinstance(item, Block):
             self.results[full] = item.expand(self._inside(full), *sources)
@@ -71,22 +76,53 @@ class Graph:
             )
         shapes = tuple(self.shapes[source] for source in sources)
         block = dataclasses.replace(item, name=None, source=None).fitted(*shapes)
-        self.shapes[full], self.results[full] = _out_shape(full, block, shapes), full
-        self.nodes.append(Node(full, block, sources))
+        self._append(Node(full, block, sources), _out_shape(full, block, shapes))
         return full
 
-    def insert(self, name: str, block: Block, sources: tuple[str, ...]) -> str:
+    def insert(self, name: str, block: Block, sources: tuple[str, ...], shape: Shape) -> str:
         """Add a node of another network, under this name."""
-        full = self.prefix + name
-        shapes = tuple(self.shapes[source] for source in sources)
-        self.shapes[full], self.results[full] = block.out_shape(*shapes), full
-        self.nodes.append(Node(full, block, sources))
+        self._append(Node(self.prefix + name, block, sources), shape)
+        return self.prefix + name
+
+    def _append(self, node: Node, shape: Shape) -> None:
+        self.shapes[node.name], self.results[node.name] = shape, node.name
+        self.nodes.append(node)
+
+    def _add_late(self, full: str, item: Late) -> str:
+        """Add a late signal, whose source is looked for when all blocks are there."""
+        self.pending[full] = self._scopes(str(item.source))
+        self._append(Node(full, dataclasses.replace(item, name=None, source=None), ()), item.shape)
         return full
+
+    def finished(self) -> tuple[Node, ...]:
+        """All nodes, late ones with their sources."""
+        found = []
+        for node in self.nodes:
+            if node.name in self.pending:
+                scopes = self.pending[node.name]
+                known = next((self.results[name] for name in scopes if name in self.results), None)
+                if known is None:
+                    fail(
+                        f"late: `source` must be the name of a block, got {scopes[-1]!r}. "
+                        f"Choose {alternatives(list(self.results))}."
+                    )
+                shape, wanted = self.shapes[known], self.shapes[node.name]
+                if shape != wanted:
+                    fail(f"late: `shape` must be that of {scopes[-1]!r}, {shape}, got {wanted}. Pass it.")
+                node = node._replace(sources=(known,))
+            found.append(node)
+        return tuple(found)
+
+    def _scopes(self, name: str) -> list[str]:
+        """What a name may stand for, from the innermost container to the network."""
+        around = self.prefix.split("/")[:-1]
+        return ["/".join([*around[:depth], name]) for depth in range(len(around), -1, -1)]
 
     def _inside(self, name: str) -> "Graph":
         """The same graph, seen from the container of this name."""
         inner = Graph({})
         inner.nodes, inner.shapes, inner.results = self.nodes, self.shapes, self.results
+        inner.pending = self.pending
         inner.prefix = f"{name}/"
         return inner
 
@@ -106,9 +142,8 @@ class Graph:
         """The nodes of these names, looked up in this container and those around it."""
         found = []
         for name in names if isinstance(names, tuple | list) else (names,):
-            parts = self.prefix.split("/")[:-1]
-            scopes = ["/".join([*parts[:depth], str(name)]) for depth in range(len(parts), -1, -1)]
-            known = [self.results[full] for full in scopes if full in self.results and isinstance(name, str)]
+            scopes = self._scopes(name) if isinstance(name, str) else []
+            known = [self.results[full] for full in scopes if full in self.results]
             if not known:
                 fail(
                     f"network: `source` must be the name of an input or an earlier block, got {name!r}. "
@@ -223,18 +258,41 @@ class Layer(Container):
     norm: Any
     neuron: Spiking
     dropout: Any
+    recurrent: tuple[Any, ...] | bool = False
 
     def expand(self, graph: Graph, *sources: str) -> str:
-        """Connection, norm, neurons, dropout."""
-        parts = {
-            "connection": self.connection,
-            "norm": self.norm,
-            "neuron": self.neuron,
-            "dropout": self.dropout,
-        }
-        for name, item in parts.items():
+        """Connection, norm, what returns to the neurons, these, dropout."""
+        for name, item in (("connection", self.connection), ("norm", self.norm)):
+            sources = sources if item is None else (graph.add(item, *sources, name=name),)
+        if self.recurrent:
+            sources = (graph.add(join_block("add"), *sources, self._returning(graph, *sources), name="join"),)
+        for name, item in (("neuron", self.neuron), ("dropout", self.dropout)):
             sources = sources if item is None else (graph.add(item, *sources, name=name),)
         return sources[0]
+
+    def _returning(self, graph: Graph, source: str) -> str:
+        """The spikes of the step before, or what else is late, by the recurrent connection."""
+        shape = graph.shapes[source]
+        channels = shape[-1] if shape else 1
+        if self.recurrent is True and len(shape) > 1:
+            fail(
+                f"layer: `recurrent` must be a connection for neurons of the shape {shape}, got True. "
+                f"Write recurrent=conv2d({channels}, 3), or dense({math.prod(shape)}) for all pairs."
+            )
+        own: Any = (dense(math.prod(shape), bias=False),) if self.recurrent is True else self.recurrent
+        first, *others = own
+        if not isinstance(first, Late):
+            first, others = late("neuron", shape), own
+        returning = graph.add(first, name="late")
+        if others:
+            item = others[0] if len(others) == 1 else Sequential(tuple(others))
+            returning = graph.add(item, returning, name="recurrent")
+        if graph.shapes[returning] not in (shape, (math.prod(shape),)):
+            fail(
+                f"layer: `recurrent` must lead back to the {list(shape)} neurons, "
+                f"got {list(graph.shapes[returning])}. Feed back as many channels, {channels}."
+            )
+        return returning
 
 
 @dataclass(frozen=True)
@@ -340,7 +398,7 @@ def residual(
 
 @explained
 def layer(
-    connection: int | Block | Sequence[Block],
+    connection: int | Block | Sequence[Block] | None,
     neuron: Neuron | None = None,
     *,
     norm: Any = None,
@@ -356,13 +414,16 @@ def layer(
 
     Args:
         connection: the number of neurons, with dense weights from all inputs; or a connection such as `dense`,
-            `conv2d`, or a list of blocks that ends with one, such as ``[axonal(10), dense(32)]``.
+            `conv2d`, or a list of blocks that ends with one, such as ``[axonal(10), dense(32)]``; None for neurons on
+            given currents.
         neuron: a neuron of `snnjax.neurons`; `lif()` by default.
         norm: a norm of the currents, such as ``blocks.batch_norm()``.
         dropout: a block after the neurons, such as ``blocks.dropout(0.2)``.
         capacity: as for `blocks.spiking`, like the following.
         second_threshold: the lower end of the membranes that are listed for their gradient.
-        recurrent: the connection by which spikes are fed back; True for dense weights.
+        recurrent: the connection by which spikes return to the layer one step later: a block, or several in order;
+            True for dense weights without a bias. If the first one is a `blocks.late`, its signal comes in their place,
+            such as that of a higher layer.
         record_dtype: ``jnp.bfloat16`` halves the memory of recorded membranes.
         name: names the layer in a network.
         source: the name of the block or input that it receives; None for the one before it.
@@ -377,11 +438,13 @@ def layer(
         >>> [node.name for node in net.nodes]
         ['hidden/connection', 'hidden/neuron', 'readout/connection', 'readout/neuron']
     """
-    options: Any = {"capacity": capacity, "second_threshold": second_threshold, "recurrent": recurrent}
-    own = spiking_of("layer", neuron, **options, record_dtype=record_dtype)
+    options: Any = {"capacity": capacity, "second_threshold": second_threshold, "record_dtype": record_dtype}
+    own = spiking_of("layer", neuron, **options)
     _check_part("norm", norm, "batch_norm()")
     _check_part("dropout", dropout, f"dropout({dropout if isinstance(dropout, float) else 0.2})")
-    return Layer(_as_connection("layer", connection), norm, own, dropout, name=name, source=source)
+    given = None if connection is None else _as_connection("layer", connection)
+    returning = _as_recurrent("layer", own.neuron, recurrent)
+    return Layer(given, norm, own, dropout, returning, name=name, source=source)
 
 
 @explained
@@ -436,8 +499,9 @@ def spiking_readout(
         10
     """
     connection = _as_connection("spiking_readout", connection)
-    own = spiking_of("spiking_readout", neuron, recurrent=recurrent)
-    return Layer(connection, None, own, None, name=name, source=source)
+    own = spiking_of("spiking_readout", neuron)
+    returning = _as_recurrent("spiking_readout", own.neuron, recurrent)
+    return Layer(connection, None, own, None, returning, name=name, source=source)
 
 
 # What has neurons of its own is no connection.
@@ -468,3 +532,22 @@ def _as_connection(op: str, connection: Any) -> Any:
             f"got {short_repr(connection)}. Pass an int."
         )
     return connection
+
+
+def _as_recurrent(op: str, neuron: Neuron, recurrent: Any) -> tuple[Any, ...] | bool:
+    """The blocks of a recurrent connection, or True for dense weights; False or none without one."""
+    if neuron.sequence is not None and recurrent is not False:
+        fail(
+            f"{op}: `recurrent` must be False for neurons that compute all steps at once, {neuron.name}, "
+            f"got {short_repr(recurrent)}. Choose neurons with a step, such as lif()."
+        )
+    if isinstance(recurrent, bool | np.bool_):
+        return bool(recurrent)
+    items = tuple(recurrent) if isinstance(recurrent, list | tuple) else (recurrent,)
+    for item in items or (None,):
+        if not isinstance(item, Block | Container) or isinstance(item, Spiking):
+            fail(
+                f"{op}: `recurrent` must be a connection, or True for dense weights, "
+                f"got {short_repr(recurrent)}. Write recurrent=dense(...) or conv2d(...)."
+            )
+    return items

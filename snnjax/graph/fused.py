@@ -9,14 +9,15 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._types import upcast
-from snnjax.blocks._feedback import waiting
 from snnjax.blocks.block import BlockResult, Context, Shape, Signal, dense_signal, flat, shaped
-from snnjax.blocks.delay import DelayState
+from snnjax.blocks.delay import Axonal, DelayState
+from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import rescaled
-from snnjax.blocks.spiking import SpikingState
-from snnjax.blocks.synaptic import SynapticState
+from snnjax.blocks.sparse import Sparse
+from snnjax.blocks.synaptic import Synaptic, SynapticState
 from snnjax.graph.containers import Node
 from snnjax.graph.plan import Fused, FusedLayer
+from snnjax.graph.recurrence import Recurrence
 from snnjax.neurons._conversion import after_reset
 from snnjax.neurons._step import just_below
 from snnjax.ops import LeakyReadout, LIFLayer, LIFNetworkState
@@ -98,10 +99,10 @@ class _Chain(NamedTuple):
             weights, bias = self.linear(layer)
         elif given is not None and given.factor is not None:
             factor, bias = self.for_each(layer, (given.factor, cast(Array, given.term)))
-        constants, second, recurrent, recurrent_delays, synapses, synaptic = self.operands(layer.neuron)
+        constants, second = self.operands(layer.neuron)
         second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
         if self.op(layer.neuron).is_inclusive:
-            threshold = constants.threshold.astype(self.state(layer.neuron).neuron.v.dtype)
+            threshold = constants.threshold.astype(self.state(layer.neuron).v.dtype)
             constants = constants._replace(threshold=just_below(threshold))
             if second is not None:  # it keeps its distance, as in the scan
                 moved = jax.lax.stop_gradient(constants.threshold - threshold)
@@ -110,15 +111,35 @@ class _Chain(NamedTuple):
             weights,
             **constants._asdict(),
             bias=bias,
-            recurrent=recurrent,
             connection=layer.connection,
             delays=None if layer.delay is None else self.operands(layer.delay),
             factor=factor,
-            recurrent_connection=Connection(max_delay=self.op(layer.neuron).feedback_delay),
-            recurrent_delays=recurrent_delays,
-            recurrent_synapses=synapses,
-            synaptic_delays=synaptic,
+            **self.recurrent(layer),
         ), second
+
+    def recurrent(self, layer: FusedLayer) -> dict[str, Any]:
+        """The recurrent weights of a layer, with their synapses and delays."""
+        if layer.recurrence is None:
+            return {}
+        *delay, place = layer.recurrence.blocks
+        node = self.nodes[place]
+        found: dict[str, Any] = {"recurrent_connection": Connection(max_delay=self.longest_delay(layer))}
+        if isinstance(node.block, Synaptic):
+            names = "recurrent", "recurrent_synapses", "synaptic_delays"
+            return found | dict(zip(names, self.operands(place), strict=True))
+        found["recurrent"] = self.operands(place).weights
+        if isinstance(node.block, Sparse):
+            found["recurrent_synapses"] = self.arrays.stats.get(node.name)
+        if delay:
+            found["recurrent_delays"] = self.operands(delay[0])
+        return found
+
+    def longest_delay(self, layer: FusedLayer) -> int | None:
+        """The longest delay of recurrent spikes, None without delays."""
+        blocks: list[Any] = (
+            [] if layer.recurrence is None else [self.nodes[i].block for i in layer.recurrence.blocks]
+        )
+        return next((block.max_delay for block in blocks if isinstance(block, Axonal | Synaptic)), None)
 
     def switches(self, layer: FusedLayer, records_spikes: bool) -> LayerSwitches:
         """The switches of a layer."""
@@ -131,21 +152,24 @@ class _Chain(NamedTuple):
             detach_reset=op.form.detach_reset,
             records_spikes=records_spikes,
             rounds_record=op.rounds_record,
-            recurrent_delay=op.feedback_delay,
+            recurrent_delay=self.longest_delay(layer),
         )
 
     def layer_state(self, layer: FusedLayer, dtype: Any) -> LayerState:
         """The state of a layer in the form of the op, which carries spikes in the dtype of the weights."""
-        v, *second = (own := self.state(layer.neuron)).neuron
+        v, *second = self.state(layer.neuron)
         rows = None if layer.delay is None else self.state(layer.delay).pending.astype(dtype)
-        spikes, earlier, arriving = None if own.spikes is None else own.spikes.astype(dtype), None, None
-        under_way = None if own.recurrent is None else own.recurrent[0]
+        found = LayerState(v, second[0] if second else None, None, rows, None, None)
+        if layer.recurrence is None:
+            return found
+        spikes = self.state(layer.recurrence.late).sent[0].astype(dtype)
+        under_way = self.state(layer.recurrence.blocks[0])
         if isinstance(under_way, SynapticState):
-            arriving = under_way.pending
-        elif isinstance(under_way, DelayState):
-            sent = jnp.concatenate([under_way.pending.astype(dtype), waiting(spikes)])
-            spikes, earlier = sent[-1], sent[:-1]
-        return LayerState(v, second[0] if second else None, spikes, rows, earlier, arriving)
+            return found._replace(spikes=spikes, arriving=under_way.pending)
+        if isinstance(under_way, DelayState):
+            sent = jnp.concatenate([under_way.pending.astype(dtype), spikes[None]])
+            return found._replace(spikes=sent[-1], earlier_spikes=sent[:-1])
+        return found._replace(spikes=spikes)
 
 
 def run_fused(
@@ -187,38 +211,32 @@ def run_fused(
     return found
 
 
-def _with_spikes(before: Any, last: LayerState) -> SpikingState:
-    """The state of a block with the recurrent spikes of that of the op."""
-    if last.earlier_spikes is None:
-        under_way = before.recurrent if last.arriving is None else (SynapticState(last.arriving),)
-        return before._replace(
-            spikes=None if last.spikes is None else upcast(last.spikes), recurrent=under_way
-        )
-    sent = upcast(jnp.concatenate([last.earlier_spikes, last.spikes[None]]))
-    delayed, *others = before.recurrent
-    place = delayed.pending.shape[0]
-    spikes = sent[place:].reshape(before.spikes.shape)
-    return before._replace(spikes=spikes, recurrent=(DelayState(sent[:place]), *others))
+def _recurrent_results(recurrence: Recurrence, last: LayerState) -> dict[int, BlockResult]:
+    """The states of the nodes through which spikes return."""
+    found = {recurrence.late: BlockResult(None, LateState(upcast(last.spikes)[None]))}
+    if last.arriving is not None:
+        found[recurrence.blocks[0]] = BlockResult(None, SynapticState(last.arriving))
+    if last.earlier_spikes is not None:
+        found[recurrence.blocks[0]] = BlockResult(None, DelayState(upcast(last.earlier_spikes)))
+    return found
 
 
 def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockResult]:
     found = {}
     for place, layer in enumerate(chain.layers):
-        before: SpikingState = own.state(layer.neuron)
+        before = own.state(layer.neuron)
         last, spikes = results.last[place], results.spikes[place]
         v = last.v
         if own.op(layer.neuron).is_immediate:
             v = after_reset(
                 cast(Any, own.nodes[layer.neuron].block).neuron, own.operands(layer.neuron).constants, v
             )
-        neuron = type(before.neuron)(*((v,) if last.w is None else (v, last.w)))
+        after = type(before)(*((v,) if last.w is None else (v, last.w)))
         signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])
-        found[layer.neuron] = BlockResult(
-            signal,
-            _with_spikes(before, last)._replace(neuron=neuron),
-            counts=results.counts[place],
-            dropped=results.dropped[place],
-        )
+        counted: Any = {"counts": results.counts[place], "dropped": results.dropped[place]}
+        found[layer.neuron] = BlockResult(signal, after, **counted)
+        if layer.recurrence is not None:
+            found |= _recurrent_results(layer.recurrence, last)
         if layer.delay is not None:
             found[layer.delay] = BlockResult(None, DelayState(upcast(last.pending)))
     return found

@@ -11,13 +11,18 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import concrete, fail
-from snnjax.blocks._applied import applied
-from snnjax.blocks.block import Block, Context, Shape, Signal, shaped, widened, within
+from snnjax.blocks.block import Block, Context, Shape, Signal, widened
+from snnjax.blocks.late import Late
 from snnjax.blocks.pool import Pooled
-from snnjax.blocks.spiking import Spiking, SpikingParams
+from snnjax.blocks.spiking import Spiking
+from snnjax.graph.alone import block_key, run_alone
 from snnjax.graph.containers import Node
-from snnjax.graph.run import block_key
+from snnjax.graph.loop import Held, Loop, run_loop
+from snnjax.graph.recurrence import loops, parts
 
+# Weights of what returns to neurons start at this fraction of the scale at which they would drive them as strongly as
+# their inputs.
+RECURRENT_SHARE = 0.5
 # Bisection steps of the search for a scale factor, from 2^-8 to 2^8.
 _HALVINGS, _LOG2_RANGE = 12, 8.0
 
@@ -87,11 +92,12 @@ def scaling_nodes(params: dict[str, Any], nodes: tuple[Node, ...]) -> dict[str, 
     for node in nodes:
         if node.block.drive() is None:
             continue
-        own, waiting = [], list(node.sources)
+        own, waiting, seen = [], list(node.sources), set()
         while waiting:
             source = by_name.get(waiting.pop())
-            if source is None or source.block.drive() is not None:
+            if source is None or source.block.drive() is not None or source.name in seen:
                 continue
+            seen.add(source.name)
             held = params.get(source.name)
             if (
                 held is not None
@@ -105,18 +111,29 @@ def scaling_nodes(params: dict[str, Any], nodes: tuple[Node, ...]) -> dict[str, 
     return found
 
 
+@functools.lru_cache(maxsize=256)
+def _returning(nodes: tuple[Node, ...]) -> frozenset[str]:
+    """The nodes of loops that are reached by late signals before any neurons."""
+    found, of_loops = set[str](), loops(nodes)
+    for index, node in enumerate(nodes):  # each behind those that it receives, but for late ones
+        passes = node.block.drive() is None and not found.isdisjoint(node.sources)
+        if index in of_loops and (passes or isinstance(node.block, Late)):
+            found.add(node.name)
+    return frozenset(found)
+
+
 def _scaled_to_neurons(params: dict[str, Any], nodes: Any, shapes: Any) -> dict[str, Any]:
     """Params whose currents have the deviation that the neurons after them need."""
     by_name = {node.name: (node, own) for node, own in zip(nodes, shapes, strict=True)}
+    returning = _returning(nodes)
     for name, scaling in scaling_nodes(params, nodes).items():
-        block = by_name[name][0].block
-        drive = jnp.float32(_checked(name, block.drive()))
+        drive = jnp.float32(_checked(name, by_name[name][0].block.drive()))
         for source in scaling:
-            share = _share_of_pools(by_name, source)
+            returns = source in returning
+            wanted = drive * RECURRENT_SHARE if returns else drive / _share_of_pools(by_name, source)
+            count = sum((other in returning) is returns for other in scaling)
             own = by_name[source][0].block
-            params = {**params, source: own.scaled(params[source], drive / share / math.sqrt(len(scaling)))}
-        if isinstance(params.get(name), SpikingParams) and isinstance(block, Spiking):
-            params = {**params, name: block.scaled_feedback(params[name], drive)}
+            params = {**params, source: own.scaled(params[source], wanted / math.sqrt(count))}
     return params
 
 
@@ -154,30 +171,28 @@ def _scaled_to_activity(
     Layer-sequential, after Mishkin and Matas 2016 (arXiv:1511.06422), with the activity instead of the variance.
     """
     signals: dict[str, Signal] = dict(sample.inputs)
-    scaling, reached = scaling_nodes(params, nodes), {}
-    for index, node in enumerate(nodes):
-        names = scaling.get(node.name, ())
-        if node.block.is_spiking and names:
-            affected = _between(nodes[: index + 1], set(names))
+    returning, groups, reached = _returning(nodes), parts(nodes), {}
+    scaling = {
+        name: tuple(own for own in names if own not in returning)
+        for name, names in scaling_nodes(params, nodes).items()
+    }
+    for place, group in enumerate(groups):
+        for index in group:
+            name, block, _ = nodes[index]
+            names = scaling.get(name, ())
+            if not block.is_spiking or not names:
+                continue
+            affected = _between(nodes, groups[: place + 1], set(names))
 
-            def activity(
-                log2_factor: Array, own: Any = params, names: Any = names, affected: Any = affected
-            ) -> Array:
-                scaled = _times(own, nodes, names, jnp.exp2(log2_factor))
-                ran, rate = dict(signals), jnp.float32(0)
-                for place in affected:
-                    ran[nodes[place].name], rate = _run_alone(
-                        nodes[place], shapes[place], scaled, stats, ran, sample
-                    )
-                return rate
+            def activity(log2_factor: Array, own: Any = (params, signals, name, names, affected)) -> Array:
+                params, signals, name, names, affected = own
+                scaled = _times(params, nodes, names, jnp.exp2(log2_factor))
+                return _ran(nodes, shapes, affected, scaled, stats, signals, sample)[1][name]
 
-            factor, reached[node.name] = _log2_factor(activity, sample.target)
+            factor, reached[name] = _log2_factor(activity, sample.target)
             params = _times(params, nodes, names, jnp.exp2(factor))
-            for place in affected[:-1]:
-                signals[nodes[place].name], _ = _run_alone(
-                    nodes[place], shapes[place], params, stats, signals, sample
-                )
-        signals[node.name], _ = _run_alone(node, shapes[index], params, stats, signals, sample)
+            signals = _ran(nodes, shapes, affected[:-1], params, stats, signals, sample)[0]
+        signals = _ran(nodes, shapes, [group], params, stats, signals, sample)[0]
     return params, reached
 
 
@@ -192,13 +207,14 @@ def warn_of_unreached(reached: dict[str, Array], target: Any) -> None:
             warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
-def _between(nodes: Any, names: set[str]) -> list[int]:
-    """The last node, and the ones before it that depend on `names`, these included."""
+def _between(nodes: Any, groups: Any, names: set[str]) -> list[tuple[int, ...]]:
+    """The last group, and the ones before it with nodes that depend on `names`, these included."""
     depend, found = set(names), []
-    for index, node in enumerate(nodes):
-        if node.name in names or depend.intersection(node.sources) or index == len(nodes) - 1:
-            depend.add(node.name)
-            found.append(index)
+    for group in groups:
+        own, received = {nodes[i].name for i in group}, {name for i in group for name in nodes[i].sources}
+        if own & names or depend & received or group is groups[-1]:
+            depend |= own
+            found.append(group)
     return found
 
 
@@ -207,26 +223,54 @@ def _times(params: dict[str, Any], nodes: Any, names: tuple[str, ...], factor: A
     return {**params, **own}
 
 
-def _run_alone(
-    node: Node, shapes: Any, params: Any, stats: Any, signals: Any, sample: Sample
-) -> tuple[Signal, Array]:
-    """The signal of a node in training without lists, and the mean activity of its neurons."""
-    received = [signals[source] for source in node.sources]
-    num_steps, batch = received[0].shape[:2]
-    key = block_key(jax.random.key(0), node.name)
-    context = Context(lengths=sample.lengths, key=key, train=True)
-    valid = context.valid(num_steps)
-    received = [widened(within(shaped(x, own), valid)) for x, own in zip(received, shapes, strict=True)]
-    held, own_stats = params.get(node.name), (stats or {}).get(node.name)
-    block = node.block.without_capacity() if isinstance(node.block, Spiking) else node.block
-    state = first_state(block, held, own_stats, batch, shapes, received[0].dtype)
-    result = applied(node.name, block, (held, state, own_stats), received, shapes, context)
-    if result.counts is None:
-        return result.signal, jnp.float32(0)
+def _ran(
+    nodes: Any, shapes: Any, groups: Any, params: Any, stats: Any, signals: Any, sample: Sample
+) -> tuple[dict[str, Signal], dict[str, Array]]:
+    """The signals of groups of nodes in training without lists, and the mean activities of their neurons."""
+    ran, rates = dict(signals), {}
+    for group in groups:
+        own = [(nodes[index], shapes[index]) for index in group]
+        found, counts = _ran_together(own, params, stats or {}, ran, sample)
+        ran |= found
+        rates |= {name: _mean_rate(each, found[name].shape[0], sample) for name, each in counts.items()}
+    return ran, rates
+
+
+def _ran_together(
+    group: list[tuple[Node, Any]], params: Any, stats: Any, signals: Any, sample: Sample
+) -> tuple[dict[str, Signal], dict[str, Array]]:
+    """The signals of a node, or of those of a loop, and the counts of their spikes."""
+    nodes = [
+        node._replace(block=node.block.without_capacity()) if isinstance(node.block, Spiking) else node
+        for node, _ in group
+    ]
+    names = {node.name for node in nodes}
+    given = {
+        source: widened(signals[source]) for node in nodes for source in node.sources if source not in names
+    }
+    dtype, batch = next(iter(given.values())).dtype, next(iter(given.values())).shape[1]
+    context = Context(lengths=sample.lengths, key=jax.random.key(0), second_threshold={}, train=True)
+    state = {}
+    for node, (_, own) in zip(nodes, group, strict=True):
+        held = params.get(node.name), stats.get(node.name)
+        state[node.name] = first_state(node.block, *held, batch, own, dtype)
+    if len(nodes) == 1:
+        (node,), ((_, own),) = nodes, group
+        held = params.get(node.name), state[node.name], stats.get(node.name)
+        result = run_alone(node, own, dtype, held, given, context)
+        return {node.name: result.signal}, {} if result.counts is None else {node.name: result.counts}
+    held = Held(*({name: part[name] for name in names if name in part} for part in (params, stats)))
+    state = {name: own for name, own in state.items() if own is not None}
+    loop = Loop(tuple(nodes), tuple(own for _, own in group), frozenset(names), dtype)
+    found = run_loop(loop, held, state, given, context)
+    return found.signals, found.counts
+
+
+def _mean_rate(counts: Array, num_steps: int, sample: Sample) -> Array:
     if sample.lengths is None:
-        return result.signal, jnp.mean(result.counts / max(num_steps, 1))
-    steps = jnp.maximum(sample.lengths, 1)[:, None].astype(result.counts.dtype)
-    return result.signal, jnp.mean(result.counts / steps, where=sample.lengths[:, None] > 0)
+        return jnp.mean(counts / max(num_steps, 1))
+    steps = jnp.maximum(sample.lengths, 1)[:, None].astype(counts.dtype)
+    return jnp.mean(counts / steps, where=sample.lengths[:, None] > 0)
 
 
 def first_state(

@@ -28,6 +28,7 @@ from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
 from snnjax.blocks.block import Context, Shape, Signal, rounded
 from snnjax.blocks.delay import without_rows
+from snnjax.blocks.late import Late
 from snnjax.graph.card import card, in_words
 from snnjax.graph.check import CONNECTIONS, check_dtypes, check_params, check_state, checked_stats
 from snnjax.graph.containers import Graph, Node
@@ -84,8 +85,10 @@ class Network:
     def shapes(self) -> dict[str, Shape]:
         """The shape of the signal of each input and node, by name."""
         found = dict(self.inputs)
-        for node in self.nodes:
-            found[node.name] = node.block.out_shape(*(found[source] for source in node.sources))
+        found |= {node.name: node.block.shape for node in self.nodes if isinstance(node.block, Late)}
+        for node in self.nodes:  # what is late may come from a block behind it
+            if node.name not in found:
+                found[node.name] = node.block.out_shape(*(found[source] for source in node.sources))
         return found
 
     @functools.cached_property
@@ -159,9 +162,10 @@ class Network:
                 f"got one of {_listed(wanted)}. Make it for the blocks before it."
             )
         names = dict(zip((name for name, _ in self.inputs), sources, strict=True))
+        names |= {node.name: graph.prefix + node.name for node in self.nodes}
         for node in self.nodes:
-            own = (names[source] for source in node.sources)
-            names[node.name] = graph.insert(node.name, node.block, tuple(own))
+            own = tuple(names[source] for source in node.sources)
+            graph.insert(node.name, node.block, own, self.shapes[node.name])
         for name, node in self.results:
             graph.results[graph.prefix + name] = names[node]
         return names[next(node for _, node in self.outputs)]

@@ -11,6 +11,7 @@ from snnjax.blocks.linear import Product
 from snnjax.blocks.norm import Affine
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.graph.containers import Node
+from snnjax.graph.recurrence import Recurrence, feedback_obstacle, loops, recurrences
 from snnjax.ops._connection import DENSE, Connection
 
 # The fewest steps for which a fused call, which takes some microseconds, is faster than scans: measured on two cores of
@@ -37,6 +38,7 @@ class FusedLayer(NamedTuple):
     norm: int | None
     neuron: int
     parts: tuple[int, ...]  # all of its nodes
+    recurrence: Recurrence | None = None
 
 
 class Fused(NamedTuple):
@@ -65,7 +67,14 @@ class Scanned(NamedTuple):
         return (self.node,)
 
 
-Segment = Fused | Scanned
+class Looped(NamedTuple):
+    """A loop that no chain contains: its nodes run together, step by step."""
+
+    nodes: tuple[int, ...]
+    why: str
+
+
+Segment = Fused | Scanned | Looped
 
 
 class Mode(NamedTuple):
@@ -109,6 +118,13 @@ class _Planner:
             for source in node.sources:
                 if source in places:
                     self.consumers[places[source]].append(index)
+        self.loops = loops(nodes)
+        self.recurrences = {own.join: own for own in recurrences(nodes).values() if self.is_fused(own)}
+
+    def is_fused(self, own: Recurrence) -> bool:
+        """Whether the fused op computes the way on which spikes return; its signals are then known to nobody."""
+        is_read = any(self.nodes[index].name in self.read for index in own.before)
+        return not is_read and feedback_obstacle(self.nodes, own) is None
 
     def segments(self) -> Iterator[Segment]:
         """A chain begins at the first node that is in none yet."""
@@ -116,12 +132,25 @@ class _Planner:
         for index in range(len(self.nodes)):
             if index in done:
                 continue
-            chain = self.chain(index)
-            if chain is None:
-                yield Scanned(index, self.reason(index))
-                continue
-            done.update(chain.nodes)
-            yield chain
+            loop = self.loops.get(index, ())
+            first = next((own for own in loop if own in self.recurrences), index)
+            chain = None if loop and first == index else self.chain(first)
+            segment = chain or (Looped(loop, self.why(loop)) if loop else Scanned(index, self.reason(index)))
+            done.update(segment.nodes)
+            yield segment
+
+    def why(self, loop: tuple[int, ...]) -> str:
+        """Why a loop runs step by step."""
+        own = next((own for own in recurrences(self.nodes).values() if own.neuron in loop), None)
+        if own is None:
+            return "signals return to it"
+        block = self.nodes[own.neuron].block
+        obstacle = block.obstacle or feedback_obstacle(self.nodes, own)
+        if not self.mode.asks_for_scans and obstacle is not None:
+            return obstacle
+        if not self.mode.asks_for_scans and own.join not in self.recurrences:
+            return "a signal within it is read"
+        return self.reason(own.join if self.begins(own.neuron) else own.neuron)
 
     def reason(self, index: int) -> str:
         """Why a node runs alone."""
@@ -168,9 +197,15 @@ class _Planner:
         if self.mode.asks_for_scans:
             return None
         found: dict[type, int] = {}
-        pooling, parts, stage = None, [], -1
+        pooling, parts, stage, recurrence = None, [], -1, None
         node: int | None = index
         while node is not None:
+            if node in self.recurrences:
+                recurrence = self.recurrences[node]
+                parts += recurrence.before
+                node = recurrence.neuron
+            elif node in self.loops:
+                return None
             parts.append(node)
             block, op = self.nodes[node].block, self.ops[node]
             if not block.is_skipped(self.mode.train):
@@ -188,27 +223,30 @@ class _Planner:
                         return None
                 found[type(op)], stage = node, place
                 if isinstance(op, Neurons):
-                    return self._fits(found, pooling, tuple(parts))
+                    return self._fits(found, pooling, tuple(parts), recurrence)
             node = self.only(node)
         return None
 
-    def _fits(self, found: dict[type, int], pooling: Any, parts: tuple[int, ...]) -> FusedLayer | None:
+    def _fits(
+        self, found: dict[type, int], pooling: Any, parts: tuple[int, ...], recurrence: Recurrence | None
+    ) -> FusedLayer | None:
         """The layer of these parts, None if the fused op does not take it."""
         if Product not in found:
             is_given = found.keys() <= {Affine, Neurons}
-            return FusedLayer(DENSE, None, None, found.get(Affine), parts[-1], parts) if is_given else None
+            given = FusedLayer(DENSE, None, None, found.get(Affine), parts[-1], parts, recurrence)
+            return given if is_given else None
         delay, norm = found.get(Delayed), found.get(Affine)
         product: Any = self.ops[found[Product]]
         neurons: Any = self.ops[found[Neurons]]
         convolved = product.connection.convolution is not None
-        if convolved and (neurons.feedback is not None or not neurons.spikes):
+        if convolved and (recurrence is not None or not neurons.spikes):
             return None
         if not neurons.spikes and (delay is not None or norm is not None):
             return None
         delayed: Any = None if delay is None else self.ops[delay]
         most = None if delayed is None else delayed.max_delay
         connection = product.connection.behind(pooling, most)
-        return FusedLayer(connection, delay, found[Product], norm, found[Neurons], parts)
+        return FusedLayer(connection, delay, found[Product], norm, found[Neurons], parts, recurrence)
 
     @functools.cache  # noqa: B019 (a planner lives as long as its plan is made)
     def longest(self, index: int) -> tuple[FusedLayer, ...]:
@@ -224,8 +262,7 @@ class _Planner:
 
     def is_short(self, layers: tuple[FusedLayer, ...]) -> bool:
         """Whether the call has too few steps, or too few rows, for a chain of these layers."""
-        ops: list[Any] = [self.ops[layer.neuron] for layer in layers]
-        is_recurrent = any(op.feedback is not None for op in ops)
+        is_recurrent = any(layer.recurrence is not None for layer in layers)
         if self.mode.steps < (FEWEST_RECURRENT_STEPS if is_recurrent else FEWEST_STEPS):
             return True
         is_listed = any(self.nodes[layer.neuron].block.lists_spikes for layer in layers)
@@ -239,7 +276,7 @@ class _Planner:
         is_given = layers[0].product is None and not self.nodes[neuron].block.lists_spikes
         return (
             is_given
-            and op.feedback is None
+            and layers[0].recurrence is None
             and math.prod(self.shapes[neuron][0]) * self.mode.rows < FEWEST_GIVEN
         )
 
@@ -266,6 +303,7 @@ class _Planner:
         taps = []
         for place, layer in enumerate(layers):
             is_last = place + 1 == len(layers) and readout is None
-            name, readers = self.nodes[layer.neuron].name, self.consumers[layer.neuron]
-            taps.append(is_last or name in self.read or len(readers) > 1)
+            name, readers = self.nodes[layer.neuron].name, len(self.consumers[layer.neuron])
+            others = readers - (layer.recurrence is not None)
+            taps.append(is_last or name in self.read or others > 1)
         return Fused(layers, readout, tuple(taps))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,13 +9,13 @@ import jax
 from jaxtyping import Array
 
 from snnjax._types import accumulation_dtype
-from snnjax.blocks._applied import applied
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, rounded, shaped, within
+from snnjax.blocks.block import BlockResult, Context, Shape, Signal, rounded
+from snnjax.graph.alone import run_alone
 from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays, run_fused
-from snnjax.graph.plan import Fused, Segment
+from snnjax.graph.loop import Held, Loop, run_loop
+from snnjax.graph.plan import Fused, Looped, Segment
 from snnjax.ops._chunks import in_chunks
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class Running(NamedTuple):
@@ -30,7 +29,9 @@ class Running(NamedTuple):
 
     def sources(self, segment: Segment) -> tuple[str, ...]:
         """The signals that a segment receives."""
-        return self.nodes[segment.nodes[0]].sources
+        own = [self.nodes[index] for index in segment.nodes]
+        made = {node.name for node in own}
+        return tuple(source for node in own for source in node.sources if source not in made)
 
     def parts(self, train: bool) -> list[tuple[bool, list[Segment]]]:
         """The segments in runs: whether a run can be cut into pieces of fewer steps, and its segments."""
@@ -61,11 +62,6 @@ class Results(NamedTuple):
     dropped: dict[str, Array]
     state: dict[str, Any]
     stats: dict[str, Any]
-
-
-def block_key(key: Array | None, name: str) -> Array | None:
-    """The key of a node, which is the same wherever a node of this name stands."""
-    return None if key is None else jax.random.fold_in(key, zlib.crc32(name.encode()))
 
 
 def run(
@@ -133,28 +129,36 @@ def _run_part(
 def _run_segment(
     running: Running, segment: Segment, arrays: Arrays, signals: Mapping[str, Signal], context: Context
 ) -> dict[int, BlockResult]:
-    index = segment.nodes[0]
-    node, shapes = running.nodes[index], running.shapes[index]
-    received, dtype = [signals[source] for source in node.sources], accumulation_dtype(running.dtype)
+    if isinstance(segment, Looped):
+        return _run_loop(running, segment, arrays, signals, context)
     if isinstance(segment, Fused):
-        (x,) = received
-        x = rounded(x, dtype) if segment.layers[0].product is None else x
+        (x,) = (signals[source] for source in running.sources(segment))
+        x = rounded(x, accumulation_dtype(running.dtype)) if segment.layers[0].product is None else x
         return run_fused(segment, running.nodes, running.shapes, arrays, x, context)
-    # Signals are 0 after the end of a sequence, and in the accumulation dtype of the weights, as is the state.
-    valid = context.valid(received[0].shape[0])
-    received = [
-        rounded(within(_flat_or_shaped(x, own), valid), dtype)
-        for x, own in zip(received, shapes, strict=True)
-    ]
+    node, shapes = running.nodes[segment.node], running.shapes[segment.node]
+    held = (arrays.params.get(node.name), arrays.state.get(node.name), arrays.stats.get(node.name))
+    return {segment.node: run_alone(node, shapes, running.dtype, held, signals, context)}
+
+
+def _run_loop(
+    running: Running, segment: Looped, arrays: Arrays, signals: Mapping[str, Signal], context: Context
+) -> dict[int, BlockResult]:
+    nodes = tuple(running.nodes[index] for index in segment.nodes)
+    names = {node.name for node in nodes}
+    others = [node for node in running.nodes if node.name not in names]
+    read = frozenset(source for node in others for source in node.sources) | running.read
+    shapes = tuple(running.shapes[index] for index in segment.nodes)
+    params, state, stats = ({name: own[name] for name in names if name in own} for own in arrays)
+    given = {source: signals[source] for source in running.sources(segment)}
     context = dataclasses.replace(
         context,
-        key=block_key(context.key, node.name),
-        second_threshold=context.second_threshold.get(node.name),
-        offsets=None if context.offsets is None else context.offsets.get(node.name),
+        second_threshold={name: own for name, own in context.second_threshold.items() if name in names},
+        offsets=None if context.offsets is None else {n: x for n, x in context.offsets.items() if n in names},
     )
-    held = (arrays.params.get(node.name), arrays.state.get(node.name), arrays.stats.get(node.name))
-    return {index: applied(node.name, node.block, held, received, shapes, context)}
-
-
-def _flat_or_shaped(x: Signal, shape: Shape) -> Signal:
-    return x if isinstance(x, SparseSpikes) else shaped(x, shape)
+    loop = Loop(nodes, shapes, read & names, running.dtype)
+    ran = run_loop(loop, Held(params, stats), state, given, context)
+    found = {}
+    for index, node in zip(segment.nodes, nodes, strict=True):
+        signal, membranes, counts, dropped, after = (own.get(node.name) for own in ran)
+        found[index] = BlockResult(signal, after, None, counts, dropped, membranes)
+    return found

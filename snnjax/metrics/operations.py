@@ -15,11 +15,11 @@ from snnjax._quantised import unscaled
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
+from snnjax.blocks.late import Late
 from snnjax.blocks.linear import Linear, Product
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
 from snnjax.blocks.sparse import Sparse
-from snnjax.blocks.spiking import Spiking
 from snnjax.blocks.synaptic import Synaptic
 from snnjax.graph import Network
 from snnjax.graph.check import are_weights, check_params
@@ -126,19 +126,21 @@ def synaptic_operations(
     _check_blocks(network, params, given)
     check_lengths(op, lengths, None, next(iter(arriving.values())).counts.shape[0])
     steps, found = lengths.astype(jnp.float32), []
+    neurons = [node.name for node in network.nodes if node.block.is_spiking and node.name not in given]
+    spikes = {name: _of_neurons(activity, name, network.shapes[name], steps) for name in neurons}
     for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
         block, own, shape = node.block, params.get(node.name), network.shapes[node.name]
-        received = [arriving[source] for source in node.sources]
-        drawn = (stats or {}).get(node.name)
-        found += _operations(block, own, drawn, received, shapes)
+        received = [
+            arriving[own] if own in arriving else _returning(own, network, given, spikes)
+            for own in node.sources
+        ]
+        found += _operations(block, own, (stats or {}).get(node.name), received, shapes)
+        if block.is_spiking and node.name not in given:
+            arriving[node.name] = spikes[node.name]
+            continue
+        signal = _passed(block, received, shapes, steps)
         if node.name in given:
-            is_binary = block.is_spiking or _passed(block, received, shapes, steps).is_binary
-            signal = _counted(given, node.name, shape, is_binary)
-        elif block.is_spiking:
-            signal = _of_neurons(activity, node.name, shape, steps)
-        else:
-            signal = _passed(block, received, shapes, steps)
-        found += _fed_back(block, own, drawn, signal, shapes[0], steps)
+            signal = _counted(given, node.name, shape, block.is_spiking or signal.is_binary)
         arriving[node.name] = signal
     accumulates, others = (
         jnp.sum(jnp.stack([jnp.zeros(()), *(each.effective for each in found if each.is_binary is kind)]))
@@ -190,13 +192,9 @@ def _check_blocks(network: Network, params: Params, given: Mapping[str, Array]) 
 def unknown_block(network: Network, params: Params, counted: Container[str] = ()) -> tuple[str, Block] | None:
     """The first block that may multiply what it likes, and the name of its node; none whose signal is `counted`."""
     for node, shapes in zip(network.nodes, network.in_shapes, strict=True):
-        feedback = node.block.feedback if isinstance(node.block, Spiking) else ()
-        unknown = [part for part in feedback if not _is_known(part, shapes[:1])]
         has_no_weights = node.block.is_spiking and params.get(node.name) is None
         if not (_is_known(node.block, shapes) or has_no_weights or node.name in counted):
-            unknown.append(node.block)
-        if unknown:
-            return node.name, unknown[0]
+            return node.name, node.block
     return None
 
 
@@ -258,18 +256,19 @@ def _fan_out(block: Linear, exist: Array, shape: Shape) -> Array:
     return jax.grad(total)(jnp.zeros(shape, jnp.float32)).reshape(-1)
 
 
-def _fed_back(
-    block: Block, params: Any, stats: Any, signal: _Arriving, shape: Shape, steps: Array
-) -> list[_Operations]:
-    """The operations of the recurrent connection of neurons."""
-    found = []
-    if isinstance(block, Spiking) and block.feedback:
-        nothing = (None,) * len(block.feedback)
-        drawn_of_parts = nothing if stats is None or stats.recurrent is None else stats.recurrent
-        for part, own, drawn in zip(block.feedback, params.recurrent, drawn_of_parts, strict=True):
-            found += _operations(part, own, drawn, [signal], (shape,))
-            signal, shape = _passed(part, [signal], (shape,), steps), part.out_shape(shape)
-    return found
+def _returning(
+    name: str, network: Network, given: Mapping[str, Array], spikes: Mapping[str, _Arriving]
+) -> _Arriving:
+    """A signal that a late block receives before its own node has run: counted spikes are known."""
+    if name in spikes:
+        return spikes[name]
+    if name not in given:
+        fail(
+            f"synaptic_operations: `network` must return spikes to earlier blocks, got the signal of {name!r}. "
+            "Pass the counts of its signal."
+        )
+    block = next(node.block for node in network.nodes if node.name == name)
+    return _counted(given, name, network.shapes[name], block.is_spiking)
 
 
 def _passed(block: Block, received: list[_Arriving], shapes: tuple[Shape, ...], steps: Array) -> _Arriving:
@@ -284,7 +283,7 @@ def _passed(block: Block, received: list[_Arriving], shapes: tuple[Shape, ...], 
         if op.pooling.how == "max":  # at most one in a step
             return _Arriving(jnp.minimum(counts, steps[:, None]), 1.0, first.is_binary)
         return _Arriving(counts, first.most * math.prod(op.pooling.window), first.is_binary)
-    if isinstance(op, Delayed | Flattened) or block.is_skipped(False):
+    if isinstance(op, Delayed | Flattened) or isinstance(block, Late) or block.is_skipped(False):
         return first
     sizes = first.counts.shape[0], math.prod(block.out_shape(*shapes))
     return _Arriving(jnp.broadcast_to(steps[:, None], sizes), 1.0, False)
@@ -296,6 +295,7 @@ def _op(block: Block, shapes: tuple[Shape, ...]) -> Any:
 
 def _joined(how: str, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _Arriving:
     batch, is_binary = received[0].counts.shape[0], all(own.is_binary for own in received)
+    shapes = shapes if how == "concatenate" else shapes[:1] * len(shapes)
     counts = [own.counts.reshape(batch, *shape) for own, shape in zip(received, shapes, strict=True)]
     if how == "concatenate":
         joined = jnp.concatenate(counts, axis=-1)

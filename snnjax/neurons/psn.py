@@ -67,7 +67,7 @@ def psn(num_steps: int, threshold: float = 1.0, *, surrogate: str | Surrogate = 
         >>> import snnjax
         >>> net = snnjax.network(3, [snnjax.layer(8, snnjax.neurons.psn(num_steps=5))])
         >>> params = net.init(jax.random.key(0))
-        >>> params["layer_0/neuron"].neuron.weights.shape
+        >>> params["layer_0/neuron"].weights.shape
         (5, 5)
         >>> net.apply(params, None, jnp.ones((5, 2, 3)))[0].output.shape
         (5, 2, 8)

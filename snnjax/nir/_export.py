@@ -13,9 +13,10 @@ from snnjax.blocks.dense import Dense
 from snnjax.blocks.join import Join
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
-from snnjax.blocks.spiking import Spiking, SpikingStats
+from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.network import Params, Stats
+from snnjax.graph.recurrence import Recurrence, given_blocks, recurrences
 from snnjax.nir._layout import Layout, Shape, channels_first
 from snnjax.nir._metadata import written
 from snnjax.nir._write_neurons import Writing, nodes_of
@@ -37,6 +38,10 @@ class _Graph:
         self.nodes: dict[str, Any] = {}
         self.edges: list[tuple[str, str]] = []
         self.signals: dict[str, _Written] = {}  # by the names of inputs and nodes of the network
+        found, nodes = recurrences(network.nodes), network.nodes
+        self.recurrences = {nodes[index].name: own for index, own in found.items()}
+        # What is written with the neurons: all that their spikes pass on their way back.
+        self.returning = {nodes[place].name for own in found.values() for place in own.before[:-1]}
 
     def add(self, name: str, node: Any, sources: tuple[str, ...]) -> str:
         """Add a node that receives `sources`; return its name, in which no library minds a character."""
@@ -67,11 +72,19 @@ class _Graph:
 
     def take(self, node: Node) -> None:
         """Add a node of the network."""
-        signals = [self.signals[source] for source in node.sources]
+        if node.name in self.returning:
+            return
+        late = [
+            source for source in node.sources if source not in self.signals | dict.fromkeys(self.returning)
+        ]
+        if late:
+            hint = "Feed spikes back to their own layer alone"
+            fail(f"to_nir: `network` must return spikes to their own neurons, got {node.name!r}. {hint}.")
+        signals = [self.signals[source] for source in node.sources if source not in self.returning]
         if node.block.is_skipped(train=False):
             self.signals[node.name] = signals[0]
         elif isinstance(node.block, Join) and node.block.how == "add":
-            self.signals[node.name] = _sum(node.name, signals)
+            self.signals[node.name] = signals[0] if len(signals) == 1 else _sum(node.name, signals)
         else:
             writer = _WRITERS.get(type(node.block))
             if writer is None:
@@ -264,44 +277,46 @@ def _neurons(graph: _Graph, node: Node, signal: _Written) -> _Written:
     facts, held = _facts(node, signal), graph.params.get(node.name)
     if isinstance(block, Spiking):
         facts |= {"capacity": block.capacity, "second_threshold": block.second_threshold}
-        held = None if held is None else held.neuron
-    drawn = graph.stats.get(node.name)
-    held = block.neuron.merged(held, drawn.neuron if isinstance(drawn, SpikingStats) else drawn)
+    held = block.neuron.merged(held, graph.stats.get(node.name))
     sources, names = signal.names, [node.name, f"{node.name}/threshold"]
     made = nodes_of(node.name, block.neuron, held, signal.layout, graph.writing, facts)
     written_names = []
     for name, each in zip(names, made, strict=False):
         sources = (graph.add(name, each, sources),)
         written_names += sources
-    if isinstance(block, Spiking) and block.feedback:
-        _add_feedback(graph, node, written_names, signal.layout)
+    if node.name in graph.recurrences:
+        _add_recurrence(graph, graph.recurrences[node.name], written_names, signal.layout)
     return _Written(sources, signal.layout)
 
 
-def _add_feedback(graph: _Graph, node: Node, names: list[str], layout: Layout) -> None:
+def _add_recurrence(graph: _Graph, own: Recurrence, names: list[str], layout: Layout) -> None:
     """Feed the spikes of neurons back to them."""
-    block: Any = node.block
-    signal, last = layout, names[-1]
-    learned: Any = graph.params[node.name].recurrent
-    drawn = getattr(graph.stats.get(node.name), "recurrent", None) or (None,) * len(learned)
-    for part, own, other in zip(block.feedback, learned, drawn, strict=True):
-        arrays: Any = other if own is None else own
-        name = f"{node.name}/recurrent"
-        if type(part) is Axonal:
-            made = delay_node(part, arrays, signal, graph.writing, {})
-            name += "_delay"
-        elif type(part) is Convolve or (type(part) is Dense and len(signal.theirs) == 1):
-            facts = {"bias": arrays.bias is not None}
-            made = weights_node(node.name, part, arrays, signal, graph.writing, facts)
-            signal = Layout.of(part.out_shape(signal.shape))
+    nodes = graph.network.nodes
+    signal, last, blocks = layout, names[-1], given_blocks(nodes, own)
+    late: Any = nodes[own.late].block
+    if late.steps > 1 and blocks == [nodes[place].block for place in own.blocks]:
+        fail(
+            f"to_nir: `network` must return spikes after one step, got {late.steps} in {nodes[own.late].name!r}. "
+            "Delay them by axonal(...) behind it."
+        )
+    for place, block in zip(own.blocks, blocks, strict=True):
+        node = nodes[place]
+        facts: dict[str, Any] = {"name": node.name}
+        arrays: Any = graph.params.get(node.name, graph.stats.get(node.name))
+        if type(block) is Axonal:
+            made = delay_node(block, arrays, signal, graph.writing, facts)
+        elif type(block) is Convolve or (type(block) is Dense and len(signal.theirs) == 1):
+            facts["bias"] = arrays.bias is not None
+            made = weights_node(node.name, block, arrays, signal, graph.writing, facts)
+            signal = Layout.of(block.out_shape(signal.shape))
             if layout.is_flat and signal.shape == layout.shape:
                 made, signal = _in_their_order(made, layout), layout
         else:
             fail(
                 "to_nir: `network` must have recurrent connections of delays and weights, dense ones for flat "
-                f"neurons, got {part.kind} in {node.name!r}. Replace it."
+                f"neurons, got {block.kind} in {node.name!r}. Replace it."
             )
-        last = graph.add(name, made, (last,))
+        last = graph.add(node.name, made, (last,))
     graph.edges.append((last, names[0]))
 
 

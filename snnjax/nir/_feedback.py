@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,21 @@ from snnjax.nir._metadata import facts_of
 from snnjax.nir._read_connections import Signal, Weights, delays_of, identity_of, weights_of
 from snnjax.nir._wiring import Step
 
-# The blocks, their params and stats, and a constant current that is not part of them, one value per neuron.
-Feedback = tuple[tuple[Block, ...], tuple[Any, ...] | None, tuple[Any, ...] | None, np.ndarray | None]
+
+class Part(NamedTuple):
+    """A block of a recurrent connection."""
+
+    block: Block
+    params: Any
+    stats: Any
+    name: str | None  # that it had before `to_nir`
+
+
+class Feedback(NamedTuple):
+    """A recurrent connection."""
+
+    parts: tuple[Part, ...]
+    bias: np.ndarray | None  # a constant current that is not part of it, one value per neuron
 
 
 def feedback_of(
@@ -24,7 +37,7 @@ def feedback_of(
 ) -> Feedback:
     """The recurrent connection of the neurons `name`, whose inputs are scaled."""
     if way is None:
-        return (), None, None, None
+        return Feedback((), None)
     signal, parts = Signal(name, layout), []
     for step in way:
         if step.kind == "Scale":
@@ -76,10 +89,13 @@ def _without_bias(parts: list[Any], way: tuple[Step, ...]) -> Feedback:
         if given is not None and given.any():
             bias = np.tile(given, math.prod(last.layout.shape[:-1])) if len(last.layout.shape) > 1 else given
         parts[-1] = last._replace(params=last.params._replace(bias=None))
-    blocks, params, stats = [], [], []
-    for block, arrays, *_ in parts:
+    # Nodes of the way that are part of others have no block; if all have one, they have their names.
+    names = [facts_of(*step).get("name") for step in way] if len(way) == len(parts) else [None] * len(parts)
+    found = []
+    for (block, arrays, *_), name in zip(parts, names, strict=True):
         is_linear = isinstance(arrays, LinearParams)
-        blocks.append(dataclasses.replace(block, bias=arrays.bias is not None) if is_linear else block)
-        params.append(arrays if is_linear or block.learn else None)
-        stats.append(None if is_linear or block.learn else arrays)
-    return tuple(blocks), tuple(params), tuple(stats) if any(stats) else None, bias
+        own = dataclasses.replace(block, bias=arrays.bias is not None) if is_linear else block
+        learns = is_linear or block.learn
+        given = name if isinstance(name, str) else None
+        found.append(Part(own, arrays if learns else None, None if learns else arrays, given))
+    return Feedback(tuple(found), bias)

@@ -14,14 +14,16 @@ from snnjax._types import accumulation_dtype
 from snnjax.blocks.block import Block
 from snnjax.blocks.delay import DelayParams
 from snnjax.blocks.join import join
+from snnjax.blocks.late import Late
 from snnjax.blocks.linear import Linear
 from snnjax.blocks.pool import Flatten, flatten
 from snnjax.blocks.readout import integrator
-from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingStats, spiking
+from snnjax.blocks.spiking import Spiking, spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.network import Params, Stats
+from snnjax.graph.recurrence import settled
 from snnjax.nir._check import MAX_NEURONS, per_neuron
-from snnjax.nir._feedback import feedback_of
+from snnjax.nir._feedback import Feedback, feedback_of
 from snnjax.nir._layout import Layout, Shape, channels_last
 from snnjax.nir._metadata import facts_of, refuse_metadata
 from snnjax.nir._read_connections import (
@@ -86,7 +88,8 @@ class _Builder:
                     block=dataclasses.replace(weights.block, bias=weights.params.bias is not None)
                 )
             nodes.append(node)
-        return Network(tuple(self.inputs.items()), tuple(nodes), tuple(self.outputs), self.is_single, ())
+        inputs, outputs = tuple(self.inputs.items()), tuple(self.outputs)
+        return Network(inputs, settled(tuple(nodes)), outputs, self.is_single, ())
 
     def params(self) -> Params:
         """Its parameters, in float64."""
@@ -242,26 +245,41 @@ class _Builder:
         """Neurons, with their recurrent connection."""
         step, spikes = place.step, place.threshold is not None or place.step.kind not in INTEGRATORS
         cell = cell_of(step, place.threshold, signal.layout, self.reading)
-        feedback, held, drawn, bias = feedback_of(
-            place.recurrent, step.name, signal.layout, cell.scale, self.reading.dt
-        )
-        offset = bias if cell.offset is None else cell.offset if bias is None else cell.offset + bias
+        feedback = feedback_of(place.recurrent, step.name, signal.layout, cell.scale, self.reading.dt)
+        offset, bias = cell.offset, feedback.bias
+        offset = bias if offset is None else offset if bias is None else offset + bias
         signal = self._scaled(signal, step.name, cell.scale, offset)
-        block = _spiking(step, cell, feedback) if spikes else integrator(cell.neuron)
+        if spikes and feedback.parts:
+            signal = signal._replace(source=self._returning(self._name(step), signal, feedback))
+        block = _spiking(step, cell) if spikes else integrator(cell.neuron)
         name = self._add(place, block, signal, signal.layout)
-        stats = SpikingStats(cell.stats, drawn) if spikes else cell.stats
-        if jax.tree.leaves(stats):
-            self.stats[name] = stats
-        own = SpikingParams(cell.params, held) if spikes else cell.params
-        if jax.tree.leaves(own):
-            self.others[name] = own
+        for held, own in ((self.stats, cell.stats), (self.others, cell.params)):
+            if jax.tree.leaves(own):
+                held[name] = own
+
+    def _returning(self, neuron: str, signal: Signal, feedback: Feedback) -> str:
+        """Add the way of the spikes of neurons back to them; return the name of their sum with a signal."""
+        base = neuron.removesuffix("/neuron")
+        last, several = self._fresh(f"{base}/late"), len(feedback.parts) > 1
+        self._insert(last, Late(signal.layout.shape), (neuron,), is_alone=False)
+        for place, part in enumerate(feedback.parts):
+            own = f"{base}/recurrent/{part.block.kind}_{place}" if several else f"{base}/recurrent"
+            name = part.name if part.name and part.name not in self.nodes else self._fresh(own)
+            self._insert(name, part.block, (last,), is_alone=False)
+            for held, arrays in ((self.stats, part.stats), (self.others, part.params)):
+                if jax.tree.leaves(arrays):
+                    held[name] = arrays
+            last = name
+        joined = self._fresh(f"{base}/join")
+        self._insert(joined, join("add"), (signal.source, last), is_alone=False)
+        return joined
 
 
-def _spiking(step: Step, cell: Cell, feedback: tuple[Block, ...]) -> Spiking:
+def _spiking(step: Step, cell: Cell) -> Spiking:
     """The block of neurons that spike."""
     capacity, second = (cell.facts.get(key) for key in ("capacity", "second_threshold"))
     try:
-        block = spiking(cell.neuron, recurrent=feedback, capacity=capacity, second_threshold=second)
+        block = spiking(cell.neuron, capacity=capacity, second_threshold=second)
         hash(block)  # as networks do
     except (TypeError, ValueError) as error:
         refuse_metadata(step.name, error)

@@ -10,8 +10,9 @@ from snnjax._arguments import explained
 from snnjax._check import check_integer, fail
 from snnjax._quantised import refuse_gradient
 from snnjax._types import upcast
+from snnjax.blocks.late import Late, LateState
 from snnjax.blocks.linear import Product
-from snnjax.blocks.spiking import Spiking, SpikingParams, SpikingState, SpikingStats
+from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network
 from snnjax.graph.chain import ChainLayer, layers_of
 from snnjax.graph.check import check_state
@@ -192,8 +193,9 @@ def _checked(op: str, network: Network, rate_window: int) -> tuple[ChainLayer, .
             kind = layer.connection.block.kind if is_known else "a connection of one's own"
             name, got = layer.connection.name, others[0] if others else kind
             fail(f"{op}: `{name}` must be dense, without delays, pools and norms, got {got}. {hint}.")
-        block, model = layer.neuron.block, neuron_of(layer)
-        is_dense = not isinstance(block, Spiking) or [own.kind for own in block.feedback] in ([], ["dense"])
+        model, late = neuron_of(layer), [node.block for node in layer.returning[:1]]
+        is_dense = [node.block.kind for node in layer.returning[1:]] in ([], ["dense"])
+        is_dense = is_dense and late in ([], [Late(layer.out_shape)]) and len(layer.returning) != 1
         if not layer.is_readout and (model.fused is None or not is_dense):
             got = model.name if is_dense else "a recurrent connection that is not dense"
             fail(f"{op}: `{layer.neuron.name}` must be of generalised LIF neurons, got {got}. {hint}.")
@@ -206,13 +208,10 @@ def _arrays(layers: tuple[ChainLayer, ...], params: Params) -> list[LayerArrays]
     for layer in layers:
         linear: Any = layer.connection.block
         weights, bias = linear.operands(params[layer.connection.name], None, layer.connection_shape)
-        own, recurrent = params.get(layer.neuron.name), None
-        if isinstance(own, SpikingParams):
-            if own.recurrent is not None:
-                (block,), (given,) = layer.neuron.block.feedback, own.recurrent  # type: ignore[attr-defined]
-                recurrent = block.operands(given, None, layer.out_shape).weights
-            own = own.neuron
-        found.append(LayerArrays(weights, bias, recurrent, own))
+        recurrent = None
+        for node in layer.returning[1:]:
+            recurrent = node.block.operands(params[node.name], None, layer.out_shape).weights
+        found.append(LayerArrays(weights, bias, recurrent, params.get(layer.neuron.name)))
     return found
 
 
@@ -234,10 +233,10 @@ def _learner(
     def init(params: Params, batch: int, stats: Stats | None = None) -> OnlineCarry:
         refuse_gradient("online", params)
         state, owns = network.initial_state(params, batch, stats), _arrays(layers, params)
-        states = [_neuron_state(state, layer) for layer in layers]
+        states = [state[layer.neuron.name] for layer in layers]
         each = zip(owns, states, filtered, strict=True)
         traces = tuple(no_traces(*own, is_presynaptic) for own in each)
-        hidden_states = {name: _neuron_state(state, own) for name, own in hidden.items()}
+        hidden_states = {name: state[name] for name in hidden}
         return OnlineCarry(state, traces, None if penalty is None else no_rates(hidden_states), stats)
 
     def step(
@@ -248,8 +247,7 @@ def _learner(
         # Masks act on parameters linearly, so gradients are update_rates back through them.
         owns, pull_back = jax.vjp(lambda params: _arrays(layers, params), params)
         stats = carry.stats or {}
-        held = [stats.get(layer.neuron.name) for layer in layers]
-        drawn = [own.neuron if isinstance(own, SpikingStats) else own for own in held]
+        drawn = [stats.get(layer.neuron.name) for layer in layers]
         owns = [own._replace(drawn=each) for own, each in zip(owns, drawn, strict=True)]
         state, steps = _advanced(layers, owns, carry, inputs, is_presynaptic)
         output = steps[-1].fired.listed.astype(params_dtype(params))
@@ -271,30 +269,21 @@ def _advanced(
     is_presynaptic: bool,
 ) -> tuple[State, list[LayerStep]]:
     """The state after one step, and what the gradients of all layers need."""
-    kappa = readout_decay(layers[-1], owns[-1], _neuron_state(carry.state, layers[-1]))
+    kappa = readout_decay(layers[-1], owns[-1], carry.state[layers[-1].neuron.name])
     steps, state = [], dict(carry.state)
     for layer, own, traces in zip(layers, owns, carry.traces, strict=True):
         before, block = state[layer.neuron.name], layer.neuron.block
-        spikes = before.spikes if isinstance(before, SpikingState) else None
+        late = layer.returning[0].name if layer.returning else None
+        spikes = None if late is None else state[late].sent[0]
         second = block.second(own.constants(layer, own.neuron)) if isinstance(block, Spiking) else None
-        given = (layer, own, _neuron_state(state, layer), sources_of(own, x, spikes), traces)
+        given = (layer, own, before, sources_of(own, x, spikes), traces)
         after, ran = advance(*given, second, kappa, is_presynaptic)
         x = ran.fired.listed
         steps.append(ran)
-        state[layer.neuron.name] = _next_state(before, after, x)
+        state[layer.neuron.name] = after
+        if late is not None:
+            state[late] = LateState(x[None].astype(state[late].sent.dtype))
     return state, steps
-
-
-def _neuron_state(state: State, layer: ChainLayer) -> Any:
-    own = state[layer.neuron.name]
-    return own.neuron if isinstance(own, SpikingState) else own
-
-
-def _next_state(before: Any, neuron: Any, fired: Array) -> Any:
-    if not isinstance(before, SpikingState):
-        return neuron
-    spikes = None if before.spikes is None else fired.astype(before.spikes.dtype)
-    return before._replace(neuron=neuron, spikes=spikes)
 
 
 def _gradients(

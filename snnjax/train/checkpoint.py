@@ -18,15 +18,16 @@ import numpy as np
 from snnjax._check import alternatives, fail, short_repr, type_words
 from snnjax._write import write_atomically
 from snnjax.blocks.delay import DelayParams, DelayState
+from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import NormParams, NormStats
 from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.spiking import SpikingParams, SpikingState, SpikingStats
 from snnjax.blocks.synaptic import SynapticParams, SynapticState, SynapticStats
 from snnjax.graph import Network
 from snnjax.graph.describe import describe, first_difference
+from snnjax.train import _format3
 
-_FORMAT = "snnjax checkpoint 3"
+_FORMAT = "snnjax checkpoint 4"
 _RESERVED = "__metadata__"  # the one name that safetensors does not give to an array
 # Those that safetensors, NumPy and JAX have.
 _DTYPES = (
@@ -38,13 +39,11 @@ _OF_NETWORKS = (
     LinearParams
     | SparseParams
     | SynapticParams
-    | SpikingParams
     | DelayParams
     | NormParams
-    | SpikingState
+    | LateState
     | DelayState
     | SynapticState
-    | SpikingStats
     | NormStats
     | SynapticStats
 )
@@ -148,7 +147,10 @@ def load_checkpoint(
     likes = _named_leaves(op, like)
     members, content = _read(op, path, tuple(_text(jax.tree_util.DictKey(name)) for name in like))
     if network is not None:
-        _check_same(op, path, content["network"], network)
+        now = describe(network) if content["format"] == _FORMAT else _format3.described(network)
+        _check_same(op, path, content["network"], now)
+        if content["format"] != _FORMAT:
+            members, content["arrays"] = _with_new_names(members, content["arrays"], network)
     wanted = {name: _kind(op, name, leaf) for name, leaf in likes.items()}
     kinds = content["arrays"]
     for name in sorted(wanted.keys() ^ kinds.keys()):
@@ -171,9 +173,19 @@ def _check_network(op: str, arrays: Any, network: Network | None) -> None:
         fail(f"{op}: `network` must be the network of the parameters, got {actual}. {hint}.")
 
 
-def _check_same(op: str, path: Path, stored: Any, network: Network) -> None:
-    """Check that the description of a network in a file is that of `network`."""
-    found = first_difference(stored, json.loads(json.dumps(describe(network))), "network")
+def _with_new_names(
+    members: dict[str, np.ndarray], kinds: dict[str, Any], network: Network
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays of format 3, and their kinds, by the names that they have now."""
+    names = _format3.names_of(network, lambda name: _text(jax.tree_util.DictKey(name)))
+    new = {name: _format3.renamed(name, names) for name in members}
+    found = {new[name]: _format3.as_now(new[name], array) for name, array in members.items()}
+    return found, {new[name]: (dtype, list(found[new[name]].shape)) for name, (dtype, _) in kinds.items()}
+
+
+def _check_same(op: str, path: Path, stored: Any, now: Any) -> None:
+    """Check that the description of a network in a file is the one that it has now."""
+    found = first_difference(stored, json.loads(json.dumps(now)), "network")
     if found is not None:
         where, old, new = found
         fail(f"{op}: `{where}` must be {_in_words(old)} as in {path}, got {_in_words(new)}. {_REBUILD}.")
@@ -196,13 +208,18 @@ def _read(op: str, path: Path, prefixes: tuple[str, ...]) -> tuple[dict[str, np.
         form = content["format"]
         kinds = {name: kind for name, kind in content["arrays"].items() if name.split(".")[0] in prefixes}
         members = {name: _array(stored[name], *kind) for name, kind in kinds.items()}
-        content = {"header": dict(content["header"]), "network": content.get("network"), "arrays": kinds}
+        content = {
+            "header": dict(content["header"]),
+            "network": content.get("network"),
+            "arrays": kinds,
+            "format": form,
+        }
     # A damaged file fails in a dozen ways, from KeyError to SafetensorError: all mean the same.
     except Exception as error:
         actual = f"{path}, which fails with {type_words(error)}"
         hint = "Use a copy of it, or train again without --resume"
         fail(f"{op}: `path` must be a complete checkpoint, got {actual}. {hint}.")
-    if form != _FORMAT:
+    if form not in (_FORMAT, _format3.FORMAT):
         hint = "Load it with the version of snnjax that wrote it"
         fail(f"{op}: `path` must have format {_FORMAT}, got {form}. {hint}.")
     return members, content

@@ -23,7 +23,7 @@ from tests.benchmarks.timing import Program, Timer, timer
 PLAIN_DENSE, PLAIN_BCOO = "plain JAX, dense matrix", "plain JAX, BCOO"
 DENSE, SCANNED, FUSED = "snnjax, dense", "snnjax, sparse with bias", "snnjax, sparse"
 ALTERNATIVES = (PLAIN_DENSE, PLAIN_BCOO, DENSE, SCANNED, FUSED)
-_NEURON = "layer_0/neuron"
+_BACK = "layer_0/recurrent"
 
 
 def made(shape: Shape, fan_out: int, name: str) -> Any:
@@ -59,11 +59,10 @@ def stored(name: str, synapses: Synapses) -> Callable[[jax.Array], Any]:
 def outputs_of(shape: Shape, fan_out: int, name: str) -> Callable[[Any, Any], jax.Array]:
     """The forward pass of an alternative, of (parameters, inputs)."""
     net, stats = made(shape, fan_out, name), data(shape, fan_out)[1]
-    store = stored(name, stats[_NEURON].recurrent[0])
+    store = stored(name, stats[_BACK])
 
     def forward(params: Any, inputs: jax.Array) -> jax.Array:
-        own = params[_NEURON]
-        params = {**params, _NEURON: own._replace(recurrent=(store(own.recurrent[0].weights),))}
+        params = {**params, _BACK: store(params[_BACK].weights)}
         if name in (PLAIN_DENSE, PLAIN_BCOO):
             return by_hand(net, params, inputs)
         return net.apply(params, None, inputs, stats=None if name == DENSE else stats)[0].output

@@ -81,7 +81,7 @@ def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
     x = inputs
     for own in hidden:
         (weights, bias), neuron = params[own.connection.name], params.get(own.neuron.name)
-        fed_back = None if neuron is None or neuron.recurrent is None else neuron.recurrent[0].weights
+        fed_back = params[own.returning[1].name].weights if own.returning else None
         constants = own.neuron.block.operands(neuron, None, own.out_shape).constants
         x = scan_neurons(constants, x @ weights + bias, fed_back)
     return scan_readout(params, x)

@@ -29,10 +29,10 @@ from snnjax import (
 )
 from snnjax._types import SURROGATES
 from snnjax.blocks.delay import DelayState
+from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.spiking import SpikingParams, SpikingState
-from snnjax.blocks.synaptic import SynapticParams
+from snnjax.blocks.synaptic import SynapticParams, SynapticState
 from snnjax.quantisation import Quantised, dequantise
 from tests.graph.helpers import CarriedSums, Sums, Totals
 from tests.numbers import assert_close, dyadic
@@ -136,8 +136,6 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
             return own._replace(weights=drawn(LinearParams(own.weights, None)).weights)
         if isinstance(own, LinearParams | SparseParams):
             return jax.tree.map(lambda old: dyadic(rng, -16, 16 + level, *old.shape).astype(old.dtype), own)
-        if isinstance(own, SpikingParams) and own.recurrent is not None:
-            return own._replace(recurrent=tuple(map(drawn, own.recurrent)))
         return own
 
     params = {name: drawn(own) for name, own in params.items()}
@@ -145,11 +143,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
     here = lambda rows: jnp.asarray(rng.random(rows.shape) < 0.3, rows.dtype)  # noqa: E731
 
     def sent(own: Any) -> Any:
-        if isinstance(own, SpikingState):
-            return own._replace(
-                spikes=jax.tree.map(here, own.spikes), recurrent=jax.tree.map(here, own.recurrent)
-            )
-        return jax.tree.map(here, own) if isinstance(own, DelayState) else own
+        return jax.tree.map(here, own) if isinstance(own, DelayState | LateState | SynapticState) else own
 
     state = {name: sent(own) for name, own in state.items()}
     lengths = (

@@ -20,7 +20,7 @@ PARAMS, STATE = jax.tree.map(
 X = jnp.zeros((5, 2, 4))
 FIRST, LAST = "['layer_0/connection']", "['readout/connection']"
 PARTS = (
-    *(f"{FIRST}.weights", f"{FIRST}.bias", "['layer_0/neuron'].recurrent[0].weights"),
+    *(f"{FIRST}.weights", f"{FIRST}.bias", "['layer_0/recurrent'].weights"),
     *(f"{LAST}.weights", f"{LAST}.bias"),
 )
 

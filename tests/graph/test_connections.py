@@ -64,8 +64,8 @@ def test_a_convolution_owns_biases_and_constants_one_per_channel() -> None:
     shared, own = (layer(conv1d(4, 3), neurons.lif(**learned, per=per)) for per in ("channel", "neuron"))
     params = initial(network((6, 2), [shared, own], READOUT))
     assert params["layer_0/connection"].bias.shape == params["layer_1/connection"].bias.shape == (4,)
-    assert params["layer_0/neuron"].neuron.raw_decay.shape == (4,)
-    assert params["layer_1/neuron"].neuron.raw_decay.shape == (24,)
+    assert params["layer_0/neuron"].raw_decay.shape == (4,)
+    assert params["layer_1/neuron"].raw_decay.shape == (24,)
 
 
 def test_a_share_of_capacity_is_one_of_all_neurons_behind_a_convolution() -> None:
@@ -127,8 +127,7 @@ def test_a_spike_of_the_layer_comes_back_after_its_own_delay() -> None:
     net = network(1, [layer(connection, neurons.lif(0.5, normalize=False), recurrent=connection)], READOUT)
     params, name = initial(net), "layer_0/neuron"
     params["layer_0/connection/dense_0"] = LinearParams(jnp.full((1, 1), 2.0))
-    delays, _ = params[name].recurrent
-    params[name] = params[name]._replace(recurrent=(delays, LinearParams(jnp.full((1, 1), 3.0))))
+    params["layer_0/recurrent/dense_0"] = LinearParams(jnp.full((1, 1), 3.0))
     inputs = jnp.zeros((12, 1, 1)).at[0].set(1.0)
     run = jit(functools.partial(net.apply, record="spikes"))
     spikes = run(params, None, inputs)[0].recorded[name]
@@ -193,12 +192,12 @@ def test_fixed_delays_of_a_recurrent_connection_are_stats() -> None:
     """They equal learned ones of the same numbers, whose parameters are whole delays; weight decay finds none."""
     back = ([axonal(5, learn=learn), dense(4, bias=False)] for learn in (True, False))
     learned, fixed = (network(4, [layer(4, recurrent=own)], READOUT) for own in back)
-    params, stats, name = initial(fixed), fixed.init_stats(jax.random.key(0)), "layer_0/neuron"
-    assert stats.keys() == {name} and params[name].recurrent[0] is None
-    block = fixed.nodes[1].block.feedback[0]
-    steps = block.delays(stats[name].recurrent[0], (4,))
+    params, stats, name = initial(fixed), fixed.init_stats(jax.random.key(0)), "layer_0/recurrent/axonal_0"
+    assert stats.keys() == {name} and name not in params
+    block: Any = next(node.block for node in fixed.nodes if node.name == name)
+    steps = block.delays(stats[name], (4,))
     raw = DelayParams(decay_to_raw(jnp.clip(steps / 5, 1e-6, 1 - 1e-6)))
-    full = params | {name: params[name]._replace(recurrent=(raw, params[name].recurrent[1]))}
+    full = params | {name: raw}
     inputs = random_spikes(0.5, steps=12, inputs=4)
     out, state = jit(fixed.apply)(params, None, inputs, stats=stats)
     # A learned delay is never whole: its spikes are split, 5e-6 of them a step later.
@@ -232,8 +231,8 @@ def test_stats_that_change_in_every_step_are_refused_in_a_recurrent_connection()
     with pytest.raises(ValueError) as error:
         jax.eval_shape(lambda x: net.apply(params, None, x, stats=stats), jnp.ones((2, 1, 4)))
     assert str(error.value) == (
-        "spiking: `recurrent` must hold blocks whose stats stay as they are, got counting. "
-        "Put it before or behind the neurons."
+        "network: `layer_0/recurrent/counting_0` must keep its stats as they are, as a signal returns to it, "
+        "got counting. Put it before or behind the loop."
     )
 
 
@@ -402,12 +401,12 @@ def test_cotangents_near_the_threshold_are_exact(implementation: str) -> None:
 
 def test_dense_weights_feed_an_image_back_as_a_flat_one() -> None:
     """What the message about ``recurrent=True`` after a convolution suggests."""
-    image = [conv2d(2, 3), blocks.spiking(recurrent=dense(18))]
-    flat = [conv2d(2, 3), flatten(), blocks.spiking(recurrent=dense(18))]
-    nets = [network((3, 3, 1), items, READOUT) for items in (image, flat)]
+    items = conv2d(2, 3), [conv2d(2, 3), flatten()]
+    nets = [network((3, 3, 1), [layer(own, recurrent=dense(18))], READOUT) for own in items]
     inputs = random_spikes(0.5, inputs=9)
     params = initial(nets[0], inputs, target_activity=0.2)
-    changed = {**params, "lif_0": params["lif_0"]._replace(neuron=initial(nets[1])["lif_0"].neuron)}
+    changed = {**params, "layer_0/connection/conv2d_0": params["layer_0/connection"]}
+    del changed["layer_0/connection"]
     outputs = [jit(net.apply)(own, None, inputs)[0] for net, own in zip(nets, (params, changed), strict=True)]
-    assert float(outputs[0].activity["lif_0"].mean()) > 0.1
+    assert float(outputs[0].activity["layer_0/neuron"].mean()) > 0.1
     chex.assert_trees_all_equal(outputs[0].output, outputs[1].output, strict=True)

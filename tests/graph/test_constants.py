@@ -46,12 +46,12 @@ def test_drawn_constants_are_stats_that_every_path_uses(per: str, count: int | N
     )
     params, stats, inputs = initial(fixed), fixed.init_stats(KEY), random_spikes(0.5, inputs=12)
     assert stats.keys() == {"layer_0/neuron"}
-    assert stats["layer_0/neuron"].neuron.raw_decay.shape == (() if count is None else (count,))
+    assert stats["layer_0/neuron"].raw_decay.shape == (() if count is None else (count,))
     full, name = initial(learned), "layer_0/neuron"
     # Of two programs XLA may multiply and add at once in one alone.
-    chex.assert_trees_all_close(full[name].neuron, stats[name].neuron, rtol=2e-7, strict=True)
+    chex.assert_trees_all_close(full[name], stats[name], rtol=2e-7, strict=True)
     chex.assert_trees_all_equal(full["layer_0/connection"], params["layer_0/connection"], strict=True)
-    full |= {name: full[name]._replace(neuron=stats[name].neuron)}
+    full |= {name: stats[name]}
     expected = learned.apply(full, None, inputs)[0].output
     assert 0 < np.mean(expected) < 0.9
     for implementation in (None, "composed"):
@@ -109,7 +109,7 @@ def test_constants_of_ones_own_neurons_are_spread_along_their_axis_of_neurons(pe
     seen: list[Own] = []
     net = network((6, 2), [layer(conv1d(4, 3), own(per, seen))])
     params = initial(net)
-    held = params["layer_0/neuron"].neuron
+    held = params["layer_0/neuron"]
     assert [leaf.shape for leaf in held] == [(owners, 2), (4,), (owners,)]
     jax.eval_shape(lambda params: net.apply(params, None, random_spikes(0.5, inputs=12)), params)
     assert [leaf.shape for leaf in seen[-1]] == [(24, 2), (4,), (24,)]

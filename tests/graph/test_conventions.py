@@ -168,8 +168,8 @@ def test_a_carried_state_and_chunks_are_scanned_with_an_immediate_reset() -> Non
     net = net_of(neurons.lif, {"reset": "subtract", "reset_time": "immediate", "learn_threshold": False})
     params = dyadic_params(net)
     state = net.initial_state(params, BATCH)
-    high = state["layer_0/neuron"].neuron._replace(v=jnp.full((BATCH, 7), 5.0))  # it has been reset already
-    state |= {"layer_0/neuron": state["layer_0/neuron"]._replace(neuron=high)}
+    high = state["layer_0/neuron"]._replace(v=jnp.full((BATCH, 7), 5.0))  # it has been reset already
+    state |= {"layer_0/neuron": high}
     given = jit(lambda own: net.apply(params, own, INPUT))
     scanned = jit(lambda own: net.apply(params, own, INPUT, implementation="composed"))
     chex.assert_trees_all_close(given(state), scanned(state), rtol=1e-6)

@@ -31,7 +31,9 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
-from snnjax.blocks.block import Context, shaped
+from snnjax.blocks.block import Context, dense_signal, flat, shaped
+from snnjax.blocks.late import Late, LateState
+from snnjax.graph.recurrence import parts
 from tests.graph.helpers import BATCH, initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit, weighted_sum
@@ -148,13 +150,49 @@ def inputs_of(net: Network) -> dict[str, Any]:
 def by_blocks(net: Network, params: Any, inputs: dict[str, Any], lengths: Any) -> dict[str, Any]:
     """The signals of all inputs and nodes: of each block alone on the signals of its sources."""
     found = dict(inputs)
-    for node, shapes in zip(net.nodes, net.in_shapes, strict=True):
+    for part in parts(net.nodes):
+        if len(part) > 1:
+            found |= by_steps(net, part, params, found, lengths)
+            continue
+        node, shapes = net.nodes[part[0]], net.in_shapes[part[0]]
         own = params.get(node.name)
         state = node.block.initial_state(own, None, BATCH, *shapes)
         received = [shaped(found[source], shape) for source, shape in zip(node.sources, shapes, strict=True)]
         options: Any = {"shapes": shapes, "context": Context(lengths)}
         found[node.name] = node.block.apply(own, state, None, *received, **options).signal
     return found
+
+
+def by_steps(net: Network, loop: Any, params: Any, found: Any, lengths: Any) -> dict[str, Any]:
+    """The signals of a loop: of each block alone in every step."""
+    nodes = [(net.nodes[index], net.in_shapes[index]) for index in loop]
+    names = {node.name for node, _ in nodes}
+    outside = {source: found[source] for node, _ in nodes for source in node.sources if source not in names}
+    states = {
+        node.name: node.block.initial_state(params.get(node.name), None, BATCH, *own) for node, own in nodes
+    }
+
+    def step(states: Any, xs: Any) -> Any:
+        time, given = xs
+        signals, after = jax.tree.map(lambda x: x[None], given), dict(states)
+        context = Context((time < lengths).astype(jnp.int32))
+        for node, shapes in nodes:
+            if isinstance(node.block, Late):
+                signals[node.name] = shaped(states[node.name].sent, node.block.shape)
+                continue
+            held = params.get(node.name), states[node.name], None
+            received = [
+                shaped(signals[source], own) for source, own in zip(node.sources, shapes, strict=True)
+            ]
+            ran = node.block.apply(*held, *received, shapes=shapes, context=context)
+            signals[node.name], after[node.name] = ran.signal, ran.state
+        for node, _ in nodes:
+            if isinstance(node.block, Late):
+                sent = dense_signal(signals[node.sources[0]], node.block.shape)
+                after[node.name] = LateState(flat(sent))
+        return after, {name: jax.tree.map(lambda x: x[0], signals[name]) for name in names}
+
+    return jax.lax.scan(step, states, (jnp.arange(STEPS), outside))[1]
 
 
 def to_arrays(tree: Any) -> Any:

@@ -147,9 +147,9 @@ def test_init_is_a_pure_function_of_its_key() -> None:
     other = init(jax.random.key(4))
     connection, neuron = "layer_0/connection", "layer_0/neuron"
     assert np.any(first[connection].weights != other[connection].weights)
-    assert np.any(first[neuron].neuron.raw_decay != other[neuron].neuron.raw_decay)
+    assert np.any(first[neuron].raw_decay != other[neuron].raw_decay)
     ensemble = jit(jax.vmap(net.init))(jax.random.split(jax.random.key(3), 2))
-    assert ensemble[neuron].recurrent[0].weights.shape == (2, 8, 8)
+    assert ensemble["layer_0/recurrent"].weights.shape == (2, 8, 8)
 
 
 def test_a_named_block_draws_the_same_wherever_it_stands() -> None:

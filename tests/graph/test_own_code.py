@@ -92,7 +92,7 @@ def test_own_integrate_and_fire_are_called() -> None:
     np.testing.assert_array_equal(always.activity[NEURON], 1)
     once, state = run(plain._replace(integrate=integrate, fire=fire))[0]
     np.testing.assert_array_equal(np.round(once.activity[NEURON] * 20), 1)
-    np.testing.assert_array_equal(state[NEURON].neuron.v, -1e6)
+    np.testing.assert_array_equal(state[NEURON].v, -1e6)
 
 
 def test_own_readout_is_called() -> None:

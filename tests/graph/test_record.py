@@ -66,13 +66,13 @@ def test_recorded_spikes_are_membranes_above_the_threshold(chunk: int | None) ->
     assert output.membranes.keys() == {NEURON, "readout/neuron"}
     assert output.recorded.keys() == {NEURON, "readout/neuron"}
     for name, v in output.membranes.items():
-        threshold = stats[name].neuron.threshold if name in stats else 1.0
+        threshold = stats[name].threshold if name in stats else 1.0
         spikes = output.recorded[name]
         assert v.shape[:2] == (STEPS, BATCH) and np.any(v)
         dense = spikes.to_dense() if isinstance(spikes, SparseSpikes) else spikes
         np.testing.assert_array_equal(dense, (np.asarray(v) > np.asarray(threshold)) & inside)
         assert not np.any(np.where(inside, 0, v))
-    np.testing.assert_array_equal(output.membranes[NEURON][-1, 0], state[NEURON].neuron.v[0])
+    np.testing.assert_array_equal(output.membranes[NEURON][-1, 0], state[NEURON].v[0])
     # Layer by layer for the membranes, as one op without them.
     chex.assert_trees_all_close(output._replace(membranes={}), plain, rtol=2e-5, atol=2e-5, strict=True)
 

@@ -27,7 +27,7 @@ from snnjax import (
     sum_pool,
 )
 from snnjax.blocks.delay import DelayState
-from snnjax.blocks.spiking import SpikingState
+from snnjax.blocks.late import LateState
 from snnjax.graph import plan as plans
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, louder, random_spikes, with_gradients
 from tests.numbers import assert_close
@@ -136,11 +136,7 @@ def somewhere(state: Any) -> Any:
     def fired(own: Any) -> Any:
         """Spikes of 0 and 1, also those in transit."""
         spikes = lambda leaf: (draw(leaf) > 1).astype(leaf.dtype)  # noqa: E731
-        if isinstance(own, SpikingState):
-            return own._replace(
-                spikes=jax.tree.map(spikes, own.spikes), recurrent=jax.tree.map(spikes, own.recurrent)
-            )
-        return jax.tree.map(spikes, own) if isinstance(own, DelayState) else own
+        return jax.tree.map(spikes, own) if isinstance(own, DelayState | LateState) else own
 
     return {name: fired(jax.tree.map(draw, own)) for name, own in state.items()}
 

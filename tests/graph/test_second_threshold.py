@@ -101,8 +101,7 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning() -> None:
     ]
     assert warned(lambda: traced(params, 0.9)) == []  # a traced one cannot be known
     name = "layer_0/neuron"
-    learned = params[name].neuron._replace(threshold=jnp.ones(8))
-    raised = params | {name: params[name]._replace(neuron=learned)}
+    raised = params | {name: params[name]._replace(threshold=jnp.ones(8))}
     assert warned(lambda: apply(raised, 0.9)) == []  # the thresholds that were learned count
 
 

@@ -13,6 +13,7 @@ from snnjax import Synapses, blocks, metrics
 
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN = 6, 3, 12, 10
+BACK = "layer_0/recurrent"
 
 
 def network(make: Any, recurrent: Any, capacity: float | None) -> snnjax.Network:
@@ -31,7 +32,7 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
     sparse = lambda count: snnjax.sparse(count, fan_in=4)  # noqa: E731
     feedback = snnjax.sparse(HIDDEN, fan_out=3, bias=False) if is_recurrent else False
     few, full = network(sparse, feedback, capacity), network(snnjax.dense, is_recurrent, capacity)
-    assert not is_recurrent or "fused: layer_0/neuron" in few.paths
+    assert not is_recurrent or "fused: layer_0/late" in few.paths
     params, stats = few.init(KEY), few.init_stats(KEY)
     inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
 
@@ -41,9 +42,7 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
             "layer_0/connection": as_dense(stats["layer_0/connection"], params["layer_0/connection"]),
         }
         if is_recurrent:
-            (own,), (drawn,) = params["layer_0/neuron"].recurrent, stats["layer_0/neuron"].recurrent
-            held = params["layer_0/neuron"]._replace(recurrent=(as_dense(drawn, own),))
-            out["layer_0/neuron"] = held
+            out[BACK] = as_dense(stats[BACK], params[BACK])
         return out
 
     def of(net: snnjax.Network, convert: Any, held: Any) -> Any:
@@ -65,9 +64,7 @@ def test_pieces_of_sequences_give_the_same(lengths: list[int] | None) -> None:
     """What a state feeds back reaches the first step densely, then lists do: gradients up to rounding of their sums."""
     net = network(lambda count: snnjax.sparse(count, fan_in=4), snnjax.sparse(HIDDEN, fan_out=3), 0.4)
     params, stats = net.init(KEY), net.init_stats(KEY)
-    (own,) = params["layer_0/neuron"].recurrent
-    biased = own._replace(bias=jnp.linspace(-0.5, 0.5, HIDDEN))
-    params["layer_0/neuron"] = params["layer_0/neuron"]._replace(recurrent=(biased,))
+    params[BACK] = params[BACK]._replace(bias=jnp.linspace(-0.5, 0.5, HIDDEN))
     inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
     ends = None if lengths is None else jnp.asarray(lengths, jnp.int32)
 

@@ -18,7 +18,7 @@ from tests.ops.common import jit
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN, LONGEST = 8, 3, 6, 5, 3
 INPUT = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.4, jnp.float32)
-NAME = "layer_0/connection"
+NAME, BACK = "layer_0/connection", "layer_0/recurrent"
 
 
 def network(connection: Any, **options: Any) -> snnjax.Network:
@@ -89,8 +89,7 @@ def test_recurrent_delays_come_on_top_of_the_step() -> None:
     feedback = snnjax.synaptic(snnjax.dense(HIDDEN, bias=False), LONGEST, initial=2, learn=False)
     net = network(snnjax.dense(HIDDEN), recurrent=feedback)
     params = net.init(KEY)
-    own = params["layer_0/neuron"]
-    zero = params | {"layer_0/neuron": own._replace(recurrent=jax.tree.map(jnp.zeros_like, own.recurrent))}
+    zero = params | {BACK: jax.tree.map(jnp.zeros_like, params[BACK])}
     with_feedback, without = (
         net.apply(each, None, INPUT, record="layer_0/neuron")[0].recorded["layer_0/neuron"]
         for each in (params, zero)
@@ -110,12 +109,11 @@ def feedback_of(kind: str, least: int) -> Any:
     )
 
 
-def late(params: Any, name: str = "layer_0/neuron") -> Any:
+def late(params: Any) -> Any:
     """The params of delays from 0 on that are those of delays from 2 on."""
-    first, *others = params[name].recurrent
-    share = (2 + 4 * jax.nn.sigmoid(first.raw_delay)) / 6
-    first = first._replace(raw_delay=jnp.log(share / (1 - share)))
-    return params | {name: params[name]._replace(recurrent=(first, *others))}
+    (name,) = params.keys() & {BACK, f"{BACK}/axonal_0"}
+    share = (2 + 4 * jax.nn.sigmoid(params[name].raw_delay)) / 6
+    return params | {name: params[name]._replace(raw_delay=jnp.log(share / (1 - share)))}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +129,7 @@ def test_spikes_are_fed_back_for_as_many_steps_as_they_take(
         network(snnjax.dense(HIDDEN), neuron=neuron, recurrent=feedback_of(kind, least), capacity=capacity)
         for least in (2, 0)
     ]
-    assert ("fused: layer_0/connection > layer_0/neuron" in str(nets[0].paths)) != scanned
+    assert ("loop: layer_0/late > " in str(nets[0].paths)) == scanned
     stats = nets[0].init_stats(KEY)
     params = initial(nets[0], INPUT, target_activity=0.3, stats=stats)
 
@@ -155,21 +153,17 @@ def test_a_recurrent_layer_is_the_same_fused_and_scanned(learn: bool, capacity: 
         )
         for bias in (False, True)
     ]
-    assert ["alone: layer_0/neuron" in str(net.paths) for net in nets] == [False, True]
+    assert ["loop: layer_0/late" in str(net.paths) for net in nets] == [False, True]
     stats, params = nets[0].init_stats(KEY), initial(nets[0], INPUT, target_activity=0.3)
-    (own,), name = params["layer_0/neuron"].recurrent, "layer_0/neuron"
-    biased = params | {
-        name: params[name]._replace(recurrent=(own._replace(bias=jnp.zeros(HIDDEN)),)),
-    }
+    biased = params | {BACK: params[BACK]._replace(bias=jnp.zeros(HIDDEN))}
 
     def of(net: snnjax.Network, params: Any, **options: Any) -> Any:
         run = lambda params: total(net, params, stats, **options)  # noqa: E731
         (value, state), g = jit(jax.value_and_grad(run, has_aux=True))(params)
-        (own,) = g[name].recurrent
-        return value, state, own.weights, own.raw_delay, g["layer_0/connection"]
+        return value, state, g[BACK].weights, g[BACK].raw_delay, g["layer_0/connection"]
 
     fused = of(nets[0], params)
-    assert bool(jnp.any(fused[1][name].recurrent[0].pending != 0))
+    assert bool(jnp.any(fused[1][BACK].pending != 0))
     for other in (of(nets[1], biased), of(nets[0], params, implementation="reference")):
         chex.assert_trees_all_close(fused, other, rtol=1e-4, atol=1e-5)
 
@@ -177,8 +171,8 @@ def test_a_recurrent_layer_is_the_same_fused_and_scanned(learn: bool, capacity: 
 def test_a_bias_is_fed_back_in_every_step() -> None:
     """Its current does not wait for a spike, so spikes are fed back step by step."""
     biased = network(snnjax.dense(HIDDEN), recurrent=snnjax.synaptic(snnjax.dense(HIDDEN), 6, min_delay=2))
-    state = biased.initial_state(biased.init(KEY), batch=1)["layer_0/neuron"]
-    assert state.spikes.shape == (1, HIDDEN)
+    state = biased.initial_state(biased.init(KEY), batch=1)["layer_0/late"]
+    assert state.sent.shape == (1, 1, HIDDEN)
 
 
 def test_operations_are_those_of_the_connection() -> None:

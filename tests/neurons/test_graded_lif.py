@@ -120,7 +120,7 @@ def test_their_lists_reach_a_fused_chain_and_recurrent_weights_with_their_values
     params = params_of(nets[0])
     first, second = (net.apply(params, None, INPUT)[0].output for net in nets)
     chex.assert_trees_all_close(first, second, rtol=1e-5, atol=1e-6)
-    assert "alone: layer_0/neuron (the spikes of integer_lif are graded)" in nets[0].paths
+    assert "layer_0/join > layer_0/neuron (the spikes of integer_lif are graded)" in nets[0].paths
     assert "fused: layer_1/connection > layer_1/neuron > readout" in nets[0].paths
 
 

@@ -66,7 +66,7 @@ def test_initial_membrane_of_a_network_of_float32_beside_float64() -> None:
         inputs = jnp.full((3, 1, 2), 0.6, jnp.float32)
         net = network(2, [layer(dense(2, bias=False), neuron)])
         output, state = net.apply(net.init(KEY), None, inputs)
-        assert output.output.dtype == state["layer_0/neuron"].neuron.v.dtype == jnp.float32
+        assert output.output.dtype == state["layer_0/neuron"].v.dtype == jnp.float32
         assert neuron.initial_state(neuron.init(KEY, 2), 1, 2, jnp.float64).v.dtype == jnp.float64
 
 

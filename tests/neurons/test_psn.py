@@ -95,7 +95,7 @@ def test_layers_equal_plain_jax_with_lengths_in_arrays_and_full_lists(name: str)
 
     def plain(params: Any) -> Any:
         weights, bias = params["layer_0/connection"]
-        own = params["layer_0/neuron"].neuron
+        own = params["layer_0/neuron"]
         inside = VALID[:, :, None]
         currents = jnp.where(inside, INPUT @ weights + bias[None, None], 0)
         found = neuron.sequence(own, neuron.initial_state(own, BATCH, 4), currents, inside[:, :, 0])  # type: ignore[misc]
@@ -138,8 +138,8 @@ def test_chunks_and_carried_state_change_nothing() -> None:
 def test_a_psn_is_not_cut_into_chunks_and_shares_its_weights_over_an_image() -> None:
     net = network((3, 3, 2), [layer(conv2d(4, 3), NEURONS["psn"]), layer(conv2d(4, 3), NEURONS["sliding"])])
     params, image = initial(net), jnp.ones((STEPS, BATCH, 3, 3, 2))
-    assert params["layer_0/neuron"].neuron.weights.shape == (STEPS, STEPS)
-    assert params["layer_1/neuron"].neuron.threshold.shape == (4,)
+    assert params["layer_0/neuron"].weights.shape == (STEPS, STEPS)
+    assert params["layer_1/neuron"].threshold.shape == (4,)
     population = jax.tree.map(lambda leaf: jnp.stack([leaf, 2 * leaf]), params)
     run = jit(lambda own: net.apply(own, None, image, chunk=2)[0].output)
     both = jit(jax.vmap(lambda own: net.apply(own, None, image)[0].output))(population)

@@ -10,7 +10,6 @@ import numpy as np
 import snnjax
 from snnjax import neurons, surrogates
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.spiking import SpikingParams
 
 DT = 1e-3
 # Neurons that the random weights of `params_of` make spike.
@@ -64,7 +63,7 @@ NETWORKS = {
             snnjax.dense(7, name="images"),
             snnjax.dense(7, source="right", name="others"),
             snnjax.blocks.join("add", source=("images", "others"), name="both"),
-            snnjax.blocks.spiking(EAGER, recurrent=True, name="hidden"),
+            snnjax.layer(None, EAGER, recurrent=True, name="hidden"),
         ],
         {
             "classes": snnjax.leaky_readout(3),
@@ -102,9 +101,8 @@ def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
         own = found.get(node.name)
         if isinstance(own, LinearParams):
             found[node.name] = own._replace(weights=node.block.used(own.weights))
-        elif isinstance(own, SpikingParams) and own.neuron.threshold is not None:
-            threshold = jnp.abs(own.neuron.threshold) + 0.1
-            found[node.name] = own._replace(neuron=own.neuron._replace(threshold=threshold))
+        elif getattr(own, "threshold", None) is not None:
+            found[node.name] = own._replace(threshold=jnp.abs(own.threshold) + 0.1)
     return found
 
 

@@ -16,7 +16,6 @@ import snnjax
 from snnjax import blocks, neurons
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.norm import NormStats
-from snnjax.blocks.spiking import Spiking
 from snnjax.nir import from_nir, to_nir
 from tests.architecture import ROOT
 from tests.nir.graphs import (
@@ -109,8 +108,6 @@ def nodes_of(network: snnjax.Network) -> dict[str, Any]:
     def numbered(block: Any, shape: Any) -> Any:
         if isinstance(block, Convolve):
             return dataclasses.replace(block, padding=block.geometry(shape).padding)
-        if isinstance(block, Spiking) and block.recurrent:
-            return dataclasses.replace(block, recurrent=tuple(numbered(own, shape) for own in block.feedback))
         return block
 
     nodes = zip(network.nodes, network.in_shapes, strict=True)
@@ -301,7 +298,7 @@ def test_constants_that_differ_are_stats(shape: tuple[int, ...]) -> None:
         assert (params, argument(neuron, "threshold")) == ({}, 1.0)
         per_pixel = per == "neuron" and len(shape) > 1
         assert argument(neuron, "per") == ("neuron" if per_pixel else "channel")
-        decay = neurons.raw_to_decay(stats["n0"].neuron.raw_decay)
+        decay = neurons.raw_to_decay(stats["n0"].raw_decay)
         wanted = np.moveaxis(1 - DT / differing, 0, -1).reshape(-1)
         np.testing.assert_allclose(decay, wanted if per_pixel else wanted[:3], rtol=1e-6)
         again = from_nir(to_nir(network, params, dt=DT, stats=stats))
@@ -341,10 +338,10 @@ def test_subgraph_is_the_same_network_inlined() -> None:
     )
     flat = graph_of(identity(2), lif(2), shape=(2,), loops=[("back", back, "n1")])
     own = read(flat)[1]
-    np.testing.assert_array_equal(own["n1"].recurrent[0].weights, np.arange(4.0).reshape(2, 2).T)
+    np.testing.assert_array_equal(own["n1/recurrent"].weights, np.arange(4.0).reshape(2, 2).T)
     np.testing.assert_array_equal(own["n0"].bias, [1.0, 1.0])
     nested = read(graph_of(identity(2), inner, shape=(2,)))[1]
-    assert_same_bits({"n0": nested["n0"], "n1": nested["n1/lif"]}, own)
+    assert_same_bits({"n0": nested["n0"], "n1/recurrent": nested["n1/lif/recurrent"]}, own)
 
 
 def test_delays_become_steps() -> None:
@@ -376,7 +373,7 @@ def test_one_delay_of_whole_steps_is_a_number_of_the_network() -> None:
     for graph in (graph_of(delays, identity(2), lif(2), shape=(2,)), loop):
         network, _, stats = from_nir(graph, dt=DT)
         blocks: Any = [node.block for node in network.nodes]
-        delayed = blocks[-1].feedback[0] if graph is loop else blocks[0]
+        delayed = next(block for block in blocks if block.kind == "axonal")
         assert stats == {} and delayed.delays(None, (2,)).tolist() == [3.0, 3.0]
 
 
@@ -385,7 +382,7 @@ def test_delays_of_a_recurrent_connection_that_differ_are_stats() -> None:
     network, params, stats = from_nir(graph, dt=DT)
     ((name, own),) = stats.items()
     block: Any = {node.name: node.block for node in network.nodes}[name]
-    assert block.feedback[0].delays(own.recurrent[0], (2,)).tolist() == [1.0, 4.0]
+    assert block.delays(own, (2,)).tolist() == [1.0, 4.0]
     again = from_nir(to_nir(network, params, dt=DT, stats=stats))
     assert_same_bits(again[1:], (params, stats))
 
@@ -506,7 +503,7 @@ def test_neurons_need_no_weights() -> None:
 def test_spikes_that_come_back_as_they_are_have_weights_of_the_identity() -> None:
     graph = graph_of(identity(3), lif(3), shape=(3,))
     graph.edges.append(("n1", "n1"))
-    np.testing.assert_array_equal(read(graph)[1]["n1"].recurrent[0].weights, np.eye(3))
+    np.testing.assert_array_equal(read(graph)[1]["n1/recurrent"].weights, np.eye(3))
 
 
 def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
@@ -519,7 +516,7 @@ def test_another_dt_and_changed_constants_count_more_than_metadata() -> None:
             made, params = read(graph, **options)
             if not learn:
                 return argument(made["layer_0/neuron"], "decay")
-            return neurons.raw_to_decay(params["layer_0/neuron"].neuron.raw_decay)
+            return neurons.raw_to_decay(params["layer_0/neuron"].raw_decay)
 
         np.testing.assert_allclose(decay(graph, dt=DT / 2), 0.95, rtol=1e-6)
         graph.nodes["layer_0_neuron"].tau *= 3

@@ -220,7 +220,7 @@ def refused_networks() -> dict[str, tuple[Any, str]]:
         "recurrent": (
             snnjax.layer(snnjax.conv2d(1, 1), recurrent=snnjax.dense(4)),
             "have recurrent connections of delays and weights, dense ones for flat neurons, got dense in "
-            "'layer_0/neuron'. Replace it.",
+            "'layer_0/recurrent'. Replace it.",
         ),
     }
 
@@ -235,9 +235,27 @@ class Doubled(Dense):
         return 2 * weights
 
 
-@pytest.mark.parametrize("case", refused_networks())
+def refused_loops() -> dict[str, tuple[Any, str]]:
+    """Loops that NIR has, and we do not read."""
+    return {
+        "feedback": (
+            [
+                snnjax.layer(4, recurrent=[snnjax.blocks.late("top", 2), snnjax.dense(4)]),
+                snnjax.layer(2, name="top"),
+            ],
+            "return spikes to their own neurons, got 'sequential_0/layer_0/late'. "
+            "Feed spikes back to their own layer alone.",
+        ),
+        "late": (
+            snnjax.layer(4, recurrent=[snnjax.blocks.late("layer_0", 4, steps=3), snnjax.dense(4)]),
+            "return spikes after one step, got 3 in 'layer_0/late'. Delay them by axonal(...) behind it.",
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", refused_networks() | refused_loops())
 def test_network_is_refused(case: str) -> None:
-    item, text = refused_networks()[case]
+    item, text = (refused_networks() | refused_loops())[case]
     network = snnjax.network((2, 2, 1), [item], snnjax.leaky_readout(1))
     params, stats = params_of(network), network.init_stats(jax.random.key(0))
     with pytest.raises(ValueError, match=re.escape(f"to_nir: `network` must {text}")):

@@ -132,7 +132,7 @@ def test_checkpoint_of_another_version_is_named(tmp_path, monkeypatch) -> None:
         patch.setattr(checkpoint, "_FORMAT", "snnjax checkpoint 2")
         save_checkpoint(path, TREE, HEADER)
     text = (
-        "read_header: `path` must have format snnjax checkpoint 3, got snnjax checkpoint 2. "
+        "read_header: `path` must have format snnjax checkpoint 4, got snnjax checkpoint 2. "
         "Load it with the version of snnjax that wrote it."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):

@@ -71,8 +71,8 @@ def test_weights_decay_and_nothing_else_does() -> None:
     }
     assert moved == {
         "['hidden/connection/dense_0'].weights",
-        "['hidden/neuron'].recurrent[0].weights",
+        "['hidden/recurrent'].weights",
         "['few/connection'].weights",
-        "['few/neuron'].recurrent[0].weights",
+        "['few/recurrent'].weights",
         "['readout/connection'].weights",
     }

@@ -1,0 +1,65 @@
+"""Checkpoints of format 3, in which recurrent connections were part of the neurons: their names and networks.
+
+Deleted with version 0.2.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from snnjax.blocks.spiking import Spiking
+from snnjax.graph import Network
+from snnjax.graph.describe import describe
+from snnjax.graph.recurrence import given_blocks, recurrences
+
+FORMAT = "snnjax checkpoint 3"
+
+
+def names_of(network: Network, escaped: Any) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What two parts of the name of an array have become: a node and a field, or a node and the number of a block."""
+    found = {}
+    for index, node in enumerate(network.nodes):
+        if not isinstance(node.block, Spiking):
+            continue
+        name = escaped(node.name)
+        found[name, "neuron"] = (name,)
+        own = recurrences(network.nodes).get(index)
+        if own is not None:
+            found[name, "spikes"] = escaped(network.nodes[own.late].name), "sent"
+            for place, block in enumerate(own.blocks):
+                found[name, f"recurrent.{place}"] = (escaped(network.nodes[block].name),)
+    return found
+
+
+def renamed(name: str, names: dict[tuple[str, str], tuple[str, ...]]) -> str:
+    """The name that an array has now."""
+    parts = name.split(".")
+    for place in range(1, len(parts) - 1):
+        for length in (1, 2):
+            key = parts[place], ".".join(parts[place + 1 : place + 1 + length])
+            if key in names:
+                return ".".join([*parts[:place], *names[key], *parts[place + 1 + length :]])
+    return name
+
+
+def as_now(name: str, array: np.ndarray) -> np.ndarray:
+    """An array of the name that it has now: the last spikes, once of one step, are of the steps that are late."""
+    return array[None] if name.endswith(".sent") and array.ndim == 2 else array
+
+
+def described(network: Network) -> Any:
+    """The description of a network as it was: recurrent connections within neurons."""
+    nodes, found = network.nodes, describe(network)
+    of_nodes, results = found["nodes"], dict(network.results)
+    for index, node in enumerate(nodes):
+        if not isinstance(node.block, Spiking):
+            continue
+        own, blocks = recurrences(nodes).get(index), []
+        if own is not None:
+            blocks = given_blocks(nodes, own)
+            gone = {nodes[place].name for place in own.before}
+            of_nodes[node.name]["sources"] = [s for s in nodes[own.join].sources if s not in gone]
+            of_nodes = {name: each for name, each in of_nodes.items() if name not in gone}
+            results = {name: each for name, each in results.items() if each not in gone}
+        of_nodes[node.name]["block"]["recurrent"] = [describe(block) for block in blocks]
+    return {**found, "nodes": of_nodes, "results": [list(pair) for pair in results.items()]}
