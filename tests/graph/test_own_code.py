@@ -380,7 +380,7 @@ def test_what_an_own_block_returns_is_checked_under_its_name(name: str) -> None:
 def test_an_own_block_in_a_recurrent_connection_is_checked_too() -> None:
     wrong = Returns(lambda x, state: Result(x[..., 1:], state))
     net = network(24, [layer(24, neurons.izhikevich(), recurrent=[wrong, dense(24)])])
-    with pytest.raises(ValueError, match=r"network: `returns\.signal` must have shape "):
+    with pytest.raises(ValueError, match=r"network: `layer_0/recurrent/returns_0\.signal` must have shape "):
         jax.eval_shape(lambda x: net.apply(net.init(jax.random.key(0)), None, x), jnp.zeros((4, 2, 24)))
 
 

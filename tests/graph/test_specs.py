@@ -112,12 +112,12 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: axonal(3, learn="yes"), f"axonal: `learn` {ONE_OF}"),  # type: ignore[arg-type]
     (
         lambda: network((6, 6, 1), [layer(conv2d(4, 3), recurrent=True)]),
-        "spiking: `recurrent` must be a connection for neurons of the shape (6, 6, 4), got True. "
+        "layer: `recurrent` must be a connection for neurons of the shape (6, 6, 4), got True. "
         "Write recurrent=conv2d(4, 3), or dense(144) for all pairs.",
     ),
     (
         lambda: network((6, 6, 1), [layer(conv2d(4, 3), recurrent=conv2d(3, 3))]),
-        "spiking: `recurrent` must lead back to the [6, 6, 4] neurons, got [6, 6, 3]. Feed back as many channels, 4.",
+        "layer: `recurrent` must lead back to the [6, 6, 4] neurons, got [6, 6, 3]. Feed back as many channels, 4.",
     ),
     (
         lambda: layer(4, recurrent="conv"),
