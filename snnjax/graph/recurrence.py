@@ -168,7 +168,7 @@ def _check(nodes: tuple[Node, ...], loop: tuple[int, ...]) -> None:
         if block.needs_all_steps(True):
             fail(
                 f"network: `{name}` must run step by step, as a signal returns to it, got {block.kind}. "
-                "Put it before or behind the loop."
+                "Put it before or behind the loop, or return False from its needs_all_steps."
             )
     if all(source in names for index in loop for source in nodes[index].sources):
         name = nodes[loop[0]].name

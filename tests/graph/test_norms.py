@@ -340,7 +340,7 @@ heaviside.defvjp(lambda x: (heaviside(x), x), lambda x, g: (g / (1 + SLOPE * jnp
 
 def lif(params: Any, currents: jax.Array) -> jax.Array:
     """LIF neurons in plain JAX."""
-    decay, threshold = neurons.raw_to_decay(params.neuron.raw_decay), params.neuron.threshold
+    decay, threshold = neurons.raw_to_decay(params.raw_decay), params.threshold
 
     def step(carry: Any, current: jax.Array) -> Any:
         v, s = carry
@@ -471,8 +471,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: network(4, [layer(3, recurrent=[dense(3), blocks.batch_norm()])]),
-        "spiking: `recurrent` must hold blocks of one signal that run step by step, got batch_norm. "
-        "Put it before or behind the neurons, or return False from its needs_all_steps.",
+        "network: `layer_0/recurrent/batch_norm_0` must run step by step, as a signal returns to it, got batch_norm. "
+        "Put it before or behind the loop, or return False from its needs_all_steps.",
     ),
     (
         lambda: NET.apply(initial(NET), None, X),

@@ -247,10 +247,6 @@ REFUSED = {
     "late: `shape` must be that of 'input', (4,), got (3,). Pass it.": lambda: snnjax.network(
         4, [blocks.late("input", 3)]
     ),
-    "network: `layer_0/recurrent/batch_norm_0` must run step by step, as a signal returns to it, got batch_norm. "
-    "Put it before or behind the loop.": lambda: snnjax.network(
-        4, [snnjax.layer(3, recurrent=[snnjax.dense(3), blocks.batch_norm()])]
-    ),
     "network: `back` must be in a loop that receives a signal from outside, got none. "
     "Add one with blocks.join, such as that of an input.": lambda: snnjax.network(
         4, [blocks.late("out", 3, name="back"), snnjax.dense(3), blocks.spiking(name="out")]

@@ -138,7 +138,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, NET.initial_state(PARAMS, 5), X),
-        "network.apply: `state['layer_0/neuron'].v` must be float32[2, 3], got float32[5, 3]. "
+        "network.apply: `state['layer_0/late'].sent` must be float32[1, 2, 3], got float32[1, 5, 3]. "
         "Make it with initial_state of this network.",
     ),
     (
@@ -318,7 +318,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: NET.apply(PARAMS, STATE, X[:, :1]),
-        "network.apply: `state['layer_0/neuron'].v` must be float32[1, 3], got float32[2, 3]. "
+        "network.apply: `state['layer_0/late'].sent` must be float32[1, 1, 3], got float32[1, 2, 3]. "
         "Make it with initial_state of this network.",
     ),
     (
