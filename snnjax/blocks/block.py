@@ -240,11 +240,6 @@ def rounded(signal: Signal, dtype: Any) -> Signal:
     return signal.astype(dtype)
 
 
-def widened(signal: Signal) -> Signal:
-    """A signal in its accumulation dtype, so that nothing between two blocks rounds their cotangents."""
-    return rounded(signal, accumulation_dtype(signal.dtype))
-
-
 def within(signal: Signal, valid: Array | None) -> Signal:
     """A signal, 0 after the end of each sequence: padding, even NaN, does not affect outputs or gradients."""
     if valid is None:

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import concrete, fail
-from snnjax.blocks.block import Block, Context, Shape, Signal, widened
+from snnjax._types import accumulation_dtype
+from snnjax.blocks.block import Block, Context, Shape, Signal, rounded
 from snnjax.blocks.late import Late
 from snnjax.blocks.pool import Pooled
 from snnjax.blocks.spiking import Spiking
@@ -53,6 +54,8 @@ def draw(
     if sample is None:
         return params, {}
     stats = initial_stats(key, nodes, shapes) if stats is None else stats
+    wide = accumulation_dtype(dtype)
+    sample = sample._replace(inputs={name: rounded(x, wide) for name, x in sample.inputs.items()})
     return _scaled_to_activity(params, nodes, shapes, stats, sample)
 
 
@@ -245,9 +248,7 @@ def _ran_together(
         for node, _ in group
     ]
     names = {node.name for node in nodes}
-    given = {
-        source: widened(signals[source]) for node in nodes for source in node.sources if source not in names
-    }
+    given = {source: signals[source] for node in nodes for source in node.sources if source not in names}
     dtype, batch = next(iter(given.values())).dtype, next(iter(given.values())).shape[1]
     context = Context(lengths=sample.lengths, key=jax.random.key(0), second_threshold={}, train=True)
     state = {}
@@ -267,6 +268,7 @@ def _ran_together(
 
 
 def _mean_rate(counts: Array, num_steps: int, sample: Sample) -> Array:
+    counts = counts.astype(jnp.float32)
     if sample.lengths is None:
         return jnp.mean(counts / max(num_steps, 1))
     steps = jnp.maximum(sample.lengths, 1)[:, None].astype(counts.dtype)
