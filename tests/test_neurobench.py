@@ -123,7 +123,6 @@ def test_what_neurobench_cannot_count_is_refused() -> None:
     torch = importlib.import_module("torch")
     expected = "to_neurobench: `network` must have "
     hint = " Count its operations with metrics.synaptic_operations."
-    two = ([layer(2, recurrent=[dense(2), dense(2)])], None)
     for inputs, (items, readout), text in (
         (
             (6, 1),
@@ -135,7 +134,6 @@ def test_what_neurobench_cannot_count_is_refused() -> None:
             ([mean_pool(2), layer(2)], None),
             f"dense weights alone, got mean_pool in 'mean_pool_0'.{hint}",
         ),
-        (2, two, "one recurrent matrix per layer, got several in 'layer_0/neuron'. Multiply them."),
         (2, ([], {"a": layer(2)}), "one input and one output, got several. Make a network of one of them."),
     ):
         net = network(inputs, items, readout)

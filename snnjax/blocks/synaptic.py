@@ -164,7 +164,8 @@ def synaptic(
     splits a spike between two steps (`snnjax.delayed_spike_matmul`), and its gradient is that of the split. A recurrent
     connection delays in addition to the one step that recurrent spikes always take; without a bias, and without
     `axonal` delays before it, such a layer is part of the fused op. One of neurons that are scanned multiplies its
-    spikes for ``min_delay + 1`` steps at once, if no block of the connection has a bias.
+    spikes for ``min_delay + 1`` steps at once, if no block of the connection has a bias: these steps are then those of
+    its `late`, and the delays of the block what is beyond them.
 
     Args:
         connection: ``dense(...)`` or ``sparse(...)``, which draws the weights, and the synapses that exist.

@@ -159,6 +159,8 @@ def _forward(loop: Loop, own: Held, others: Held, state: Any, given: Any, contex
         if node.name in tapped:
             taps[node.name] = jnp.zeros((steps, batch, *node.block.out_shape(*shapes)), dtype)
 
+    taps, _ = vary_alike((taps, given))
+
     def run(others: Held, *rest: Any) -> LoopResults:
         return _steps(loop, tuple(own.params), own.joined(others), *rest)
 

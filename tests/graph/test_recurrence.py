@@ -196,6 +196,15 @@ def test_a_loop_works_as_any_other_part_of_a_network() -> None:
     chex.assert_trees_all_close(jax.tree.map(lambda leaf: leaf[0], many), whole, rtol=1e-5, atol=1e-6)
     half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), params)
     assert {leaf.dtype.name for leaf in jax.tree.leaves(jax.grad(run, has_aux=True)(half)[0])} == {"bfloat16"}
+    mesh, spec = jax.sharding.Mesh(jax.devices()[:1], ("rows",)), jax.sharding.PartitionSpec
+    specs = {"in_specs": (spec(), spec(None, "rows")), "out_specs": spec()}
+
+    def of_rows(params: Any, x: Any) -> Any:
+        return jax.lax.psum(jnp.sum(net.apply(params, None, x)[0].output ** 2), "rows")
+
+    sharded = jit(jax.grad(lambda params: jax.shard_map(of_rows, mesh=mesh, **specs)(params, x)))(params)
+    alone = jit(jax.grad(lambda params: jnp.sum(net.apply(params, None, x)[0].output ** 2)))(params)
+    chex.assert_trees_all_close(sharded, alone, rtol=1e-5, atol=1e-6)
     outer = snnjax.network(INPUTS, [net])
     inner = {f"network_0/{name}": own for name, own in params.items()}
     np.testing.assert_array_equal(outer.apply(inner, None, x)[0].output, out.output)
