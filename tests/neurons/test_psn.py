@@ -148,7 +148,7 @@ def test_a_psn_is_not_cut_into_chunks_and_shares_its_weights_over_an_image() -> 
 
 def test_paths_and_gradient_share_know_them() -> None:
     net = network(INPUTS, [layer(4, NEURONS["psn"])], leaky_readout(2))
-    assert "alone: layer_0/neuron (it needs all steps)" in net.paths
+    assert "alone: layer_0/neuron (psn computes all steps at once)" in net.paths
     params = initial(net)
     found = gradient_share(net, params, INPUT, jnp.zeros(BATCH, jnp.int32), loss=cross_entropy_sum)
     assert 0 < found.gradient_within[0, 0] < 1

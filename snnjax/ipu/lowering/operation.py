@@ -9,6 +9,7 @@ import numpy as np
 from snnjax._jax_compat import ir
 from snnjax.ipu.lowering.builder import Builder
 from snnjax.ipu.lowering.errors import Unsupported
+from snnjax.ipu.lowering.locations import user_line
 from snnjax.ipu.lowering.sharding import Sharding
 from snnjax.ipu.lowering.types import ArrayType, numpy_dtype
 
@@ -57,7 +58,11 @@ class Operation:
 
     def called(self, function: str) -> list[int]:
         """The results of a function of the module for the operands, inlined."""
-        return self.walk.block(self.walk.functions[function].regions[0].blocks[0], self.inputs)
+        source = self.walk.functions[function]
+        # Neither a call of a function that is jitted by itself nor its operations need have a line: it has that of its
+        # first call then.
+        with self.builder.at(self.builder.op, self.builder.where or user_line(str(source.location))):
+            return self.walk.block(source.regions[0].blocks[0], self.inputs)
 
     def on(self, inputs: Sequence[int], types: Sequence[ArrayType]) -> "Operation":
         """The same operation on other values and with other result types."""
