@@ -217,11 +217,11 @@ def test_inputs_that_are_not_finite_reach_the_patches_of_their_own_alone() -> No
     spikes = jnp.zeros((1, 1, 36)).at[0, 0, 35].set(1.0)  # the last pixel, whose patch has this tap outside
     for implementation in ("cpu", "reference"):
         out, state = net.apply(params, None, spikes, implementation=implementation)
-        finite = jnp.isfinite(state[neuron].neuron.v).reshape(6, 6, 2)
+        finite = jnp.isfinite(state[neuron].v).reshape(6, 6, 2)
         assert bool(jnp.all(finite)) and bool(jnp.all(out.activity[neuron] <= 1))
         middle = jnp.zeros((1, 1, 36)).at[0, 0, 14].set(1.0)
         _, state = net.apply(params, None, middle, implementation=implementation)
-        reached = ~jnp.isfinite(state[neuron].neuron.v).reshape(6, 6, 2)
+        reached = ~jnp.isfinite(state[neuron].v).reshape(6, 6, 2)
         assert np.argwhere(np.asarray(reached[..., 0])).tolist() == [[3, 3]]
 
 

@@ -230,12 +230,12 @@ struct SynapticStep {
   Index neurons, receptors;  // 1 to kMostReceptors of each neuron
   bool has_conductances;
   NeuronConstant<float> leak, threshold, reset, refractory;  // potentials relative to rest
-  const NeuronConstant<float>*synaptic_decay, *effect;  // [receptors]
-  NeuronConstant<float> currents;                       // of this step; data nullptr: none
-  float* v;                                             // [neurons], relative to rest, updated; so is what follows
-  float* remaining;                                     // [neurons], whole numbers of steps
-  float* received;                                      // [receptors, neurons]
-  float* arriving;                                      // [receptors, neurons], received and set to 0
+  const NeuronConstant<float>*synaptic_decay, *effect;       // [receptors]
+  NeuronConstant<float> currents;                            // of this step; data nullptr: none
+  float* v;                                                  // [neurons], relative to rest, updated; so is what follows
+  float* remaining;                                          // [neurons], whole numbers of steps
+  float* received;                                           // [receptors, neurons]
+  float* arriving;                                           // [receptors, neurons], received and set to 0
 };
 
 // What a Poisson process adds in one time step to the receptors of neurons. All constants that are not shared have a
