@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Integer
 
 from snnjax._check import check_shape, fail, plural, type_words
-from snnjax._types import upcast
+from snnjax._types import as_int32, upcast
 from snnjax.metrics.decode import check_lengths
 
 Activity = Mapping[str, Float[Array, "batch _"]] | Sequence[Float[Array, "batch _"]]
@@ -110,7 +110,7 @@ def dropped_share(
         hint = "Pass both as the network returned them"
         check_shape("dropped_share", f"dropped[{layer}]", lost, rates.shape[:1], "batch", hint)
         spikes = jnp.sum(upcast(rates), axis=1)
-        spikes = jnp.sum(spikes * lengths.astype(spikes.dtype))
+        spikes = jnp.sum(spikes * as_int32(lengths).astype(spikes.dtype))
         # Rates times steps are spike counts up to rounding: less than half a spike means none.
         shares.append(jnp.where(spikes > 0.5, jnp.sum(lost).astype(spikes.dtype) / jnp.maximum(spikes, 1), 0))
     return jnp.stack(shares)
