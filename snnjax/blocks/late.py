@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from snnjax._arguments import explained
 from snnjax._check import check_integer, fail, short_repr
 from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, dense_signal, flat, shaped
 
@@ -67,6 +68,7 @@ class Late(Stepwise):
         return BlockResult(self.arriving(state, x), self.after(state, x, context.lengths))
 
 
+@explained
 def late(source: str, shape: int | tuple[int, ...], *, steps: int = 1, name: str | None = None) -> Late:
     """The signal of another block some steps later, 0 in the first ones: ``late[t] = source[t - steps]``.
 
@@ -94,12 +96,12 @@ def late(source: str, shape: int | tuple[int, ...], *, steps: int = 1, name: str
         >>> [node.name for node in net.nodes][1:5]
         ['low/late', 'low/recurrent', 'low/join', 'low/neuron']
     """
-    check_integer("late", "steps", steps, 1)
+    steps = check_integer("late", "steps", steps, 1)
     if not isinstance(source, str) or not source:
         fail(
             f"late: `source` must be the name of a block, got {short_repr(source)}. Pass the name of a layer."
         )
     axes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    for length in axes:
-        check_integer("late", "shape", length, 1)
-    return Late(tuple(int(length) for length in axes), int(steps), name=name, source=source)
+    return Late(
+        tuple(check_integer("late", "shape", length, 1) for length in axes), steps, name=name, source=source
+    )
