@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from snnjax._arguments import explained
@@ -124,7 +125,7 @@ def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
     _check_shares(op, f"{argument}.decay", rule.decay, neurons, _DECAY)
 
 
-def in_dtype(rule: Any, dtype: Any) -> Any:
+def in_dtype(rule: Any, dtype: DTypeLike) -> Any:
     """A rule with its numbers as arrays of this dtype, and both decays of `STDP`."""
     if isinstance(rule, STDP):
         decay, rates, bounds = in_dtype((_pair_of(rule.decay), rule.rates, rule.bounds), dtype)

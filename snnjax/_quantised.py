@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int8
 
 from snnjax._check import check_float_array, check_shape, fail
@@ -21,7 +22,9 @@ class Quantised(NamedTuple):
 
     values: Int8[Array, "*inputs outputs"]
     scale: Float[Array, " outputs"]
-    dtype: Any = np.dtype(np.float32)  # of the weights that they represent, and of products with them; static
+    dtype: DTypeLike = np.dtype(
+        np.float32
+    )  # of the weights that they represent, and of products with them; static
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -33,12 +36,12 @@ class Quantised(NamedTuple):
         """As for the weights."""
         return self.values.ndim
 
-    def astype(self, dtype: Any) -> "Quantised":
+    def astype(self, dtype: DTypeLike) -> "Quantised":
         """The same integers, as weights of this dtype."""
         return self._replace(scale=self.scale.astype(scale_dtype(dtype)), dtype=jnp.dtype(dtype))
 
 
-def scale_dtype(dtype: Any) -> Any:
+def scale_dtype(dtype: DTypeLike) -> Any:
     """The dtype of the scales of weights; bfloat16 has the range of float32, and the kernels read it."""
     return dtype if dtype == jnp.bfloat16 else accumulation_dtype(dtype)
 

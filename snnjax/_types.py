@@ -9,6 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+# Names for a reader of what a checker cannot follow: pytrees, and whatever flows between blocks.
+Params = Any  # of a block or a network: what learns
+State = Any  # per sample: membranes, spikes under way
+Stats = Any  # per training run: running means, constants that were drawn and do not learn
+Signal = Any  # an array [time, batch, *shape], or lists of [time, batch] over the flat neurons
+
 RESETS = ("subtract", "zero", "none")
 RESET_TIMES = ("before_decay", "after_decay", "immediate")
 SPIKE_SOURCES = ("new", "old")

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from snnjax._arguments import explained
@@ -208,7 +209,7 @@ def delta_encode(
 
 
 @functools.partial(jax.jit, static_argnames="dtype")  # compiled once, not in each call outside jit
-def _crossings(precise: Array, start: Array, step_size: Array, dtype: Any) -> Array:
+def _crossings(precise: Array, start: Array, step_size: Array, dtype: DTypeLike) -> Array:
     """The spikes of `delta_encode`, for a series that `dtype` has rounded."""
     rounding = _ROUNDING_UNITS * float(jnp.finfo(dtype).eps)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from snnjax._check import check_float_array, check_integer, check_shape, fail, plural, type_words
@@ -221,7 +222,7 @@ def short_term(
     return state, released(state, rule)
 
 
-def short_term_state(num_neurons: int, dtype: Any = jnp.float32) -> ShortTermState:
+def short_term_state(num_neurons: int, dtype: DTypeLike = jnp.float32) -> ShortTermState:
     """Make the state before the first spike: all is available, and none in use.
 
     Raises:

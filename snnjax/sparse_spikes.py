@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Float, Int, Integer, Shaped
 
 from snnjax._arguments import explained
@@ -77,7 +78,7 @@ class SparseSpikes:
         """The dtype of `values`; float32 where all are 1, which ops take as numbers of their weights' dtype."""
         return jnp.dtype(jnp.float32) if self.values is None else self.values.dtype
 
-    def with_values(self, dtype: Any = None) -> "SparseSpikes":
+    def with_values(self, dtype: DTypeLike | None = None) -> "SparseSpikes":
         """The same lists with an array of values, which is then differentiated: their own, or ones in all slots.
 
         Args:
@@ -168,7 +169,7 @@ class SparseSpikes:
         return cls(ids.astype(id_dtype(num_neurons)), None, *counts, num_neurons)
 
 
-def values_of(spikes: SparseSpikes, dtype: Any = None) -> Array:
+def values_of(spikes: SparseSpikes, dtype: DTypeLike | None = None) -> Array:
     """The values of lists, ones where all are; in `SparseSpikes.dtype` unless another dtype is given."""
     dtype = spikes.dtype if dtype is None else dtype
     if spikes.values is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 import snnjax
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, Synapses, _targets
+from snnjax._types import Signal, State
 from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._convolution import Convolution
 from tests.numbers import dyadic, halves
@@ -116,7 +117,7 @@ def _conv_rows_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     return rows, dyadic(rng, -32, 32, *CONVOLUTION.weights_shape)
 
 
-def convolve(spikes: Any, weights: Any, **options: Any) -> Any:
+def convolve(spikes: Signal, weights: Any, **options: Any) -> Any:
     """`spike_conv` with the geometry `CONVOLUTION`."""
     c = CONVOLUTION
     return snnjax.spike_conv(spikes, weights, **c.options, **options)
@@ -126,7 +127,7 @@ def _pool_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     return (dyadic(rng, -16, 16, BATCH, 5 * 4 * 2),)
 
 
-def pool(spikes: Any) -> Any:
+def pool(spikes: Signal) -> Any:
     """`pool_spikes` of an image that its windows do not fill."""
     return snnjax.pool_spikes(spikes, (5, 4, 2), 2, how="mean")
 
@@ -140,7 +141,7 @@ def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
     return rows[MAX_DELAY + 1 :], delays, rows[: MAX_DELAY + 1], lengths
 
 
-def run_delays(spikes: Any, delays: Any, pending: Any, lengths: Any, **options: Any) -> Any:
+def run_delays(spikes: Signal, delays: Any, pending: Any, lengths: Any, **options: Any) -> Any:
     """`delay_spikes` on arrays only."""
     return snnjax.delay_spikes(spikes, delays, pending, max_delay=MAX_DELAY, lengths=lengths, **options)
 
@@ -156,7 +157,7 @@ def _delayed_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def run_delayed(
-    spikes: Any, weights: Any, delays: Any, synapses: Any, pending: Any, lengths: Any, **options: Any
+    spikes: Signal, weights: Any, delays: Any, synapses: Any, pending: Any, lengths: Any, **options: Any
 ) -> Any:
     """`delayed_spike_matmul` on arrays only."""
     options = {"max_delay": MAX_DELAY, "lengths": lengths, **options}
@@ -197,7 +198,13 @@ def currents_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def run_network(
-    inputs: Any, layers: Any, readout: Any, state: Any, lengths: Any, second_threshold: Any, **options: Any
+    inputs: Signal,
+    layers: Any,
+    readout: Any,
+    state: State,
+    lengths: Any,
+    second_threshold: Any,
+    **options: Any,
 ) -> Any:
     """`lif_network` on arrays only: output, activity, dropped, spikes and state."""
     options = {"capacity": CAPACITY, "second_threshold": second_threshold, **options}

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import LIFLayer, lif_network, spike_matmul
+from snnjax._types import Signal
 from snnjax.quantisation import Quantised
 from tests import quick
 from tests.architecture import ROOT
@@ -76,7 +77,7 @@ def product_arguments(product: Product) -> dict[str, Any]:
 
 @functools.cache
 def product_and_network(implementation: str) -> Any:
-    def run(inputs: Any, layers: Any) -> Any:
+    def run(inputs: Signal, layers: Any) -> Any:
         product = spike_matmul(inputs[0], layers[0].weights, implementation=implementation)
         return product, lif_network(inputs, layers, implementation=implementation)
 
@@ -114,7 +115,7 @@ def with_conductances(implementation: str) -> Any:
 def first_sample(implementation: str) -> Any:
     """What a network yields for the first sample of a batch."""
 
-    def run(inputs: Any, layers: Any) -> Any:
+    def run(inputs: Signal, layers: Any) -> Any:
         out, state = lif_network(inputs, layers, record_spikes=True, implementation=implementation)
         dense = [each.to_dense() if hasattr(each, "to_dense") else each for each in out.spikes]
         return [each[:, :1] for each in (out.output, *dense)], [layer.v[:1] for layer in state.layers]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import dense, layer, leaky_readout, losses, network, neurons, online, spiking_readout
-from snnjax._types import SURROGATES
+from snnjax._types import SURROGATES, Params, Signal
 from snnjax.blocks.linear import LinearParams
 from snnjax.data import Batch
 from snnjax.graph.chain import layers_of
@@ -104,7 +104,7 @@ def _stats(form: Form) -> Any:
     return form.net.init_stats(jax.random.key(0))
 
 
-def _online(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
+def _online(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:
     """The sum of the gradients of all steps, and the outputs."""
     make: Any = {
         "truncated": lambda net, loss: online.truncated(net, loss, form.steps),
@@ -121,17 +121,17 @@ def _online(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
     return jax.tree.map(lambda each: jnp.sum(each, axis=0), gradients), outputs
 
 
-def _backwards(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
+def _backwards(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:
     """The same by back-propagation through time."""
 
-    def loss(params: Any) -> Any:
+    def loss(params: Params) -> Any:
         outputs = form.net.apply(params, None, inputs, stats=_stats(form))[0].output
         return sum(squared(*each) for each in zip(outputs, targets, strict=True)), outputs
 
     return jax.grad(loss, has_aux=True)(params)
 
 
-def _without_feedback(form: Form, params: Any, inputs: Any, targets: Any) -> Any:
+def _without_feedback(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:
     """e-prop's definition in a recurrent layer: its own earlier spikes are inputs that do not depend on parameters."""
     hidden, _ = layers_of("random_online", form.net)
     connection, neuron = hidden.connection.name, hidden.neuron.name
@@ -164,7 +164,7 @@ def _padded(form: Form, given: tuple[Any, ...]) -> Any:
     learn = online_gradients(form.net, losses.cross_entropy_sum, rule)
     ours = learn(params, Batch(rows, labels, lengths), lengths, pulls, _stats(form))
 
-    def loss(params: Any) -> Any:
+    def loss(params: Params) -> Any:
         out = form.net.apply(params, None, inputs, stats=_stats(form), lengths=lengths)[0]
         each = -jax.nn.log_softmax(out.output)[:, jnp.arange(form.batch), labels]
         means = jnp.sum(jnp.where(inside, each, 0), axis=0) / jnp.maximum(lengths, 1)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import PoissonInput, Synapses, neurons, simulate, simulation_state
+from snnjax._types import State
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import Quantised
 
@@ -264,7 +265,7 @@ class _Program:
             self.events = drawn.event * poisson_counts(drawn.key, form.steps, drawn.rates)
         self.used, self.available = np.zeros(form.size), np.ones(form.size)
 
-    def check(self, spikes: np.ndarray, out: Any, state: Any) -> None:
+    def check(self, spikes: np.ndarray, out: Any, state: State) -> None:
         """The membranes of all steps, and everything that is left."""
         for t, own in enumerate(spikes):
             self.step(t, own)

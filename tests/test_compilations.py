@@ -10,6 +10,7 @@ import pytest
 
 import snnjax
 from snnjax import blocks, encoding, event_times, online
+from snnjax._types import Params
 from snnjax.blocks.block import Block, Stepwise
 from snnjax.neurons._drive import drive
 
@@ -87,7 +88,7 @@ def test_a_second_gradient_compiles_nothing(name: str, caplog: pytest.LogCapture
     net, options = made(name), NETWORKS[name][1]
     params, stats = net.init(KEY), net.init_stats(KEY)
 
-    def loss(params: Any) -> Any:
+    def loss(params: Params) -> Any:
         return jnp.sum(net.apply(params, None, ROWS, stats=stats, key=KEY, **options)[0].output ** 2)
 
     for call in (loss, jax.grad(loss)):

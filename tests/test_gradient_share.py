@@ -24,6 +24,7 @@ from snnjax import (
     sum_pool,
     surrogates,
 )
+from snnjax._types import Params, Signal, State
 from snnjax.blocks.linear import LinearParams
 from snnjax.graph.chain import layers_of
 from snnjax.graph.containers import Node
@@ -77,12 +78,12 @@ def test_two_neurons_by_hand() -> None:
     assert not np.any(measure(params, *batch, bands=bands, second_thresholds=seconds).gradient_within)
 
 
-def constants_of(node: Any, params: Any) -> Any:
+def constants_of(node: Any, params: Params) -> Any:
     """The constants of the neurons of a node that are no numbers."""
     return node.block.neuron_params(params.get(node.name), None, (1,))
 
 
-def by_definition(net: Any, params: Any, inputs: Any, lengths: Any, state: Any) -> Any:
+def by_definition(net: Any, params: Params, inputs: Signal, lengths: Any, state: State) -> Any:
     """The distances and gradients of each layer by name, ``[time, batch, neurons]``, by a loop over the steps."""
     *hidden, last = layers_of("by_definition", net)
     zeros = {own.neuron.name: jnp.zeros((*inputs.shape[:2], *own.out_shape)) for own in hidden}
@@ -191,11 +192,11 @@ def test_gradients_add_up_to_those_of_the_thresholds(kind: str) -> None:
     lengths = jnp.array([8, 5, 0], jnp.int32)
     params = initial(net, inputs, target_activity=0.2)
 
-    def cost(params: Any) -> jax.Array:
+    def cost(params: Params) -> jax.Array:
         output, _ = net.apply(params, None, inputs, lengths=lengths)
         return losses.cross_entropy_sum(output.output, LABELS, lengths=lengths)
 
-    def measured(params: Any) -> Any:
+    def measured(params: Params) -> Any:
         arguments = net.checked(params, None, None, inputs, lengths)
         return spike_gradients(net, *arguments, losses.cross_entropy_sum, LABELS)
 
@@ -216,7 +217,7 @@ def test_shares_are_what_networks_with_these_settings_keep() -> None:
         return network(INPUTS, [layer(64, neuron, **options)], leaky_readout(3))
 
     def squared_norm(net: Any) -> Any:
-        def cost(params: Any) -> jax.Array:
+        def cost(params: Params) -> jax.Array:
             output, _ = net.apply(params, None, inputs)
             return losses.cross_entropy_sum(output.output, LABELS[:1])
 

@@ -27,6 +27,7 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
+from snnjax._types import Params, State, Stats
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.sparse import SparseParams
@@ -121,7 +122,7 @@ def test_input_counts_takes_integers_as_sensors_give_them() -> None:
     np.testing.assert_array_equal(counts, [[1, 2, 0], [1, 0, 2]])
 
 
-def counted(net: Any, params: Any, counts: Any, activity: Any, steps: int = 1, **options: Any) -> Any:
+def counted(net: Any, params: Params, counts: Any, activity: Any, steps: int = 1, **options: Any) -> Any:
     """The operations of sequences of equal length."""
     lengths = jnp.full(jax.tree.leaves(counts)[0].shape[0], steps)
     return metrics.synaptic_operations(net, params, counts, activity, lengths, **options)
@@ -259,7 +260,9 @@ class Repeat(blocks.Block):
     def out_shape(self, *shapes: Any) -> Any:
         return (2 * shapes[0][0],)
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return blocks.BlockResult(signals[0].repeat(2, axis=2))
 
 

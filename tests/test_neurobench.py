@@ -25,6 +25,7 @@ from snnjax import (
     parallel,
     spiking_readout,
 )
+from snnjax._types import Signal
 from snnjax.neurobench import to_neurobench
 
 is_installed = importlib.util.find_spec("neurobench") is not None
@@ -47,7 +48,7 @@ NETWORKS = {
 }
 
 
-def judged(model: Any, inputs: Any, labels: Any, batch_size: int) -> Any:
+def judged(model: Any, inputs: Signal, labels: Any, batch_size: int) -> Any:
     """The report of NeuroBench's harness."""
     torch, data = importlib.import_module("torch"), importlib.import_module("torch.utils.data")
     static = importlib.import_module("neurobench.metrics.static")

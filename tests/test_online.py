@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import conv1d, layer, leaky_readout, losses, network, neurons, online, spiking_readout
+from snnjax._types import Params, Signal
 from snnjax.blocks.linear import LinearParams
 from tests.ops.common import jit
 
@@ -49,7 +50,7 @@ def stream(dtype: Any = jnp.float32) -> tuple[Any, Any]:
     return jnp.asarray(inputs, dtype), jnp.asarray(rng.random((STEPS, BATCH, OUTPUTS)), dtype)
 
 
-def summed(learner: online.Learner, params: Any, inputs: Any, targets: Any) -> tuple[Any, Any, Any]:
+def summed(learner: online.Learner, params: Params, inputs: Signal, targets: Any) -> tuple[Any, Any, Any]:
     """The last carry, the sum of the gradients of all steps, and the outputs."""
 
     def step(carry: Any, xs: Any) -> tuple[Any, Any]:
@@ -61,7 +62,7 @@ def summed(learner: online.Learner, params: Any, inputs: Any, targets: Any) -> t
     return carry, jax.tree.map(lambda each: jnp.sum(each, axis=0), gradients), outputs
 
 
-def weights_alone(params: Any) -> Any:
+def weights_alone(params: Params) -> Any:
     """Those of connections, recurrent ones included."""
     return {name: own for name, own in params.items() if isinstance(own, LinearParams)}
 
@@ -75,7 +76,7 @@ def test_rule_equals_back_propagation_through_time(name: str) -> None:
         inputs, targets = stream(jnp.float64)
         params = net.init(jax.random.key(0), dtype=jnp.float64)
 
-        def loss(params: Any) -> tuple[Any, Any]:
+        def loss(params: Params) -> tuple[Any, Any]:
             output = net.apply(params, None, inputs)[0]
             terms = [squared(*each) for each in zip(output.output, targets, strict=True)]
             return sum(terms), (output.output, output.activity)
@@ -116,7 +117,7 @@ def test_penalty_equals_back_propagation_from_spikes_weighted_by_its_derivative(
         inputs, targets = stream(jnp.float64)
         params = net.init(jax.random.key(0), dtype=jnp.float64)
 
-        def objective(params: Any) -> tuple[Any, Any]:
+        def objective(params: Params) -> tuple[Any, Any]:
             def step(carry: Any, xs: Any) -> Any:
                 state, rates, number = carry
                 x, target = xs
@@ -160,14 +161,14 @@ def test_penalty_is_exact_if_the_estimates_are_the_rates(name: str) -> None:
         inputs, targets = stream(jnp.float64)
         params, targets = net.init(jax.random.key(0), dtype=jnp.float64), jnp.ones_like(targets)
 
-        def whole(params: Any) -> tuple[Any, Any]:
+        def whole(params: Params) -> tuple[Any, Any]:
             activity = net.apply(params, None, inputs)[0].activity
             return penalty(activity, targets[0]), activity
 
         expected, activity = jit(jax.grad(whole, has_aux=True))(params)
         learner = make(net, lambda *_: 0.0, penalty=penalty, rate_window=many)
 
-        def init(params: Any, batch: int) -> Any:
+        def init(params: Params, batch: int) -> Any:
             carry = learner.init(params, batch)
             return carry._replace(rates=carry.rates._replace(means=activity, steps=jnp.int32(many)))
 
@@ -197,7 +198,7 @@ def test_recurrent_layers_learn_by_random_feedback() -> None:
     feedback = online.random_feedback(jax.random.key(1), net)
     learner = online.eprop(net, squared, feedback=feedback)
 
-    def descend(params: Any, _: Any) -> tuple[Any, Any]:
+    def descend(params: Params, _: Any) -> tuple[Any, Any]:
         _, gradients, outputs = summed(learner, params, inputs, targets)
         return jax.tree.map(lambda p, g: p - 0.01 * g, params, gradients), squared(outputs, targets)
 

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from snnjax import neurons
+from snnjax._types import State
 from snnjax.surrogates import sigmoid, superspike
 from tests.architecture import ROOT
 
@@ -80,7 +81,7 @@ def run(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     params = case.neuron.init(jax.random.key(0), inputs.shape[-1])
     state = case.neuron.initial_state(params, *inputs.shape[1:])
 
-    def step(state: Any, x: jax.Array) -> tuple[Any, Any]:
+    def step(state: State, x: jax.Array) -> tuple[Any, Any]:
         state, spikes = case.neuron.step(params, state, x)
         return state, (spikes, state.v)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from snnjax import Synapses, neurons, simulate, simulation_state
+from snnjax._types import State
 
 SIZE, EXCITATORY, SEEDS = 4000, 3200, 2
 WARM_UP, STEPS = 3000, 30_000  # of 0.1 ms
@@ -67,7 +68,7 @@ def test_benchmark_fires_as_in_brian(
     cells, (excites, inhibits), states = benchmark(name)
     weights = jnp.where(synapses.sources() < EXCITATORY, excites, inhibits)
 
-    def run(synapses: Any, weights: Any, state: Any) -> Any:
+    def run(synapses: Any, weights: Any, state: State) -> Any:
         _, state = simulate(cells, synapses, weights, state, steps=WARM_UP)
         return simulate(cells, synapses, weights, state, steps=STEPS, capacity=120)[0]
 

@@ -5,10 +5,11 @@ from typing import Any
 from snnjax._check import fail
 from snnjax._plots.sample import sample
 from snnjax._plots.style import GREY
+from snnjax._types import Signal
 
 
 def animate(
-    inputs: Any, output: Any, *, index: int = 0, label: int | None = None, steps_per_second: float = 10.0
+    inputs: Signal, output: Any, *, index: int = 0, label: int | None = None, steps_per_second: float = 10.0
 ) -> Any:
     """Animate `sample`: the plot fills step by step; returns a matplotlib `Animation`.
 

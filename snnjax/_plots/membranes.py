@@ -7,6 +7,7 @@ import numpy as np
 
 from snnjax._check import check_shape, fail
 from snnjax._plots.style import BLUE, GREY, PANEL, RED, subplots, tidy
+from snnjax._types import Signal
 from snnjax.sparse_spikes import SparseSpikes
 
 _MOST = 8  # neurons drawn by default: more lanes are too narrow to read
@@ -14,7 +15,7 @@ _MOST = 8  # neurons drawn by default: more lanes are too narrow to read
 
 def membranes(
     membranes: Any,
-    spikes: Any = None,
+    spikes: Signal = None,
     ax: Any = None,
     *,
     neurons: Sequence[int] | None = None,
@@ -74,7 +75,7 @@ def membranes(
     return ax
 
 
-def _fired(spikes: Any, num_steps: int, num_neurons: int) -> np.ndarray:
+def _fired(spikes: Signal, num_steps: int, num_neurons: int) -> np.ndarray:
     """Whether each neuron spikes in each step."""
     hint = "Take the spikes of the same neurons and sample"
     axes = "time, neurons"

@@ -18,10 +18,11 @@ from snnjax._plots.style import (
     subplots,
     tidy,
 )
+from snnjax._types import Signal
 from snnjax.sparse_spikes import SparseSpikes, values_of
 
 
-def raster(spikes: Any, ax: Any = None, *, title: str = "", colour: str = BLUE) -> Any:
+def raster(spikes: Signal, ax: Any = None, *, title: str = "", colour: str = BLUE) -> Any:
     """Draw a dot at the step and neuron of every spike of one sample; returns the matplotlib `Axes`.
 
     Args:
@@ -52,7 +53,7 @@ def raster(spikes: Any, ax: Any = None, *, title: str = "", colour: str = BLUE) 
     return ax
 
 
-def sample(inputs: Any, output: Any, *, index: int = 0, label: int | None = None) -> Any:
+def sample(inputs: Signal, output: Any, *, index: int = 0, label: int | None = None) -> Any:
     """Draw a network's response to one sample: inputs, spikes of each layer, readouts; returns the `Figure`.
 
     Args:
@@ -111,7 +112,7 @@ def _draw_readout(ax: Any, name: str, membranes: Any, label: int | None) -> None
     tidy(ax)
 
 
-def _points(spikes: Any) -> tuple[np.ndarray, np.ndarray]:
+def _points(spikes: Signal) -> tuple[np.ndarray, np.ndarray]:
     """Steps and neurons of all spikes of one sample."""
     hint = "Choose a sample, for instance spikes[:, 0]"
     check_shape("plot.raster", "spikes", spikes, (None, None), "time, neurons", hint)

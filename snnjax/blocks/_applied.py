@@ -10,13 +10,12 @@ from jaxtyping import Array
 
 from snnjax._check import check_real_array, check_shape, fail, type_words
 from snnjax._compare import Fits, check_like, dtype_of, same_array, same_shape
-from snnjax._types import upcast
+from snnjax._types import Signal, upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
     Context,
     Shape,
-    Signal,
     dense_signal,
     flat,
     overflow,
@@ -60,7 +59,7 @@ def applied(
     return _with_counts(block, result._replace(signal=signal), shape, context.valid(time))
 
 
-def _signal(argument: str, signal: Any, sizes: tuple[Any, Any], shape: Shape) -> Signal:
+def _signal(argument: str, signal: Signal, sizes: tuple[Any, Any], shape: Shape) -> Signal:
     """A signal ``[time, batch, *shape]``, or with flat neurons, in its shape."""
     hint = f"State it in out_shape; it says {list(shape)}"
     if not isinstance(signal, SparseSpikes):

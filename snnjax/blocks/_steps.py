@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from snnjax._check import check_shape, fail
 from snnjax._sharding import vary_alike
+from snnjax._types import State
 from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context, choose, within
 from snnjax.neurons import Neuron
@@ -37,13 +38,13 @@ class Steps(NamedTuple):
     membranes: Array | None
 
 
-def run_steps(cells: Cells, held: Held, state: Any, currents: Array, context: Context) -> tuple[Any, Steps]:
+def run_steps(cells: Cells, held: Held, state: State, currents: Array, context: Context) -> tuple[Any, Steps]:
     """The neurons' state after all steps, and the results of every step, all in the accumulation dtype."""
     run = _scan if cells.neuron.sequence is None else _sequence
     return run(cells, held, state, currents, context)
 
 
-def _scan(cells: Cells, held: Held, state: Any, currents: Array, context: Context) -> tuple[Any, Steps]:
+def _scan(cells: Cells, held: Held, state: State, currents: Array, context: Context) -> tuple[Any, Steps]:
     model, valid = cells.neuron, context.valid(currents.shape[0])
 
     def step(held: Held, carried: Any, xs: tuple[Array, Any, Any]) -> Any:
@@ -65,7 +66,7 @@ def _scan(cells: Cells, held: Held, state: Any, currents: Array, context: Contex
     return platform_scan(step, held, start, xs)
 
 
-def _sequence(cells: Cells, held: Held, state: Any, currents: Array, context: Context) -> tuple[Any, Steps]:
+def _sequence(cells: Cells, held: Held, state: State, currents: Array, context: Context) -> tuple[Any, Steps]:
     """`_scan` of neurons that compute all steps at once."""
     model, steps = cells.neuron, currents.shape[0]
     assert model.sequence is not None

@@ -7,17 +7,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import fail
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
 from snnjax.sparse_spikes import SparseSpikes, values_of
 
 Shape = tuple[
     int, ...
 ]  # of the neurons: (neurons,), (length, channels) or (height, width, channels), row-major
-# What flows between blocks: an array [time, batch, *shape], or lists of [time, batch] over the flat neurons.
-Signal = Any
 
 
 @jax.tree_util.register_dataclass
@@ -47,8 +46,8 @@ class BlockResult(NamedTuple):
     """What a block returns; None for what it does not have."""
 
     signal: Signal
-    state: Any = None
-    stats: Any = None
+    state: State = None
+    stats: Stats = None
     # Of neurons: the true spikes of each sequence, [batch, neurons]; None if the spikes that it returns are all.
     counts: Array | None = None
     dropped: Array | None = None  # of neurons: the spikes that did not fit into their lists, int32 [batch]
@@ -94,12 +93,12 @@ class Block:
         """The shape of its signal."""
         return shapes[0]
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> Any:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> Any:
         """Draw its params, None if it learns nothing."""
         del key, shapes, dtype
         return None
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> Any:
         """The state before the first step, arrays with a batch axis; None if it has none."""
         del params, stats, batch, shapes
         return None
@@ -111,9 +110,9 @@ class Block:
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,
@@ -144,7 +143,7 @@ class Block:
         del train
         return False
 
-    def scaled(self, params: Any, factor: Array) -> Any:
+    def scaled(self, params: Params, factor: Array) -> Any:
         """The params whose signal is `factor` times as large, None if there are none."""
         del params, factor
         return None
@@ -158,7 +157,9 @@ class Block:
         """Whether its signal are lists of spikes, which have a second threshold."""
         return False
 
-    def check_second_threshold(self, op: str, params: Any, stats: Any, shape: Shape, second: Any) -> None:
+    def check_second_threshold(
+        self, op: str, params: Params, stats: Stats, shape: Shape, second: Any
+    ) -> None:
         """Warn about a second threshold in place of its own that does not serve."""
         del op, params, stats, shape, second
 
@@ -172,7 +173,7 @@ class Block:
         del shape
         return None
 
-    def operands(self, params: Any, stats: Any, shape: Shape) -> Any:
+    def operands(self, params: Params, stats: Stats, shape: Shape) -> Any:
         """The arrays of `op`."""
         raise NotImplementedError
 
@@ -191,7 +192,7 @@ class Op:
     """How `snnjax.lif_network` computes a block: a part of a layer, in the order in which the parts may follow."""
 
 
-def times(params: Any, factor: Array) -> Any:
+def times(params: Params, factor: Array) -> Any:
     """All arrays times a factor, in their own dtypes."""
     return jax.tree.map(
         lambda own: (upcast(own) * factor.astype(accumulation_dtype(own.dtype))).astype(own.dtype), params
@@ -233,7 +234,7 @@ def dense_signal(signal: Signal, shape: Shape) -> Array:
     return shaped(signal.to_dense() if isinstance(signal, SparseSpikes) else signal, shape)
 
 
-def rounded(signal: Signal, dtype: Any) -> Signal:
+def rounded(signal: Signal, dtype: DTypeLike) -> Signal:
     """A signal in another dtype."""
     if isinstance(signal, SparseSpikes):
         return signal.with_values(dtype)

@@ -8,8 +8,8 @@ from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, check_switches, fail
-from snnjax._types import upcast
-from snnjax.blocks.block import Shape, Signal, flat, shaped
+from snnjax._types import Signal, upcast
+from snnjax.blocks.block import Shape, flat, shaped
 from snnjax.blocks.linear import Linear, Product
 from snnjax.ops import spike_conv
 from snnjax.ops._connection import Connection

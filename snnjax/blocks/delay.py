@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import accumulation_dtype, upcast
-from snnjax.blocks.block import BlockResult, Context, Op, Shape, Signal, Stepwise, flat, given, shaped
+from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
+from snnjax.blocks.block import BlockResult, Context, Op, Shape, Stepwise, flat, given, shaped
 from snnjax.neurons import decay_to_raw, raw_to_decay
 from snnjax.ops.delay_spikes import delay_spikes
 
@@ -137,7 +138,7 @@ class Axonal(HasDelays, Stepwise):
         """The number of delays."""
         return {"neuron": math.prod(shape), "channel": shape[-1], "layer": 1}[self.per]
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> DelayParams | None:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> DelayParams | None:
         """Draw learned delays in the accumulation dtype: in bfloat16 or float16 long ones would be off by steps."""
         return (
             DelayParams(self._raw(key, shapes[0]).astype(accumulation_dtype(dtype))) if self.learn else None
@@ -165,7 +166,7 @@ class Axonal(HasDelays, Stepwise):
         """As many steps as all delays have."""
         return self.min_delay, self.earlier()
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> DelayState:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> DelayState:
         """Nothing in transit."""
         rows = (self.max_delay + 1, batch, math.prod(shapes[0]))
         held = jax.tree.leaves((params, stats))
@@ -174,9 +175,9 @@ class Axonal(HasDelays, Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,
@@ -195,7 +196,7 @@ class Axonal(HasDelays, Stepwise):
         del shape
         return Delayed(self.max_delay)
 
-    def operands(self, params: Any, stats: Any, shape: Shape) -> Array:
+    def operands(self, params: Params, stats: Stats, shape: Shape) -> Array:
         """The delays in steps."""
         return self.delays(params if self.learn else stats, shape)
 

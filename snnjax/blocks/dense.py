@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool
 from snnjax._arguments import explained
 from snnjax._check import check_integer, check_rounding, check_switches, fail, short_repr
 from snnjax._quantised import Quantised
-from snnjax._types import upcast
-from snnjax.blocks.block import Shape, Signal, flat
+from snnjax._types import Signal, upcast
+from snnjax.blocks.block import Shape, flat
 from snnjax.blocks.linear import Linear, Product
 from snnjax.ops import spike_matmul
 from snnjax.ops._connection import Connection

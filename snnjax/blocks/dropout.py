@@ -3,14 +3,14 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, shaped
+from snnjax._types import Params, Signal, State, Stats
+from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, shaped
 from snnjax.sparse_spikes import SparseSpikes, gather, values_of
 
 
@@ -27,9 +27,9 @@ class Dropout(Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,

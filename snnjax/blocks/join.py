@@ -4,15 +4,14 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, fail
-from snnjax._types import as_int32, id_dtype
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, dense_signal
+from snnjax._types import Params, Signal, State, Stats, as_int32, id_dtype
+from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, dense_signal
 from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 _DENSE: dict[str, Callable[[Array, Array], Array]] = {
@@ -50,9 +49,9 @@ class Join(Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, fail, short_repr
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, dense_signal, flat, shaped
+from snnjax._types import Params, Signal, State, Stats
+from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, dense_signal, flat, shaped
 
 
 class LateState(NamedTuple):
@@ -33,7 +34,7 @@ class Late(Stepwise):
         del shapes
         return self.shape
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> LateState:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> LateState:
         """Nothing was sent."""
         del params, stats, shapes
         return LateState(jnp.zeros((self.steps, batch, math.prod(self.shape)), jnp.float32))
@@ -56,9 +57,9 @@ class Late(Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,

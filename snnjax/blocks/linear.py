@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from snnjax._check import check_shape, fail, short_repr
 from snnjax._quantised import Quantised, dequantise, scaled
-from snnjax._types import upcast
+from snnjax._types import Params, State, Stats, upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -124,7 +125,7 @@ class Linear(Stepwise):
         """``weights spikes``, ``[time, batch, *out_shape]`` in the accumulation dtype, which `x` has."""
         raise NotImplementedError
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> LinearParams:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> LinearParams:
         """Draw normal weights for currents of variance 1 from random spikes at `EXPECTED_RATE`."""
         (shape,) = shapes
         scale = jax.lax.rsqrt(jnp.float32(max(self.fan_in(shape), 1) * EXPECTED_RATE))
@@ -154,9 +155,9 @@ class Linear(Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,
@@ -171,7 +172,7 @@ class Linear(Stepwise):
         """The params with all weights, and biases, times `factor`."""
         return times(params, factor)
 
-    def operands(self, params: LinearParams, stats: Any, shape: Shape) -> LinearParams:
+    def operands(self, params: LinearParams, stats: Stats, shape: Shape) -> LinearParams:
         """The weights as they are multiplied, and one bias per neuron."""
         del stats
         bias = None if params.bias is None else one_per_neuron(params.bias, self.out_shape(shape))

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_switches, fail, short_repr
-from snnjax._types import upcast
+from snnjax._types import Params, State, Stats, upcast
 from snnjax.blocks.block import (
     Block,
     BlockResult,
@@ -65,7 +66,7 @@ class BatchNorm(Block):
         """In training: its statistics are those of all steps."""
         return train and not self.frozen
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> NormParams:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> NormParams:
         """One scale and one bias for each channel."""
         del key
         channels = shapes[0][-1]
@@ -90,9 +91,9 @@ class BatchNorm(Block):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,
@@ -175,7 +176,7 @@ class LayerNorm(Stepwise):
     initial_scale: float
     epsilon: float
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> NormParams:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> NormParams:
         """One scale and one bias for each channel."""
         del key
         channels = shapes[0][-1]
@@ -187,9 +188,9 @@ class LayerNorm(Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,

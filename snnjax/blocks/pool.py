@@ -6,7 +6,8 @@ from typing import Any
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer
-from snnjax.blocks.block import BlockResult, Context, Op, Shape, Signal, Stepwise, flat, shaped
+from snnjax._types import Params, Signal, State, Stats
+from snnjax.blocks.block import BlockResult, Context, Op, Shape, Stepwise, flat, shaped
 from snnjax.ops.pool_spikes import Pooling, as_pooling, pooled
 
 
@@ -45,9 +46,9 @@ class Pool(Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,
@@ -75,9 +76,9 @@ class Flatten(Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,

@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from snnjax._arguments import explained
-from snnjax._types import accumulation_dtype
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, dense_signal
+from snnjax._types import Params, Signal, State, Stats, accumulation_dtype
+from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, dense_signal
 from snnjax.blocks.pool import Pool, max_pool
 
 
@@ -22,16 +22,16 @@ class RatePool(Stepwise):
         """The windows, and the channels."""
         return self.pool.out_shape(*shapes)
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> Any:
         """The sum of each input so far, ``[batch, *shape]``."""
         del params, stats
         return jnp.zeros((batch, *shapes[0]), jnp.float32)
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,

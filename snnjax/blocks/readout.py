@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
-from snnjax._types import upcast
+from snnjax._types import Params, State, Stats, upcast
 from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks.block import (
     BlockResult,
@@ -46,7 +47,7 @@ class Integrator(Stepwise):
         """The neuron model."""
         return self.neuron.name
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> Any:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> Any:
         """Draw what the neurons learn, None if it is nothing."""
         found = self.neuron.init(key, num_owners(self.neuron, shapes[0]), dtype)
         return found if jax.tree.leaves(found) else None
@@ -55,20 +56,20 @@ class Integrator(Stepwise):
         """Draw the constants of the neurons that are not learned, None if all are numbers."""
         return self.neuron.init_stats(key, num_owners(self.neuron, shapes[0]))
 
-    def neuron_params(self, params: Any, stats: Any, shape: Shape) -> Any:
+    def neuron_params(self, params: Params, stats: Stats, shape: Shape) -> Any:
         """The constants of the neurons that are no numbers, one set for each."""
         return for_each(self.neuron, params, stats, shape)
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> Any:
         """Neurons at rest."""
         own = self.neuron_params(params, stats, shapes[0])
         return self.neuron.initial_state(own, batch, math.prod(shapes[0]))
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,
@@ -91,7 +92,7 @@ class Integrator(Stepwise):
             return None
         return Neurons(form, None, self.neuron.surrogate, False, False)
 
-    def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
+    def operands(self, params: Params, stats: Stats, shape: Shape) -> NeuronOperands:
         """The constants of the equation."""
         form = self.neuron.fused
         assert form is not None
@@ -107,7 +108,9 @@ def _has_second_state(neuron: Neuron) -> bool:
 
 
 @functools.partial(jax.jit, static_argnames=("block",))
-def _scan(block: Integrator, params: Any, state: Any, currents: Array, context: Context) -> tuple[Any, Array]:
+def _scan(
+    block: Integrator, params: Params, state: State, currents: Array, context: Context
+) -> tuple[Any, Array]:
     valid, own = context.valid(currents.shape[0]), jax.tree.map(upcast, params)
     if block.neuron.sequence is not None:
         outputs, _, end = block.neuron.sequence(own, state, within(currents, valid), valid)

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, check_switches, fail
-from snnjax._types import upcast
-from snnjax.blocks.block import Block, BlockResult, Context, Shape, Signal, Stepwise, flat, given, times
+from snnjax._types import Params, Signal, State, Stats, upcast
+from snnjax.blocks.block import Block, BlockResult, Context, Shape, Stepwise, flat, given, times
 from snnjax.blocks.linear import normal
 from snnjax.neurons._drive import EXPECTED_RATE
 from snnjax.ops import spike_sparse_matmul
@@ -61,7 +62,7 @@ class Sparse(Stepwise):
             return self.fan_out * math.prod(shape)
         return (self.fan_in or 0) * self.num_neurons
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> SparseParams:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> SparseParams:
         """Draw normal weights for currents of variance 1 from random spikes at `EXPECTED_RATE`."""
         synapses = self.num_synapses(shapes[0])
         scale = jax.lax.rsqrt(jnp.float32(max(synapses / self.num_neurons, 1) * EXPECTED_RATE))
@@ -86,9 +87,9 @@ class Sparse(Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,
@@ -100,7 +101,7 @@ class Sparse(Stepwise):
             self.currents(params, given(self.kind, "stats", stats), x, implementation=context.implementation)
         )
 
-    def operands(self, params: SparseParams, stats: Any, shape: Shape) -> SparseParams:
+    def operands(self, params: SparseParams, stats: Stats, shape: Shape) -> SparseParams:
         """Those of a recurrent connection, beside its synapses."""
         del stats, shape
         return params

@@ -10,11 +10,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_rounding, fail
-from snnjax._types import upcast, wide_floats
+from snnjax._types import Params, State, Stats, upcast, wide_floats
 from snnjax.blocks._listing import checked_capacity, checked_second, warn_if_at_rest, warn_unless_below
 from snnjax.blocks._neurons import NeuronOperands, Neurons
 from snnjax.blocks._steps import Cells, Held, Steps, run_steps
@@ -70,7 +71,7 @@ class Spiking(Block):
         # The decimal fraction that was written: 0.07 of 100 are 7, and more in binary.
         return math.ceil(Fraction(str(share)) * math.prod(shape)) if isinstance(share, float) else share
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> Any:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> Any:
         """Draw what the neurons learn, None if it is nothing."""
         found = self.neuron.init(_own(key), num_owners(self.neuron, shapes[0]), dtype)
         return found if jax.tree.leaves(found) else None
@@ -80,11 +81,11 @@ class Spiking(Block):
         found = self.neuron.init_stats(_own(key), num_owners(self.neuron, shapes[0]))
         return found if jax.tree.leaves(found) else None
 
-    def neuron_params(self, params: Any, stats: Any, shape: Shape) -> Any:
+    def neuron_params(self, params: Params, stats: Stats, shape: Shape) -> Any:
         """The constants of the neurons that are no numbers, one set for each."""
         return for_each(self.neuron, params, stats, shape)
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> Any:
         """Neurons at rest."""
         (shape,) = shapes
         return self.neuron.initial_state(self.neuron_params(params, stats, shape), batch, math.prod(shape))
@@ -94,7 +95,9 @@ class Spiking(Block):
         """With a capacity."""
         return self.capacity is not None
 
-    def check_second_threshold(self, op: str, params: Any, stats: Any, shape: Shape, second: Any) -> None:
+    def check_second_threshold(
+        self, op: str, params: Params, stats: Stats, shape: Shape, second: Any
+    ) -> None:
         """Warn about one that is not below the threshold."""
         threshold = self.neuron.threshold(self.neuron_params(params, stats, shape))
         warn_unless_below(op, second, self.neuron, threshold)
@@ -115,9 +118,9 @@ class Spiking(Block):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,
@@ -161,7 +164,7 @@ class Spiking(Block):
         options = self.slots(shape), self.neuron.surrogate, self.rounds_record, True
         return Neurons(found.form, *options, *found[1:])
 
-    def operands(self, params: Any, stats: Any, shape: Shape) -> NeuronOperands:
+    def operands(self, params: Params, stats: Stats, shape: Shape) -> NeuronOperands:
         """The constants of the equation."""
         neuron, found = self.neuron_params(params, stats, shape), converted(self.neuron)
         assert isinstance(found, Converted)
@@ -171,7 +174,13 @@ class Spiking(Block):
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
 @functools.partial(jax.jit, static_argnames=("block", "shape"))
 def _run(
-    block: Spiking, params: Any, stats: Any, state: Any, currents: Array, shape: Shape, context: Context
+    block: Spiking,
+    params: Params,
+    stats: Stats,
+    state: State,
+    currents: Array,
+    shape: Shape,
+    context: Context,
 ) -> tuple[Any, Steps]:
     params = jax.tree.map(wide_floats, params)
     own = block.neuron_params(params, stats, shape)

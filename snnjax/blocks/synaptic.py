@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
-from snnjax._types import accumulation_dtype, upcast
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, Stepwise, flat, given, times
+from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
+from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, flat, given, times
 from snnjax.blocks.delay import HasDelays, checked_delays, delays_of, drawn_delays
 from snnjax.blocks.dense import Dense
 from snnjax.blocks.sparse import Sparse
@@ -64,7 +65,7 @@ class Synaptic(HasDelays, Stepwise):
         """The neurons, on one axis."""
         return self.connection.out_shape(*shapes)
 
-    def init(self, key: Array, *shapes: Shape, dtype: Any) -> SynapticParams:
+    def init(self, key: Array, *shapes: Shape, dtype: DTypeLike) -> SynapticParams:
         """Draw the weights of the connection, and learned delays in the accumulation dtype."""
         weights_key, delays_key = jax.random.split(key)
         weights, bias = self.connection.init(weights_key, *shapes, dtype=dtype)
@@ -96,7 +97,7 @@ class Synaptic(HasDelays, Stepwise):
         """Whether the connection adds one."""
         return self.connection.bias
 
-    def operands(self, params: Any, stats: Any, shape: Shape) -> tuple[Array, Synapses | None, Array]:
+    def operands(self, params: Params, stats: Stats, shape: Shape) -> tuple[Array, Synapses | None, Array]:
         """Those of a recurrent connection of the fused op: weights, the synapses if not all exist, and delays."""
         del shape
         params = given(self.kind, "params", params)
@@ -110,7 +111,7 @@ class Synaptic(HasDelays, Stepwise):
         """As many steps as all delays have."""
         return None if self.bias else (self.min_delay, self.earlier())
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Shape) -> SynapticState:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> SynapticState:
         """Nothing under way."""
         del stats
         neurons = math.prod(self.out_shape(*shapes))
@@ -120,9 +121,9 @@ class Synaptic(HasDelays, Stepwise):
 
     def apply(
         self,
-        params: Any,
-        state: Any,
-        stats: Any,
+        params: Params,
+        state: State,
+        stats: Stats,
         *signals: Signal,
         shapes: tuple[Shape, ...],
         context: Context,

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from snnjax._types import State
+
 # Names that NumPy's arrays are pickled with.
 _CALLS = {
     "_codecs encode": "bytes",
@@ -172,7 +174,7 @@ def _called(function: Any, arguments: Any) -> Any:
     raise ValueError("a pickle with another call than those of arrays")
 
 
-def _give_state(of: Any, state: Any) -> None:
+def _give_state(of: Any, state: State) -> None:
     """Check the state of an array or a dtype, and give it."""
     if isinstance(of, PickledDtype) and len(state) in (8, 9) and state[1] in ("<", ">", "|"):
         of.order = state[1]

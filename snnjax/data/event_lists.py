@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.typing import DTypeLike
 
 from snnjax._check import (
     check_array,
@@ -195,7 +196,7 @@ def _steps(times: np.ndarray, unit: np.ndarray, span: Any, num_steps: int) -> np
     return np.minimum(steps, num_steps - 1)
 
 
-def _last_place(values: np.ndarray, dtype: Any) -> np.ndarray:
+def _last_place(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """What the last place of each value is worth in a floating-point `dtype`, float64."""
     limits = np.finfo(dtype)
     place = np.ldexp(np.float64(limits.eps), np.frexp(values)[1] - 1)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
-from snnjax._types import accumulation_dtype
+from snnjax._types import Signal, accumulation_dtype
 from snnjax.blocks._applied import applied
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, rounded, shaped, within
+from snnjax.blocks.block import BlockResult, Context, Shape, rounded, shaped, within
 from snnjax.graph.containers import Node
 from snnjax.sparse_spikes import SparseSpikes
 
@@ -23,7 +24,7 @@ def block_key(key: Array | None, name: str) -> Array | None:
 def run_alone(
     node: Node,
     shapes: tuple[Shape, ...],
-    dtype: Any,
+    dtype: DTypeLike,
     held: tuple[Any, Any, Any],
     signals: Mapping[str, Signal],
     context: Context,

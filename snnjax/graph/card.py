@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 
+from snnjax._types import Params
 from snnjax.blocks.block import Shape
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
@@ -36,7 +36,7 @@ def card(
 ) -> str:
     """A line for each input and block: name, kind, shape of the signal, number of parameters, path."""
     paths = {node: segment for segment in segments for node in segment.nodes}
-    params: Any = params_like(nodes, in_shapes)
+    params: Params = params_like(nodes, in_shapes)
     rows = [(name, "", str(shape), "", "") for name, shape in inputs]
     for place, node in enumerate(nodes):
         count = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params.get(node.name)))

@@ -11,6 +11,7 @@ import numpy as np
 from snnjax._check import fail, type_words
 from snnjax._compare import check_like, dtype_of, same_array, same_shape
 from snnjax._quantised import Quantised
+from snnjax._types import Params, State, Stats
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.sparse import SparseParams
 from snnjax.blocks.synaptic import SynapticParams
@@ -23,7 +24,7 @@ CONNECTIONS = LinearParams | SparseParams | SynapticParams
 _KEPT = 128
 
 
-def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[Any, ...]) -> None:
+def check_params(op: str, params: Params, nodes: tuple[Node, ...], shapes: tuple[Any, ...]) -> None:
     """Check that `params` have the structure and shapes of those that `init` draws; their dtypes are the user's choice.
 
     Those of a batch of networks have them under `jax.vmap`, and quantised weights have the shape of the weights.
@@ -37,7 +38,7 @@ def check_params(op: str, params: Any, nodes: tuple[Node, ...], shapes: tuple[An
     check_like(op, "params", held, params_like(nodes, shapes), same_shape, hint)
 
 
-def are_weights(params: Any) -> Any:
+def are_weights(params: Params) -> Any:
     """Whether each array is one of weights: those of connections, and elsewhere what has several axes."""
 
     def of(part: Any) -> Any:
@@ -51,7 +52,7 @@ def are_weights(params: Any) -> Any:
     return jax.tree.map(of, params, is_leaf=lambda part: isinstance(part, CONNECTIONS | Quantised))
 
 
-def _of_synapses(params: Any) -> Any:
+def _of_synapses(params: Params) -> Any:
     """Params with the shape of quantised weights of synapses; their scale is checked where the targets are known."""
     if not isinstance(params, SparseParams) or not isinstance(params.weights, Quantised):
         return params
@@ -81,7 +82,7 @@ def checked_stats(op: str, stats: dict[str, Any] | None, like: Mapping[str, Any]
 
 
 def check_state(
-    op: str, argument: str, state: Any, init: Callable[..., Any], params: Any, batch: Any, stats: Any
+    op: str, argument: str, state: State, init: Callable[..., Any], params: Params, batch: Any, stats: Stats
 ) -> None:
     """Check that a state has the structure, shapes and dtypes of ``init(params, batch, stats)``."""
     leaves, form = jax.tree.flatten((params, stats))

@@ -4,14 +4,14 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from snnjax._types import upcast
+from snnjax._types import Params, Stats, upcast
 from snnjax.blocks.linear import Linear, LinearParams, rescaled
 from snnjax.blocks.norm import Affine
 from snnjax.graph.containers import Node
 
 
 def without_norms(
-    nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: Sequence[str], params: Any, stats: Any
+    nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: Sequence[str], params: Params, stats: Stats
 ) -> tuple[tuple[Node, ...], dict[str, str], dict[str, Any], dict[str, Any]]:
     """The nodes, the connection for each norm that is gone, the params and the stats.
 

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
-from snnjax._types import upcast
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, dense_signal, flat, shaped
+from snnjax._types import Signal, Stats, upcast
+from snnjax.blocks.block import BlockResult, Context, Shape, dense_signal, flat, shaped
 from snnjax.blocks.delay import Axonal, DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import rescaled
@@ -46,7 +47,7 @@ class _Given(NamedTuple):
     currents: Array
     factor: Array | None  # one a channel, as the term
     term: Array | None
-    stats: Any  # after the call, None if there are none or they stay as they are
+    stats: Stats  # after the call, None if there are none or they stay as they are
 
 
 class _Chain(NamedTuple):
@@ -155,7 +156,7 @@ class _Chain(NamedTuple):
             recurrent_delay=self.longest_delay(layer),
         )
 
-    def layer_state(self, layer: FusedLayer, dtype: Any) -> LayerState:
+    def layer_state(self, layer: FusedLayer, dtype: DTypeLike) -> LayerState:
         """The state of a layer in the form of the op, which carries spikes in the dtype of the weights."""
         v, *second = self.state(layer.neuron)
         rows = None if layer.delay is None else self.state(layer.delay).pending.astype(dtype)

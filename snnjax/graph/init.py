@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import concrete, fail
-from snnjax._types import accumulation_dtype
-from snnjax.blocks.block import Block, Context, Shape, Signal, rounded
+from snnjax._types import Params, Signal, Stats, accumulation_dtype
+from snnjax.blocks.block import Block, Context, Shape, rounded
 from snnjax.blocks.late import Late
 from snnjax.blocks.pool import Pooled
 from snnjax.blocks.spiking import Spiking
@@ -31,7 +32,7 @@ _HALVINGS, _LOG2_RANGE = 12, 8.0
 class Sample(NamedTuple):
     """Inputs, and the mean activity that each layer should have on them."""
 
-    inputs: Any  # signals by name
+    inputs: Signal  # signals by name
     lengths: Array | None
     target: Any
 
@@ -41,8 +42,8 @@ def draw(
     key: Array,
     nodes: tuple[Node, ...],
     shapes: tuple[tuple[Shape, ...], ...],
-    dtype: Any,
-    stats: Any,
+    dtype: DTypeLike,
+    stats: Stats,
     sample: Sample | None,
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Draw the params of all nodes, scaled to the neurons that they drive, and to the activity on a sample.
@@ -68,7 +69,7 @@ def initial_stats(key: Array, nodes: tuple[Node, ...], shapes: tuple[Any, ...]) 
 
 
 def _drawn(
-    key: Array, nodes: tuple[Node, ...], shapes: tuple[tuple[Shape, ...], ...], dtype: Any
+    key: Array, nodes: tuple[Node, ...], shapes: tuple[tuple[Shape, ...], ...], dtype: DTypeLike
 ) -> dict[str, Any]:
     each = zip(nodes, shapes, strict=True)
     found = {node.name: node.block.init(_key_of(key, node.name), *own, dtype=dtype) for node, own in each}
@@ -165,7 +166,7 @@ def _share_of_pools(by_name: Any, name: str) -> float:
 
 
 def _scaled_to_activity(
-    params: dict[str, Any], nodes: Any, shapes: Any, stats: Any, sample: Sample
+    params: dict[str, Any], nodes: Any, shapes: Any, stats: Stats, sample: Sample
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Scale the params before each layer of neurons until its mean activity is the target, in order.
 
@@ -227,7 +228,7 @@ def _times(params: dict[str, Any], nodes: Any, names: tuple[str, ...], factor: A
 
 
 def _ran(
-    nodes: Any, shapes: Any, groups: Any, params: Any, stats: Any, signals: Any, sample: Sample
+    nodes: Any, shapes: Any, groups: Any, params: Params, stats: Stats, signals: Any, sample: Sample
 ) -> tuple[dict[str, Signal], dict[str, Array]]:
     """The signals of groups of nodes in training without lists, and the mean activities of their neurons."""
     ran, rates = dict(signals), {}
@@ -240,7 +241,7 @@ def _ran(
 
 
 def _ran_together(
-    group: list[tuple[Node, Any]], params: Any, stats: Any, signals: Any, sample: Sample
+    group: list[tuple[Node, Any]], params: Params, stats: Stats, signals: Any, sample: Sample
 ) -> tuple[dict[str, Signal], dict[str, Array]]:
     """The signals of a node, or of those of a loop, and the counts of their spikes."""
     nodes = [
@@ -276,7 +277,7 @@ def _mean_rate(counts: Array, num_steps: int, sample: Sample) -> Array:
 
 
 def first_state(
-    block: Block, params: Any, stats: Any, batch: int, shapes: tuple[Shape, ...], dtype: Any
+    block: Block, params: Params, stats: Stats, batch: int, shapes: tuple[Shape, ...], dtype: DTypeLike
 ) -> Any:
     """The state of a block before the first step, with float64 in place of float32 in a network of float64.
 

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import fail
 from snnjax._sharding import vary_alike
-from snnjax._types import accumulation_dtype, wide_floats
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, rounded, shaped
+from snnjax._types import Signal, State, accumulation_dtype, wide_floats
+from snnjax.blocks.block import BlockResult, Context, Shape, rounded, shaped
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.join import Join
 from snnjax.blocks.late import Late
@@ -34,7 +35,7 @@ class Loop(NamedTuple):
     nodes: tuple[Node, ...]  # in the order in which they run
     shapes: tuple[tuple[Shape, ...], ...]  # that each receives
     read: frozenset[str]  # the nodes whose signals are read outside of it
-    dtype: Any  # of the network's results
+    dtype: DTypeLike  # of the network's results
 
     def lates(self) -> dict[str, Node]:
         """The nodes through which it is a loop."""
@@ -147,11 +148,11 @@ def run_loop(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _hoisting(loop: Loop, own: Held, others: Held, state: Any, given: Any, context: Context) -> LoopResults:
+def _hoisting(loop: Loop, own: Held, others: Held, state: State, given: Any, context: Context) -> LoopResults:
     return _steps(loop, tuple(own.params), own.joined(others), state, given, context, {})
 
 
-def _forward(loop: Loop, own: Held, others: Held, state: Any, given: Any, context: Context) -> Any:
+def _forward(loop: Loop, own: Held, others: Held, state: State, given: Any, context: Context) -> Any:
     steps, batch = jax.tree.leaves(given)[0].shape[:2]
     dtype, taps = accumulation_dtype(loop.dtype), {}
     tapped = set(loop.tapped(own.params, given).values())
@@ -210,7 +211,7 @@ _tapped.defvjp(lambda signal, tap: (signal, None), lambda _, g: (g, g))
 
 
 def _steps(
-    loop: Loop, hoisted: tuple[str, ...], held: Held, state: Any, given: Any, context: Context, taps: Any
+    loop: Loop, hoisted: tuple[str, ...], held: Held, state: State, given: Any, context: Context, taps: Any
 ) -> LoopResults:
     """All steps, in pieces of `Loop.size`."""
     steps, batch = jax.tree.leaves(given)[0].shape[:2]
@@ -228,7 +229,7 @@ def _steps(
         behind = ((0, count * size - steps), *((0, 0),) * (leaf.ndim - 1)) if size > 1 else ()
         return (jnp.pad(leaf, behind) if behind else leaf).reshape(count, size, *leaf.shape[1:])
 
-    def piece(held: Held, state: Any, xs: Any) -> Any:
+    def piece(held: Held, state: State, xs: Any) -> Any:
         given, left, offsets, taps = xs
         own = dataclasses.replace(context, lengths=left, offsets=offsets)
         return _piece(loop, held, state, given, own, taps, kept, size, loop.listed(steps))
@@ -267,7 +268,7 @@ def _scanned(piece: Any, held: Held, first: Any, xs: Any, *, is_apart: bool) -> 
 def _piece(
     loop: Loop,
     held: Held,
-    state: Any,
+    state: State,
     given: Any,
     context: Context,
     taps: Any,

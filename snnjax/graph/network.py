@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from snnjax import _platforms
@@ -26,7 +27,8 @@ from snnjax._check import (
 from snnjax._dispatch import IMPLEMENTATIONS
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
-from snnjax.blocks.block import Context, Shape, Signal, rounded
+from snnjax._types import Signal
+from snnjax.blocks.block import Context, Shape, rounded
 from snnjax.blocks.delay import without_rows
 from snnjax.blocks.late import Late
 from snnjax.graph.card import card, in_words
@@ -174,12 +176,12 @@ class Network:
     def init(
         self,
         key: Array,
-        inputs: Any = None,
+        inputs: Signal = None,
         *,
         lengths: Any = None,
         stats: Stats | None = None,
         target_activity: float = 0.05,
-        dtype: Any = jnp.float32,
+        dtype: DTypeLike = jnp.float32,
     ) -> Params:
         """Draw the initial parameters: weights are scaled to their fan-in and to the neurons that they drive.
 
@@ -276,7 +278,7 @@ class Network:
         self,
         params: Params,
         state: State | None,
-        inputs: Any,
+        inputs: Signal,
         *,
         stats: Stats | None = None,
         train: bool = False,
@@ -336,7 +338,7 @@ class Network:
         params: Params,
         state: State | None,
         stats: Stats | None,
-        inputs: Any,
+        inputs: Signal,
         lengths: Any,
         is_whole: bool = True,
     ) -> tuple[Arrays, dict[str, Signal], Array | None]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
-from snnjax._types import accumulation_dtype
-from snnjax.blocks.block import BlockResult, Context, Shape, Signal, rounded
+from snnjax._types import Signal, State, accumulation_dtype
+from snnjax.blocks.block import BlockResult, Context, Shape, rounded
 from snnjax.graph.alone import run_alone
 from snnjax.graph.containers import Node
 from snnjax.graph.fused import Arrays, run_fused
@@ -25,7 +26,7 @@ class Running(NamedTuple):
     shapes: tuple[tuple[Shape, ...], ...]  # that each node receives
     segments: tuple[Segment, ...]
     read: frozenset[str]  # nodes whose signals leave the network
-    dtype: Any  # of the results
+    dtype: DTypeLike  # of the results
 
     def sources(self, segment: Segment) -> tuple[str, ...]:
         """The signals that a segment receives."""
@@ -101,7 +102,7 @@ def _run_in_chunks(
         return timed, summed, (state, {**carried[1], **stats})
 
     # What is carried is stored for each piece: stats that stay as they are, such as synapses, are no part of it.
-    state: Any = dict(held.state)
+    state: State = dict(held.state)
     changed = jax.eval_shape(piece, given, (state, {}), context.lengths)[2][1] if held.stats else {}
     stats = {name: held.stats[name] for name in changed}
     timed, summed, (state, stats) = in_chunks(piece, given, (state, stats), context.lengths, chunk)

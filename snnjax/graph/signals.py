@@ -3,19 +3,19 @@
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 
 from snnjax._check import check_real_array, check_shape, concrete, fail, short_repr
-from snnjax.blocks.block import Shape, Signal
+from snnjax._types import Signal
+from snnjax.blocks.block import Shape
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 # Above it, inputs are taken for the bytes of images: counts of events in a step are smaller, and so are currents.
 _LARGEST_INPUT = 64
 
 
-def checked_signals(op: str, shapes: tuple[tuple[str, Shape], ...], inputs: Any) -> dict[str, Signal]:
+def checked_signals(op: str, shapes: tuple[tuple[str, Shape], ...], inputs: Signal) -> dict[str, Signal]:
     """The inputs by name; `shapes` are those of each input, one of which may be given without its name."""
     wanted = [name for name, _ in shapes]
     if not isinstance(inputs, Mapping):
@@ -37,7 +37,7 @@ def checked_signals(op: str, shapes: tuple[tuple[str, Shape], ...], inputs: Any)
     return found
 
 
-def _checked(op: str, signal: Any, shape: Shape) -> Signal:
+def _checked(op: str, signal: Signal, shape: Shape) -> Signal:
     """An input ``[time, batch, *shape]``, or with flat neurons; integers and booleans stay what they are."""
     hint = "Time comes first; add a missing batch axis with inputs[:, None]"
     flat = (math.prod(shape),)
@@ -53,7 +53,7 @@ def _checked(op: str, signal: Any, shape: Shape) -> Signal:
     return jnp.asarray(signal)
 
 
-def warn_of_bytes(inputs: Any) -> None:
+def warn_of_bytes(inputs: Signal) -> None:
     """Warn about inputs that are the bytes of an image: they would drive all neurons at once."""
     if isinstance(inputs, SparseSpikes) and inputs.values is None:
         return

@@ -1,16 +1,16 @@
 """Detection of diverged runs, which their output does not show."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from snnjax._check import fail
+from snnjax._types import State
 
 
-def diverged(state: Any) -> Bool[Array, " batch"]:
+def diverged(state: State) -> Bool[Array, " batch"]:
     """Find the sequences of a batch with a non-finite number in any layer.
 
     A NaN membrane stays NaN and does not spike: the layers above it, the output and the loss are finite, and only the

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
 from snnjax._check import concrete, fail, short_repr
-from snnjax._types import accumulation_dtype, steps_within
-from snnjax.blocks.block import Context, Signal, flat
+from snnjax._types import Signal, accumulation_dtype, steps_within
+from snnjax.blocks.block import Context, flat
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.fused import Arrays

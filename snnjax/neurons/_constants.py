@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Float
 
 from snnjax._arguments import explained
@@ -91,7 +92,7 @@ def time_constant_to_decay(time_constant: float | Array, dt: float = 1.0) -> Flo
     return jnp.exp(-dt / jnp.asarray(time_constant))
 
 
-def draw(key: Array, value: Constant, num_neurons: int | None, dtype: Any) -> Array:
+def draw(key: Array, value: Constant, num_neurons: int | None, dtype: DTypeLike) -> Array:
     """`value`, or draws from its range: ``[neurons]``, or ``[]`` if `num_neurons` is None."""
     shape = () if num_neurons is None else (num_neurons,)
     if isinstance(value, tuple):
@@ -101,7 +102,7 @@ def draw(key: Array, value: Constant, num_neurons: int | None, dtype: Any) -> Ar
     return jnp.full(shape, value, dtype)
 
 
-def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: Any) -> Array:
+def draw_raw_decay(key: Array, decay: Constant, num_neurons: int | None, dtype: DTypeLike) -> Array:
     """The raw parameters of `decay`, or of draws from its range."""
     return decay_to_raw(draw(key, decay, num_neurons, accumulation_dtype(dtype))).astype(dtype)
 

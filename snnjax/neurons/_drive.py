@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from snnjax._types import Params, State
 from snnjax.neurons._neuron import Neuron, drawn
 from snnjax.ops._glif_step import align
 
@@ -57,7 +58,7 @@ def _drive(neuron: Neuron) -> Array:
     return jnp.nanmedian(share * distance / deviation)  # the median, because single neurons may be unstable
 
 
-def _distance(neuron: Neuron, params: Any, quiet: Array) -> Array:
+def _distance(neuron: Neuron, params: Params, quiet: Array) -> Array:
     """How far membranes without input are from the threshold; 1 where they do not spike, or any current suffices."""
     if not neuron.spikes:
         return jnp.ones_like(quiet)
@@ -65,7 +66,7 @@ def _distance(neuron: Neuron, params: Any, quiet: Array) -> Array:
     return jnp.where(distance > 0, distance, 1)
 
 
-def _responses(neuron: Neuron, params: Any) -> tuple[Array, Array, Array]:
+def _responses(neuron: Neuron, params: Params) -> tuple[Array, Array, Array]:
     """The distance to the threshold, and the sum of squares and the square of the sum of an impulse's responses.
 
     Neurons that spike without input respond until then.
@@ -73,7 +74,7 @@ def _responses(neuron: Neuron, params: Any) -> tuple[Array, Array, Array]:
     impulses = jnp.asarray([*_IMPULSES, 0], jnp.float32)[:, None]  # the last one is none
     start = neuron.initial_state(params, len(impulses), _NEURONS)
 
-    def step(state: Any, currents: Array) -> tuple[Any, tuple[Array, Array]]:
+    def step(state: State, currents: Array) -> tuple[Any, tuple[Array, Array]]:
         membrane, threshold, after = neuron.advance(params, state, currents)
         spikes = (membrane > align(threshold, membrane))[-1] & neuron.spikes
         return neuron.finish(after, jnp.zeros_like(membrane)), (membrane, spikes)
@@ -93,7 +94,7 @@ def _responses(neuron: Neuron, params: Any) -> tuple[Array, Array, Array]:
     return distance, jnp.sum(own**2, axis=0), jnp.sum(own, axis=0) ** 2
 
 
-def _responses_at_once(neuron: Neuron, params: Any) -> tuple[Array, Array, Array]:
+def _responses_at_once(neuron: Neuron, params: Params) -> tuple[Array, Array, Array]:
     """`_responses` of neurons that compute all steps at once, for each step: to an impulse of 1 at each step."""
     assert neuron.sequence is not None
     steps, neurons = neuron.num_steps or _STEPS, 1 if neuron.num_steps else _NEURONS

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Array
 
 from snnjax._check import check_choice, check_per_neuron, check_switches, fail
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, upcast
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, Params, State, upcast
 from snnjax.neurons._step import check_inputs, just_below
 from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
 from snnjax.surrogates import Surrogate
@@ -63,7 +63,7 @@ def check_form(op: str, argument: str, form: GLIF) -> None:
 
 
 def advance(
-    op: str, form: GLIF, surrogate: Surrogate, params: Any, state: Any, inputs: Array
+    op: str, form: GLIF, surrogate: Surrogate, params: Params, state: State, inputs: Array
 ) -> tuple[Array, Array, Any]:
     """The membrane after the inputs, its threshold, and the state after the step.
 

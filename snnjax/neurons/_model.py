@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
+from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, Params, accumulation_dtype, upcast
 from snnjax.neurons._constants import check_constant, check_decay, draw, draw_raw_decay, raw_to_decay
 from snnjax.neurons._glif import GLIF, check_form
 from snnjax.neurons._neuron import OWNERS, Neuron, no_stats
@@ -125,7 +126,7 @@ def draws_of(own: Given) -> dict[str, Any]:
     return {"init": Bound(draw_params, given=own), "init_stats": stats, "per": own.per}
 
 
-def draw_params(key: Array, num_neurons: int, dtype: Any = jnp.float32, *, given: Given) -> Any:
+def draw_params(key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32, *, given: Given) -> Any:
     """The constants that are learned: each is one value, or drawn for each neuron from a range (low, high)."""
     return _drawn(key, num_neurons, dtype, given, given.learned)
 
@@ -135,7 +136,7 @@ def draw_stats(key: Array, num_neurons: int, *, given: Given) -> Any:
     return _drawn(key, num_neurons, jnp.float32, given, given.drawn)
 
 
-def _drawn(key: Array, num_neurons: int, dtype: Any, given: Given, wanted: tuple[bool, ...]) -> Any:
+def _drawn(key: Array, num_neurons: int, dtype: DTypeLike, given: Given, wanted: tuple[bool, ...]) -> Any:
     num_neurons = check_integer("Neuron.init", "num_neurons", num_neurons, 0)
     parameters, owners = given.parameters, None if given.per == "layer" else num_neurons
     keys = jax.random.split(key, len(parameters)) if len(parameters) > 1 else [key]
@@ -148,14 +149,14 @@ def _drawn(key: Array, num_neurons: int, dtype: Any, given: Given, wanted: tuple
 
 
 def state_at_zero(
-    params: Any, batch: int, num_neurons: int, dtype: Any = jnp.float32, *, kind: type[Any]
+    params: Params, batch: int, num_neurons: int, dtype: DTypeLike = jnp.float32, *, kind: type[Any]
 ) -> Any:
     """A state of zeros, in at least float32."""
     del params
     return kind(*(at_zero(batch, num_neurons, dtype) for _ in kind._fields))
 
 
-def values_of(params: Any, given: Given) -> tuple[Array, ...]:
+def values_of(params: Params, given: Given) -> tuple[Array, ...]:
     """The physical values of all constants: numbers, and what params hold; decays in the accumulation dtype."""
     dtype = next((accumulation_dtype(leaf.dtype) for leaf in jax.tree.leaves(params)), jnp.result_type(float))
 
@@ -172,13 +173,13 @@ def values_of(params: Any, given: Given) -> tuple[Array, ...]:
 
 
 def constants_of(
-    params: Any, *, given: Given, function: Callable[..., GLIFConstants], **switches: Any
+    params: Params, *, given: Given, function: Callable[..., GLIFConstants], **switches: Any
 ) -> GLIFConstants:
     """The constants of the generalised LIF equation."""
     return function(*values_of(params, given), **switches)
 
 
-def threshold_of(params: Any, *, constants: Callable[[Any], GLIFConstants]) -> Array:
+def threshold_of(params: Params, *, constants: Callable[[Any], GLIFConstants]) -> Array:
     """The threshold at rest."""
     return constants(params).threshold
 

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from snnjax._check import check_array, check_choice, check_shape, fail, plural, short_repr
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._types import Params, State, Stats, accumulation_dtype, upcast
 from snnjax.neurons._glif import GLIF, advance, check_form
 from snnjax.ops._glif_step import align
 from snnjax.ops._simulation.records import SynapticLIF
@@ -21,7 +22,7 @@ from snnjax.surrogates import Surrogate, superspike
 OWNERS = ("channel", "neuron", "layer")
 
 
-def threshold_of_params(params: Any) -> Array:
+def threshold_of_params(params: Params) -> Array:
     """The resting threshold of parameters that hold it under that name."""
     return params.threshold
 
@@ -100,7 +101,7 @@ class Neuron(NamedTuple):
         )
         return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
-    def merged(self, params: Any, stats: Any) -> Any:
+    def merged(self, params: Params, stats: Stats) -> Any:
         """The params with what stats hold in place of None, in the same dtype.
 
         Example:
@@ -120,7 +121,7 @@ class Neuron(NamedTuple):
             lambda own, drawn: drawn if own is None else own, params, stats, is_leaf=lambda own: own is None
         )
 
-    def advance(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
+    def advance(self, params: Params, state: State, inputs: Array) -> tuple[Array, Array, Any]:
         """The membrane after the inputs, its threshold, and the state, which `finish` completes with the spikes."""
         if self.integrate is None:
             if self.glif is None and self.sequence is not None:
@@ -136,7 +137,7 @@ class Neuron(NamedTuple):
             fail(f"Neuron: `integrate` must return membrane, threshold and state, got {actual}. {hint}.")
         return found
 
-    def _one_of_sequence(self, params: Any, state: Any, inputs: Array) -> tuple[Array, Array, Any]:
+    def _one_of_sequence(self, params: Params, state: State, inputs: Array) -> tuple[Array, Array, Any]:
         """`advance` as a sequence of one step."""
         assert self.sequence is not None
         if self.num_steps is not None:
@@ -149,11 +150,11 @@ class Neuron(NamedTuple):
         membranes, thresholds, after = self.sequence(params, state, upcast(inputs)[None], None)
         return membranes[0], thresholds, after
 
-    def finish(self, state: Any, spikes: Array) -> Any:
+    def finish(self, state: State, spikes: Array) -> Any:
         """The state after the step and its spikes, from that of `advance`."""
         return state if self.fire is None else self.fire(state, spikes)
 
-    def step(self, params: Any, state: Any, inputs: Float[Array, "*batch neurons"]) -> tuple[Any, Array]:
+    def step(self, params: Params, state: State, inputs: Float[Array, "*batch neurons"]) -> tuple[Any, Array]:
         """The state after one step, and the spikes in it."""
         check_surrogates("Neuron.step", self)
         membrane, threshold, after = self.advance(params, state, inputs)
@@ -186,12 +187,12 @@ def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
     return {"channel": shape[-1], "neuron": math.prod(shape), "layer": 1}[neuron.per]
 
 
-def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: Any = jnp.float32) -> Any:
+def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Any:
     """All constants of a neuron that are no numbers, learned or not."""
     return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.init_stats(key, num_neurons))
 
 
-def for_each(neuron: Neuron, params: Any, stats: Any, shape: tuple[int, ...]) -> Any:
+def for_each(neuron: Neuron, params: Params, stats: Stats, shape: tuple[int, ...]) -> Any:
     """Params and stats merged, with one set of constants for each neuron of `shape`.
 
     `params` may be None if nothing is learned.

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import check_float_array, check_shape, check_size, fail
@@ -36,7 +37,7 @@ def check_inputs(op: str, v: Array, inputs: Array) -> None:
         fail(f"{op}: `inputs` must have dtype {v.dtype.name}, got {inputs.dtype.name}. {hint}.")
 
 
-def at_zero(batch: int, num_neurons: int, dtype: Any) -> Array:
+def at_zero(batch: int, num_neurons: int, dtype: DTypeLike) -> Array:
     """A state ``[batch, neurons]`` of zeros, in the accumulation dtype of `dtype`.
 
     Each part of a state needs its own: JAX does not donate one buffer twice.

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, fail
-from snnjax._types import upcast
+from snnjax._types import Params, upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._glif import GLIF
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, gain_of, glif_neuron
@@ -159,12 +159,12 @@ def _graded(model: Model, arguments: dict[str, Any], levels: tuple[int, int], sh
     )
 
 
-def _first_level(params: Any, *, of: Any, share: float) -> Array:
+def _first_level(params: Params, *, of: Any, share: float) -> Array:
     return share * of(params)
 
 
 def _integrate(
-    params: Any,
+    params: Params,
     state: GradedLIFState,
     inputs: Array,
     *,

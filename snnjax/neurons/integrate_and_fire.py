@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
+from snnjax._types import Params
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import THRESHOLD, Model, glif_neuron
 from snnjax.neurons._neuron import Neuron
@@ -95,10 +97,10 @@ def integrate_and_fire(
 
 
 def _charged(
-    params: Any,
+    params: Params,
     batch: int,
     num_neurons: int,
-    dtype: Any = jnp.float32,
+    dtype: DTypeLike = jnp.float32,
     *,
     share: float,
     threshold: Callable[[Any], Array],

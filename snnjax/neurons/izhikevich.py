@@ -1,14 +1,15 @@
 """Izhikevich neurons: two equations that reproduce the firing patterns of most cortical cells."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_switches
-from snnjax._types import upcast
+from snnjax._types import Params, upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import Given, Parameter, draws_of, given_of, values_of
 from snnjax.neurons._neuron import Neuron
@@ -131,7 +132,7 @@ def izhikevich(
 
 
 def _initial_state(
-    params: IzhikevichParams, batch: int, num_neurons: int, dtype: Any = jnp.float32, *, given: Given
+    params: IzhikevichParams, batch: int, num_neurons: int, dtype: DTypeLike = jnp.float32, *, given: Given
 ) -> IzhikevichState:
     """As in the paper: membrane at -65 mV, recovery at ``sensitivity v``, no spikes."""
     silent = at_zero(batch, num_neurons, dtype)
@@ -140,7 +141,7 @@ def _initial_state(
     return IzhikevichState(v, align(sensitivity, v) * v, silent)
 
 
-def _threshold(params: Any) -> Array:
+def _threshold(params: Params) -> Array:
     """The peak of 30 mV at which a spike is cut off."""
     del params
     return jnp.asarray(PEAK)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
-from snnjax._types import upcast
+from snnjax._types import Params, State, upcast
 from snnjax.neurons._glif import GLIF
 from snnjax.neurons._neuron import Neuron, drawn
 from snnjax.neurons._step import Bound
@@ -65,7 +65,7 @@ def _jumps(neuron: Neuron) -> bool:
 
 
 def _scan(
-    params: Any, state: Any, currents: Array, valid: Array | None, *, form: GLIF
+    params: Params, state: State, currents: Array, valid: Array | None, *, form: GLIF
 ) -> tuple[Array, Array, Any]:
     currents = upcast(currents)
     matrix, gains, constants = _transition(params, currents, form)
@@ -87,7 +87,7 @@ def _scan(
     return v, raised(constants.threshold, constants.second_state, v, w), end
 
 
-def _transition(params: Any, like: Array, form: GLIF) -> tuple[_Matrix, list[Array], Any]:
+def _transition(params: Params, like: Array, form: GLIF) -> tuple[_Matrix, list[Array], Any]:
     """The matrix of a step, the gain of the current for each state, and the constants."""
     constants = form.constants(params)
 
@@ -113,7 +113,7 @@ def _then(first: tuple[_Matrix, list[Array]], second: tuple[_Matrix, list[Array]
     return matrix, [_of_row(after[i], given, more[i]) for i in size]
 
 
-def _of_row(row: list[Array], state: Any, added: Array) -> Array:
+def _of_row(row: list[Array], state: State, added: Array) -> Array:
     return _sum(factor * own for factor, own in zip(row, state, strict=True)) + added
 
 

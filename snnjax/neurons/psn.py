@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._arguments import explained
@@ -196,7 +197,7 @@ def _of_all_steps(
 
 
 def _init(
-    key: Array, num_neurons: int, dtype: Any = jnp.float32, *, num_steps: int, initial: float
+    key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32, *, num_steps: int, initial: float
 ) -> PSNParams:
     """Weights as in the paper, uniform with the bound ``1 / sqrt(steps)``."""
     num_neurons = check_integer("Neuron.init", "num_neurons", num_neurons, 0)
@@ -205,7 +206,7 @@ def _init(
     return PSNParams(weights.astype(dtype), jnp.full(num_steps, initial, dtype))
 
 
-def _no_state(params: PSNParams, batch: int, num_neurons: int, dtype: Any = jnp.float32) -> PSNState:
+def _no_state(params: PSNParams, batch: int, num_neurons: int, dtype: DTypeLike = jnp.float32) -> PSNState:
     del params, batch, num_neurons, dtype
     return PSNState()
 
@@ -234,7 +235,7 @@ def _mix(
 
 
 def _init_sliding(
-    key: Array, num_neurons: int, dtype: Any = jnp.float32, *, order: int, initial: Constant
+    key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32, *, order: int, initial: Constant
 ) -> SlidingPSNParams:
     """Weights as in the paper: each is half of the one after it, and the last one is 1."""
     num_neurons = check_integer("Neuron.init", "num_neurons", num_neurons, 0)
@@ -243,7 +244,7 @@ def _init_sliding(
 
 
 def _no_currents(
-    params: SlidingPSNParams, batch: int, num_neurons: int, dtype: Any = jnp.float32, *, order: int
+    params: SlidingPSNParams, batch: int, num_neurons: int, dtype: DTypeLike = jnp.float32, *, order: int
 ) -> SlidingPSNState:
     del params
     nothing = at_zero(batch, num_neurons, dtype)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from snnjax._check import check_integer
@@ -88,7 +89,9 @@ class _UnfinishedState(NamedTuple):
     after: Any  # of the wrapped neuron, without regard to the period
 
 
-def _init(key: Array, num_neurons: int, dtype: Any = jnp.float32, *, neuron: Neuron) -> RefractoryParams:
+def _init(
+    key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32, *, neuron: Neuron
+) -> RefractoryParams:
     return RefractoryParams(neuron.init(key, num_neurons, dtype))
 
 
@@ -101,7 +104,7 @@ def _threshold(params: RefractoryParams, *, neuron: Neuron) -> Array:
 
 
 def _initial_state(
-    params: RefractoryParams, batch: int, num_neurons: int, dtype: Any = jnp.float32, *, neuron: Neuron
+    params: RefractoryParams, batch: int, num_neurons: int, dtype: DTypeLike = jnp.float32, *, neuron: Neuron
 ) -> RefractoryState:
     own = neuron.initial_state(params.neuron, batch, num_neurons, dtype)
     return RefractoryState(own, jnp.zeros((batch, num_neurons), jnp.int32))

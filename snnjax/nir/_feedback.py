@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax._check import fail
+from snnjax._types import Params, Stats
 from snnjax.blocks.block import Block
 from snnjax.blocks.linear import LinearParams
 from snnjax.nir._check import per_neuron
@@ -20,8 +21,8 @@ class Part(NamedTuple):
     """A block of a recurrent connection."""
 
     block: Block
-    params: Any
-    stats: Any
+    params: Params
+    stats: Stats
     name: str | None  # that it had before `to_nir`
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from snnjax._check import fail, short_repr
 from snnjax._types import accumulation_dtype
@@ -42,7 +43,9 @@ from snnjax.nir._wiring import INTEGRATORS, NEURONS, WEIGHTS, Place, Step
 _AXES = {"Affine": 1, "Linear": 1, "Conv1d": 2}
 
 
-def network_of(places: tuple[Place, ...], reading: Reading, dtype: Any) -> tuple[Network, Params, Stats]:
+def network_of(
+    places: tuple[Place, ...], reading: Reading, dtype: DTypeLike
+) -> tuple[Network, Params, Stats]:
     """The network of the nodes, its parameters and its stats."""
     builder = _Builder(places, reading)
     for place in places:
@@ -51,7 +54,7 @@ def network_of(places: tuple[Place, ...], reading: Reading, dtype: Any) -> tuple
     return builder.network(), params, _cast(builder.stats, accumulation_dtype(dtype))
 
 
-def _cast(params: Any, dtype: Any) -> Any:
+def _cast(params: Any, dtype: DTypeLike) -> Any:
     """Arrays in the dtype of a network's weights; delays stay in that of its sums."""
 
     def cast(part: Any) -> Any:

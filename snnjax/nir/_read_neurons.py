@@ -8,6 +8,7 @@ import numpy as np
 
 from snnjax import neurons, surrogates
 from snnjax._check import fail
+from snnjax._types import Params, Stats
 from snnjax.neurons import Neuron
 from snnjax.nir._check import per_neuron
 from snnjax.nir._conventions import Convention
@@ -41,8 +42,8 @@ class Cell(NamedTuple):
     """The neurons of a layer or readout, with arrays in the shape of their params and stats."""
 
     neuron: Neuron
-    params: Any
-    stats: Any  # constants that differ and are not learned, None if there are none
+    params: Params
+    stats: Stats  # constants that differ and are not learned, None if there are none
     scale: np.ndarray | None = None  # scale of their input
     offset: np.ndarray | None = None  # a constant current
     facts: dict[str, Any] = {}  # noqa: RUF012  (a NamedTuple's default, never changed)

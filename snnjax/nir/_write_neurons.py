@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.typing import DTypeLike
 
 from snnjax import neurons
 from snnjax._check import fail
@@ -28,7 +29,7 @@ class Writing(NamedTuple):
 
     dt: float
     method: str
-    dtype: Any  # dtype of the arrays in the graph
+    dtype: DTypeLike  # dtype of the arrays in the graph
 
 
 class _Layer(NamedTuple):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax._types import upcast
+from snnjax._types import State, upcast
 from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context
 from snnjax.blocks.spiking import Spiking
@@ -71,7 +71,7 @@ class LayerStep(NamedTuple):
     fired: Fired
 
 
-def readout_decay(layer: ChainLayer, own: LayerArrays, state: Any) -> Array:
+def readout_decay(layer: ChainLayer, own: LayerArrays, state: State) -> Array:
     """The decay of the readout's membrane, the mean over the outputs; 0 without a leaky readout."""
     if not layer.is_readout:
         return jnp.float32(0)
@@ -100,7 +100,7 @@ def _weights(own: LayerArrays) -> Array:
     return jnp.concatenate([upcast(part) for part in parts if part is not None])
 
 
-def no_traces(own: LayerArrays, state: Any, filtered: bool, is_presynaptic: bool) -> Traces:
+def no_traces(own: LayerArrays, state: State, filtered: bool, is_presynaptic: bool) -> Traces:
     components, batch, neurons = len(state), *state.v.shape
     sources, constants = _weights(own).shape[0], len(jax.tree.leaves(own.neuron))
     dtype = state.v.dtype
@@ -123,7 +123,7 @@ def no_traces(own: LayerArrays, state: Any, filtered: bool, is_presynaptic: bool
 def advance(
     layer: ChainLayer,
     own: LayerArrays,
-    state: Any,
+    state: State,
     sources: Array,
     traces: Traces,
     second: Any,

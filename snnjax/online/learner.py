@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Array
 
 from snnjax._check import check_real_array, check_shape
+from snnjax._types import Signal
 from snnjax.graph import Network
 from snnjax.graph.network import Params
 
@@ -22,7 +23,7 @@ class Learner(NamedTuple):
     step: Callable[..., tuple[Any, Params, Array]]  # (params, carry, inputs, targets)
 
 
-def check_inputs(network: Network, inputs: Any) -> None:
+def check_inputs(network: Network, inputs: Signal) -> None:
     """Check that the inputs of a step are ``[batch, inputs]``."""
     check_real_array("online", "inputs", inputs)
     hint = "Pass those of one step, over flat neurons"

@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._types import State
+
 # (inputs, state, lengths) -> (results per step, results summed over the steps, new state)
 Run = Callable[[Any, Any, Array | None], tuple[Any, Any, Any]]
 
 
-def in_chunks(run: Run, inputs: Any, state: Any, lengths: Array | None, chunk: int) -> tuple[Any, Any, Any]:
+def in_chunks(run: Run, inputs: Any, state: State, lengths: Array | None, chunk: int) -> tuple[Any, Any, Any]:
     """`run` over chunks of `chunk` steps and a shorter last one; the backward pass runs each chunk again."""
     run = jax.checkpoint(run)
     num_steps = jax.tree.leaves(inputs)[0].shape[0]
@@ -22,7 +24,7 @@ def in_chunks(run: Run, inputs: Any, state: Any, lengths: Array | None, chunk: i
     def remaining(start: Array, steps: int) -> Array | None:
         return None if lengths is None else jnp.clip(lengths - start, 0, steps)
 
-    def step(state: Any, xs: tuple[Any, Array]) -> tuple[Any, tuple[Any, Any]]:
+    def step(state: State, xs: tuple[Any, Array]) -> tuple[Any, tuple[Any, Any]]:
         piece, start = xs
         timed, summed, state = run(piece, state, remaining(start, chunk))
         return state, (timed, summed)

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Float, Integer, Num
 
 from snnjax._arguments import explained
@@ -120,7 +121,7 @@ def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array,
     return rows, bounded(delays, max_delay, neurons, accumulation_dtype(rows.dtype))
 
 
-def bounded(delays: Array, max_delay: int, neurons: int, dtype: Any) -> Array:
+def bounded(delays: Array, max_delay: int, neurons: int, dtype: DTypeLike) -> Array:
     """Delays ``[neurons]`` clipped to their bounds; those outside have no gradient."""
     delays = delays.astype(dtype)  # in which the bounds are exact
     # The bounds are included: a delay that starts at 0 can learn.

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Float, Int, Integer, Num
 
 from snnjax._arguments import explained
@@ -270,7 +271,7 @@ def _state_of(
     def source(layer: LIFLayer | LeakyReadout) -> Any:
         return currents if layer.weights is None else layer.weights
 
-    def per_output(layer: LIFLayer | LeakyReadout, dtype: Any) -> Any:
+    def per_output(layer: LIFLayer | LeakyReadout, dtype: DTypeLike) -> Any:
         return make((batch, layer.connection.num_outputs(source(layer).shape)), dtype)
 
     def membranes(layer: LIFLayer | LeakyReadout) -> Any:
@@ -280,7 +281,7 @@ def _state_of(
         num_inputs = layer.connection.num_inputs(source(layer).shape)
         return make((longest + 1, batch, num_inputs), source(layer).dtype)
 
-    def fed_back(layer: LIFLayer, rows: int, dtype: Any) -> Any:
+    def fed_back(layer: LIFLayer, rows: int, dtype: DTypeLike) -> Any:
         return make((rows, batch, layer.connection.num_outputs(source(layer).shape)), dtype)
 
     def state_of(layer: LIFLayer) -> LayerState:

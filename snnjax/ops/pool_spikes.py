@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Shaped
 
 from snnjax._arguments import explained
@@ -153,7 +154,7 @@ class Pooling:
         return (ties & (first[row, places] == numbers)).reshape(windows.shape)
 
 
-def _least(dtype: Any) -> Any:
+def _least(dtype: DTypeLike) -> Any:
     """What no maximum is below."""
     return -np.inf if jnp.issubdtype(dtype, jnp.floating) else np.iinfo(dtype).min
 

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Integer
 
 from snnjax._arguments import explained
@@ -23,7 +24,7 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import accumulation_dtype, as_int32, uint16_or_int32
+from snnjax._types import State, accumulation_dtype, as_int32, uint16_or_int32
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._simulation.checks import (
     check_conductances,
@@ -159,7 +160,7 @@ def simulation_state(
     v: Float[Array, " neurons"] | None = None,
     stdp: bool = False,
     short_term: bool = False,
-    dtype: Any = jnp.float32,
+    dtype: DTypeLike = jnp.float32,
 ) -> SimulationState:
     """The state before the first step of `simulate`: at rest, and nothing on its way.
 
@@ -281,13 +282,15 @@ def _operands(
     )
 
 
-def _relative(neurons: SynapticLIF, state: SimulationState, count: int, dtype: Any) -> Array:
+def _relative(neurons: SynapticLIF, state: SimulationState, count: int, dtype: DTypeLike) -> Array:
     """The potentials of a state relative to rest."""
     v = state.v.astype(dtype) - _of(neurons, "rest", count, dtype)
     return v if state.rounded_off is None else v + state.rounded_off.astype(dtype)
 
 
-def _constants(neurons: SynapticLIF, count: int, dtype: Any, currents: Array | None) -> dict[str, Array]:
+def _constants(
+    neurons: SynapticLIF, count: int, dtype: DTypeLike, currents: Array | None
+) -> dict[str, Array]:
     """Those of the neurons, and what given currents add to the membrane; potentials are relative to rest.
 
     A membrane is so in steps that are small beside its distance to rest, however short a step of time is, and at rest
@@ -308,12 +311,12 @@ def _constants(neurons: SynapticLIF, count: int, dtype: Any, currents: Array | N
     }
 
 
-def _of(neurons: SynapticLIF, name: str, count: int, dtype: Any) -> Array:
+def _of(neurons: SynapticLIF, name: str, count: int, dtype: DTypeLike) -> Array:
     """A constant of the neurons by name."""
     return constant(_OP, f"neurons.{name}", getattr(neurons, name), count).astype(dtype)
 
 
-def _stdp_operands(rule: STDP | None, traces: Any, dtype: Any) -> Any:
+def _stdp_operands(rule: STDP | None, traces: Any, dtype: DTypeLike) -> Any:
     if rule is None:
         return None
     *pairs, plastic = in_dtype(rule, dtype)
@@ -322,7 +325,7 @@ def _stdp_operands(rule: STDP | None, traces: Any, dtype: Any) -> Any:
     return tables.Stdp(decay, rates, bounds, before, after, plastic)
 
 
-def _short_term_operands(rule: ShortTerm | None, state: Any, dtype: Any) -> Any:
+def _short_term_operands(rule: ShortTerm | None, state: State, dtype: DTypeLike) -> Any:
     if rule is None:
         return None
     use, recovery, facilitation = map(jnp.atleast_1d, jax.tree.leaves(in_dtype(rule, dtype)))

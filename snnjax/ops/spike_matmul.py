@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Num
 
 from snnjax._arguments import explained
@@ -103,7 +104,7 @@ def neurons_of(op: str, spikes: Any) -> int:
     return spikes.shape[-1]
 
 
-def as_rows(spikes: Any, dtype: Any) -> tuple[Array, ...]:
+def as_rows(spikes: Any, dtype: DTypeLike) -> tuple[Array, ...]:
     """The ids and values of lists, or dense rows, with one axis for all leading ones, and numbers of `dtype`."""
     are_lists, rows = isinstance(spikes, SparseSpikes), math.prod(spikes.shape[:-1])
     arrays = (uint16_or_int32(spikes.ids), values_of(spikes, dtype)) if are_lists else (spikes.astype(dtype),)

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from snnjax._types import Params, Signal, Stats
 from snnjax.blocks.norm import BatchNorm
 from snnjax.data import Batch
 from snnjax.graph import Network, NetworkOutput
@@ -44,7 +45,9 @@ def forward(
     if mesh is not None:
         network = _with_common_statistics(network)
 
-    def run(params: Any, stats: Any, inputs: Any, lengths: Any, second: Any, key: Any) -> NetworkOutput:
+    def run(
+        params: Params, stats: Stats, inputs: Signal, lengths: Any, second: Any, key: Any
+    ) -> NetworkOutput:
         if key is not None and mesh is not None:
             key = jax.random.fold_in(key, jax.lax.axis_index(AXIS))
         given: Any = {"stats": stats, "train": train, "key": key, "lengths": lengths}

@@ -8,6 +8,7 @@ from jax import lax
 from jaxtyping import Array
 
 from snnjax._check import fail
+from snnjax._types import Signal
 
 BATCH = 1  # time comes first
 
@@ -39,7 +40,7 @@ def choose(condition: Array, if_true: Any, if_false: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
 
-def batch_of(op: str, inputs: Any) -> int:
+def batch_of(op: str, inputs: Signal) -> int:
     """The number of samples, after checking that all leaves have them."""
     shapes = [list(leaf.shape) for leaf in jax.tree.leaves(inputs)]
     sizes = {shape[BATCH] if len(shape) > BATCH else -1 for shape in shapes}

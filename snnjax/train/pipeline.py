@@ -14,11 +14,12 @@ from jax import lax
 from jaxtyping import Array
 
 from snnjax._check import check_integer, fail, plural
+from snnjax._types import Params, Signal
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, joined, lengthened, read
 
 
 def pipeline(
-    stage: Callable[[Any, Any], Any], params: Any, inputs: Any, *, pieces: int, axis: str = "stage"
+    stage: Callable[[Any, Any], Any], params: Params, inputs: Signal, *, pieces: int, axis: str = "stage"
 ) -> Any:
     r"""Apply stages that are spread over the devices of a mesh axis to a batch; call it inside `jax.shard_map`.
 
@@ -133,7 +134,7 @@ def stack_stages(stages: Sequence[Any], devices: int) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *order)
 
 
-def unstack_stages(params: Any, devices: int) -> list[Any]:
+def unstack_stages(params: Params, devices: int) -> list[Any]:
     """Undo `stack_stages`: the parameters of each stage, in the order in which they are applied.
 
     Raises:
@@ -168,7 +169,7 @@ def _wait(waiting: Any, arrived: Any, tick: Array, entering: Any, pieces: int) -
     return choose(tick < pieces, entering, read(waiting, (tick + 1) % places)), waiting
 
 
-def _check(params: Any, inputs: Any, pieces: int, devices: int) -> int:
+def _check(params: Params, inputs: Signal, pieces: int, devices: int) -> int:
     """Check the arguments, and return the number of rounds."""
     op = "pipeline"
     pieces = check_integer(op, "pieces", pieces, 1)

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from snnjax._check import check_integer, fail, plural
 from snnjax._sharding import vary_alike
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._types import Params, Signal, accumulation_dtype, upcast
 from snnjax.train.pieces import BATCH, batch_of, check_stage, choose, cut, read
 
 _OP = "pipeline_loss"
@@ -32,9 +32,9 @@ _OP = "pipeline_loss"
 def pipeline_loss(
     stage: Callable[[Any, Any], Any],
     loss: Callable[[Any, Any, Any], Any],
-    params: Any,
+    params: Params,
     loss_params: Any,
-    inputs: Any,
+    inputs: Signal,
     targets: Any,
     *,
     pieces: int,
@@ -161,9 +161,9 @@ class _Pipeline:
     loss: Callable[[Any, Any, Any], Any]
     pieces: int
     axis: str
-    params: Any
+    params: Params
     loss_params: Any
-    inputs: Any  # each leaf [pieces, time, a device's part of a piece, ...]
+    inputs: Signal  # each leaf [pieces, time, a device's part of a piece, ...]
     targets: Any  # the same, or [pieces, a device's part]
 
     @property
@@ -254,7 +254,7 @@ class _Pipeline:
     ) -> tuple[_Sums, list[Array]]:
         """The backward pass of a piece, after its forward pass: on the last device that of the loss as well."""
 
-        def floats_of_stage(params: Any, floats: list[Array]) -> tuple[list[Array], Any]:
+        def floats_of_stage(params: Params, floats: list[Array]) -> tuple[list[Array], Any]:
             # Integers, such as ids of spikes, have no tangents.
             y = self.stage(params, _with_floats(x, floats, lambda leaf: leaf))
             return _floats(y), y
@@ -300,7 +300,7 @@ def _added(sums: list[Array], new: list[Array]) -> list[Array]:
     return [before + upcast(each) for before, each in zip(sums, new, strict=True)]
 
 
-def _check(params: Any, inputs: Any, targets: Any, pieces: int) -> None:
+def _check(params: Params, inputs: Signal, targets: Any, pieces: int) -> None:
     pieces = check_integer(_OP, "pieces", pieces, 1)
     leading = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(params)}
     if leading != {1}:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from snnjax import metrics
+from snnjax._types import Signal
 from snnjax.graph import Network, NetworkOutput
 from snnjax.graph.network import Params, Stats
 from snnjax.metrics.operations import unknown_block
@@ -122,7 +123,7 @@ def summarise(totals: Sequence[Totals], seconds: float) -> dict[str, Any]:
     return plain | {"activity": activity, "dropped_share": dropped, "silent_share": silent}
 
 
-def _are_events(inputs: Any) -> bool:
+def _are_events(inputs: Signal) -> bool:
     """Whether inputs are event lists or integers and flags rather than real numbers."""
     leaves = jax.tree.leaves(inputs, is_leaf=lambda x: isinstance(x, SparseSpikes))
     return not any(

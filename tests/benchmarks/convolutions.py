@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from snnjax import SparseSpikes, spike_conv
+from snnjax._types import Signal
 from tests.benchmarks import workloads
 from tests.benchmarks.networks import jit
 from tests.benchmarks.products import FORWARD, TASKS, VALUES
@@ -48,7 +49,7 @@ def task_of(conv: Callable[[Any, Any], jax.Array], task: str) -> Callable[..., j
         return lambda spikes, weights, g: conv(spikes, weights)
     place = int(task != VALUES)
 
-    def backward(spikes: Any, weights: jax.Array, g: jax.Array) -> jax.Array:
+    def backward(spikes: Signal, weights: jax.Array, g: jax.Array) -> jax.Array:
         return jax.vjp(conv, spikes, weights)[1](g)[place]
 
     return backward

@@ -14,6 +14,7 @@ import optax
 from jax.experimental.sparse import BCOO
 
 from snnjax import Synapses, layer, leaky_readout, network, sparse
+from snnjax._types import Params
 from snnjax.blocks import LinearParams, SparseParams
 from tests.benchmarks import workloads
 from tests.benchmarks.networks import INFERENCE, TRAINING, jit
@@ -61,7 +62,7 @@ def outputs_of(shape: Shape, fan_out: int, name: str) -> Callable[[Any, Any], ja
     net, stats = made(shape, fan_out, name), data(shape, fan_out)[1]
     store = stored(name, stats[_BACK])
 
-    def forward(params: Any, inputs: jax.Array) -> jax.Array:
+    def forward(params: Params, inputs: jax.Array) -> jax.Array:
         params = {**params, _BACK: store(params[_BACK].weights)}
         if name in (PLAIN_DENSE, PLAIN_BCOO):
             return by_hand(net, params, inputs)

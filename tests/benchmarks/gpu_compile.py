@@ -27,6 +27,7 @@ import optax
 from jax.experimental import topologies
 
 from snnjax import SparseSpikes
+from snnjax._types import Params, Signal, State, Stats
 from tests.benchmarks import cameras, networks, neurons, residuals, workloads
 from tests.benchmarks.gpu_counts import counts_of
 from tests.benchmarks.networks import TRAINING
@@ -111,7 +112,7 @@ def of_workload(workload: workloads.Workload, form: str, forward: Callable[..., 
         )
         for index, (inputs, outputs) in enumerate(pairwise(widths))
     ]
-    inputs: Any = shape(workload.input_shape)
+    inputs: Signal = shape(workload.input_shape)
     if form == "events":
         slots = max(1, round(2 * workload.rate * widths[0]))
         ids = jax.ShapeDtypeStruct((workload.steps, workload.batch, slots), jnp.int32)
@@ -127,8 +128,8 @@ def of_network(net: Any, inputs: tuple[int, ...], implementation: str | None, tr
     stats = jax.eval_shape(lambda: net.init_stats(jax.random.key(0)))
     optimiser = optax.adam(workloads.LEARNING_RATE)
 
-    def step(params: Any, state: Any, stats: Any, inputs: Any, labels: Any) -> Any:
-        def loss(params: Any) -> Any:
+    def step(params: Params, state: State, stats: Stats, inputs: Signal, labels: Any) -> Any:
+        def loss(params: Params) -> Any:
             options: Any = {"stats": stats, "train": True} if train else {}
             out, _ = net.apply(params, None, inputs, implementation=implementation, **options)
             logits = jnp.sum(out.output, axis=0)

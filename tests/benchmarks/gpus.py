@@ -16,6 +16,7 @@ import jax
 import numpy as np
 import optax
 
+from snnjax._types import Params, Signal
 from tests.benchmarks import cameras, networks, neurons, report
 from tests.benchmarks.networks import INFERENCE, TRAINING
 from tests.benchmarks.plan import Plan, quick
@@ -66,7 +67,7 @@ def of_workload(workload: Workload) -> Measured:
     return timers, difference(inference, given[INFERENCE])
 
 
-def of_network(net: Any, capped: Any, plain: Any, params: Any, inputs: Any, labels: Any) -> Measured:
+def of_network(net: Any, capped: Any, plain: Any, params: Params, inputs: Signal, labels: Any) -> Measured:
     """A network of another kind, through `Network.apply`."""
     alternatives = {
         LAYERS: plain,

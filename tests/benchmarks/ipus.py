@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from snnjax._types import Signal, State
 from snnjax.ipu import read_profile
 from tests.benchmarks import networks, workloads
 from tests.benchmarks.networks import DONATED
@@ -42,7 +43,7 @@ def data_parallel(forward: networks.Forward, readout: bool, mesh: jax.sharding.M
     """A training step that donates, each device with an equal part of the batch."""
     loss = networks.loss_of(forward, readout)
 
-    def train(layers: Any, state: Any, inputs: Any, labels: jax.Array) -> Any:
+    def train(layers: Any, state: State, inputs: Signal, labels: jax.Array) -> Any:
         value, gradients = jax.lax.pmean(jax.value_and_grad(loss)(layers, inputs, labels), AXIS)
         return (*networks.updated(layers, state, gradients), value)
 

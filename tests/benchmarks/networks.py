@@ -10,6 +10,7 @@ import numpy as np
 import optax
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, compiler_options, lif_network
+from snnjax._types import Signal, State
 from snnjax.ops._connection import DENSE, Connection
 from tests.benchmarks import workloads
 from tests.benchmarks.timing import Program, Timer, timer
@@ -86,7 +87,7 @@ def scan_neurons(
 
 def through_snnjax(
     layers: list[Layer],
-    inputs: Any,
+    inputs: Signal,
     readout: bool,
     implementation: str | None = None,
     capacity_share: float | None = None,
@@ -167,14 +168,14 @@ def compiled(alternative: str, task: str, readout: bool) -> Callable[..., Any]:
 def loss_of(forward: Forward, readout: bool) -> Callable[..., jax.Array]:
     """The mean cross entropy of (layers, inputs, labels)."""
 
-    def loss(layers: list[Layer], inputs: Any, labels: jax.Array) -> jax.Array:
+    def loss(layers: list[Layer], inputs: Signal, labels: jax.Array) -> jax.Array:
         logits = jnp.sum(forward(layers, inputs, readout), axis=0)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
 
     return loss
 
 
-def updated(layers: list[Layer], state: Any, gradients: list[Layer]) -> tuple[list[Layer], Any]:
+def updated(layers: list[Layer], state: State, gradients: list[Layer]) -> tuple[list[Layer], Any]:
     """The parameters and the optimiser's state after a step."""
     updates, state = optax.adam(workloads.LEARNING_RATE).update(gradients, state)
     return optax.apply_updates(layers, updates), state  # pyright: ignore
@@ -193,16 +194,16 @@ def donated(task: str) -> tuple[int, ...]:
 def task_of(forward: Forward, task: str, readout: bool) -> Callable[..., Any]:
     """The task of any network."""
 
-    def outputs(layers: list[Layer], inputs: Any) -> jax.Array:
+    def outputs(layers: list[Layer], inputs: Signal) -> jax.Array:
         return forward(layers, inputs, readout)
 
-    def logits(layers: list[Layer], inputs: Any) -> jax.Array:
+    def logits(layers: list[Layer], inputs: Signal) -> jax.Array:
         return jnp.sum(outputs(layers, inputs), axis=0)
 
-    def weighted(layers: list[Layer], inputs: Any, weights: jax.Array) -> jax.Array:
+    def weighted(layers: list[Layer], inputs: Signal, weights: jax.Array) -> jax.Array:
         return jnp.sum(outputs(layers, inputs) * weights)
 
-    def train(layers: list[Layer], state: Any, inputs: Any, labels: jax.Array) -> Any:
+    def train(layers: list[Layer], state: State, inputs: Signal, labels: jax.Array) -> Any:
         value, gradients = jax.value_and_grad(loss_of(forward, readout))(layers, inputs, labels)
         return (*updated(layers, state, gradients), value)
 
@@ -250,7 +251,7 @@ def arguments(workload: Workload, alternative: str, task: str) -> Callable[[], t
     return of_step(workload, inputs, task)
 
 
-def of_step(workload: Workload, inputs: Any, task: str) -> Callable[[], tuple[Any, ...]]:
+def of_step(workload: Workload, inputs: Signal, task: str) -> Callable[[], tuple[Any, ...]]:
     """What makes the arguments of a training step."""
     parameters = data(workload)[0], optimiser_state(workload)
     labels = jnp.asarray(workloads.labels(workload))

@@ -10,6 +10,7 @@ import numpy as np
 import optax
 
 from snnjax import layer, leaky_readout, network, neurons
+from snnjax._types import Params, Signal, State
 from snnjax.graph.chain import layers_of
 from tests.benchmarks.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.timing import Program, Timer, timer
@@ -75,7 +76,7 @@ SLOPE, READOUT_DECAY = neurons.lif().surrogate.slope, 0.95  # the default of `le
 spike.defvjp(lambda x: (spike(x), x), lambda x, g: (g / (1 + SLOPE * jnp.abs(x)) ** 2,))
 
 
-def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
+def by_hand(net: Any, params: Params, inputs: jax.Array) -> jax.Array:
     """The output; the products with the inputs of a layer are one for all steps."""
     *hidden, _ = layers_of("by_hand", net)
     x = inputs
@@ -87,7 +88,7 @@ def by_hand(net: Any, params: Any, inputs: jax.Array) -> jax.Array:
     return scan_readout(params, x)
 
 
-def scan_readout(params: Any, x: jax.Array) -> jax.Array:
+def scan_readout(params: Params, x: jax.Array) -> jax.Array:
     """The membranes of a leaky readout."""
     weights, bias = params["readout/connection"]
     decay = jnp.float32(READOUT_DECAY)
@@ -149,7 +150,7 @@ def programs(shape: Shape) -> Iterator[tuple[tuple[str, str], Program]]:
 def loss_of(forward: Callable[[Any, Any], jax.Array]) -> Callable[[Any, Any, Any], jax.Array]:
     """The mean cross entropy of (parameters, inputs, labels); logits are means over time."""
 
-    def loss(params: Any, inputs: Any, labels: Any) -> jax.Array:
+    def loss(params: Params, inputs: Signal, labels: Any) -> jax.Array:
         logits = jnp.mean(forward(params, inputs), axis=0)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
 
@@ -159,7 +160,7 @@ def loss_of(forward: Callable[[Any, Any], jax.Array]) -> Callable[[Any, Any, Any
 def tasks(forward: Callable[[Any, Any], jax.Array], optimiser: Any) -> dict[str, Callable[..., Any]]:
     """Inference, of (parameters, inputs), and a training step, of (parameters, state, inputs, labels)."""
 
-    def train(params: Any, state: Any, inputs: Any, labels: Any) -> Any:
+    def train(params: Params, state: State, inputs: Signal, labels: Any) -> Any:
         updates, state = optimiser.update(jax.grad(loss_of(forward))(params, inputs, labels), state)
         return optax.apply_updates(params, updates), state
 

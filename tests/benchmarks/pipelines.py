@@ -16,6 +16,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import snnjax
 from snnjax import train
+from snnjax._types import Signal
 from snnjax.ipu import read_profile
 from tests.benchmarks import ipus
 from tests.benchmarks.workloads import Workload
@@ -50,7 +51,7 @@ def membranes(weights: jax.Array, spikes: jax.Array) -> jax.Array:
     return jax.lax.scan(step, jnp.zeros_like(currents[0]), currents)[1]
 
 
-def stage(weights: jax.Array, spikes: Any) -> Any:
+def stage(weights: jax.Array, spikes: Signal) -> Any:
     """Some layers, ``weights[layers, width, width]``, of which the last one lists its spikes."""
     capacity, x = spikes.capacity, spikes.to_dense()
     for own in weights[:-1]:
@@ -74,10 +75,10 @@ def updated(weights: Any, gradients: Any) -> Any:
     return jax.tree.map(lambda own, gradient: own - LEARNING_RATE * gradient, weights, gradients)
 
 
-def on_one(pieces: int, weights: Any, inputs: Any, targets: Any) -> tuple[Any, jax.Array]:
+def on_one(pieces: int, weights: Any, inputs: Signal, targets: Any) -> tuple[Any, jax.Array]:
     """A step that goes through the pieces."""
 
-    def loss(weights: Any, inputs: Any, targets: Any) -> jax.Array:
+    def loss(weights: Any, inputs: Signal, targets: Any) -> jax.Array:
         y = jax.lax.scan(lambda x, own: (stage(own, x), None), inputs, weights)[0]
         return jnp.sum(y.values * targets)
 
@@ -93,7 +94,7 @@ def on_one(pieces: int, weights: Any, inputs: Any, targets: Any) -> tuple[Any, j
 
 
 def in_pipeline(
-    of_stage: Callable[..., Any], pieces: int, weights: Any, inputs: Any, targets: Any
+    of_stage: Callable[..., Any], pieces: int, weights: Any, inputs: Signal, targets: Any
 ) -> tuple[Any, jax.Array]:
     """The same step over the devices of `AXIS`, by the schedule of GPipe, also with several stages on a device."""
 
@@ -105,7 +106,7 @@ def in_pipeline(
     return updated(weights, gradients), jax.lax.psum(value, AXIS)
 
 
-def in_flush(pieces: int, weights: Any, inputs: Any, targets: Any) -> tuple[Any, jax.Array]:
+def in_flush(pieces: int, weights: Any, inputs: Signal, targets: Any) -> tuple[Any, jax.Array]:
     """The same step by the schedule of PipeDream-flush."""
 
     def loss(_: Any, y: Any, targets: Any) -> jax.Array:

@@ -14,6 +14,7 @@ import numpy as np
 import optax
 
 from snnjax import blocks, conv2d, layer, leaky_readout, network, neurons, residual
+from snnjax._types import Params, Stats
 from tests.benchmarks import workloads
 from tests.benchmarks.convolutions import convolve
 from tests.benchmarks.networks import INFERENCE, TRAINING, jit
@@ -89,7 +90,7 @@ def data(of: Residual) -> tuple[Any, Any, jax.Array, jax.Array]:
     return params, stats, inputs, labels
 
 
-def by_hand(of: Residual, stats: Any, params: Any, inputs: jax.Array) -> jax.Array:
+def by_hand(of: Residual, stats: Stats, params: Params, inputs: jax.Array) -> jax.Array:
     """The output, of the same parameters; with the statistics of the inputs if `stats` is None."""
     constants = jax.tree.map(
         lambda leaf: leaf.reshape(()), _NEURON.glif.constants(_NEURON.init(jax.random.key(0), 1))

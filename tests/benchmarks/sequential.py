@@ -21,6 +21,7 @@ import optax
 
 import snnjax
 from snnjax import _dispatch, data, metrics, neurons
+from snnjax._types import Params, State
 from tests.benchmarks.timing import say
 
 CLASSES = 10
@@ -94,10 +95,10 @@ def lstm(width: int) -> Model:
             jnp.zeros(CLASSES),
         )
 
-    def apply(params: Any, pixels: Any) -> Any:
+    def apply(params: Params, pixels: Any) -> Any:
         weights, bias, out, out_bias = params
 
-        def step(state: Any, x: Any) -> Any:
+        def step(state: State, x: Any) -> Any:
             h, c = state
             gates = jnp.concatenate([x, h], axis=1) @ weights + bias
             into, forget, new, show = jnp.split(gates, 4, axis=1)
@@ -136,15 +137,15 @@ def trained(network: Network, known: Any, unknown: Any, seed: int, options: argp
     optimiser = optax.apply_if_finite(optimiser, steps)  # over 784 steps, gradients of an LSTM can overflow
 
     @jax.jit
-    def step(params: Any, state: Any, x: Any, y: Any) -> Any:
-        def loss(params: Any) -> Any:
+    def step(params: Params, state: State, x: Any, y: Any) -> Any:
+        def loss(params: Params) -> Any:
             return optax.softmax_cross_entropy_with_integer_labels(model.apply(params, x), y).mean()
 
         updates, state = optimiser.update(jax.grad(loss)(params), state, params)
         return optax.apply_updates(params, updates), state
 
     @jax.jit
-    def right(params: Any, x: Any, y: Any) -> Any:
+    def right(params: Params, x: Any, y: Any) -> Any:
         return jnp.sum(jnp.argmax(model.apply(params, x), axis=1) == y)
 
     start = time.process_time()

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from snnjax import LIFLayer, lif_network
+from snnjax._types import Signal, State
 from tests.benchmarks import networks
 from tests.benchmarks.networks import SUPERSPIKE, step_of_neurons
 from tests.benchmarks.timing import Program, Timer, timer
@@ -18,7 +19,7 @@ ONE_STEP = "plain JAX, a call a step"
 Streamed = Callable[[list[Layer], Any, Any], tuple[Any, Any]]
 
 
-def one_step(layers: list[Layer], state: Any, x: jax.Array) -> tuple[Any, jax.Array]:
+def one_step(layers: list[Layer], state: State, x: jax.Array) -> tuple[Any, jax.Array]:
     """All layers, in plain JAX; the state is the membranes of each."""
     after = []
     for layer, v in zip(layers, state, strict=True):
@@ -27,11 +28,11 @@ def one_step(layers: list[Layer], state: Any, x: jax.Array) -> tuple[Any, jax.Ar
     return after, x
 
 
-def scan_over_time(layers: list[Layer], state: Any, inputs: jax.Array) -> tuple[Any, jax.Array]:
+def scan_over_time(layers: list[Layer], state: State, inputs: jax.Array) -> tuple[Any, jax.Array]:
     return jax.lax.scan(functools.partial(one_step, layers), state, inputs)
 
 
-def layer_by_layer(layers: list[Layer], state: Any, inputs: jax.Array) -> tuple[Any, jax.Array]:
+def layer_by_layer(layers: list[Layer], state: State, inputs: jax.Array) -> tuple[Any, jax.Array]:
     """One product per layer for all steps."""
     after = []
     for layer, v in zip(layers, state, strict=True):
@@ -40,7 +41,7 @@ def layer_by_layer(layers: list[Layer], state: Any, inputs: jax.Array) -> tuple[
     return after, inputs
 
 
-def call_a_step(layers: list[Layer], state: Any, inputs: list[jax.Array]) -> tuple[Any, list[jax.Array]]:
+def call_a_step(layers: list[Layer], state: State, inputs: list[jax.Array]) -> tuple[Any, list[jax.Array]]:
     """As a loop in Python runs it, of inputs that come one by one."""
     outputs = []
     for x in inputs:
@@ -49,7 +50,7 @@ def call_a_step(layers: list[Layer], state: Any, inputs: list[jax.Array]) -> tup
     return state, outputs
 
 
-def through_snnjax(layers: list[Layer], state: Any, inputs: Any) -> tuple[Any, jax.Array]:
+def through_snnjax(layers: list[Layer], state: State, inputs: Signal) -> tuple[Any, jax.Array]:
     network = [LIFLayer(each.weights, DECAY, THRESHOLD, 1.0) for each in layers]
     out, state = lif_network(inputs, network, state=state, surrogate=SUPERSPIKE)
     return state, out.output
@@ -74,7 +75,7 @@ def program(workload: Workload, alternative: str) -> tuple[Streamed, tuple[Any, 
     """A call, and its arguments: a state at rest."""
     layers, forms = networks.data(workload)
     inputs = forms[ALTERNATIVES[alternative][1]]
-    state: Any = [jnp.zeros((workload.batch, width)) for width in workload.widths[1:]]
+    state: State = [jnp.zeros((workload.batch, width)) for width in workload.widths[1:]]
     if alternative == ONE_STEP:
         return call_a_step, (layers, state, [*inputs])
     if ALTERNATIVES[alternative][0] is through_snnjax:

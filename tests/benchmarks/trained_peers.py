@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from snnjax._types import Signal
 from tests.benchmarks import process
 from tests.benchmarks.peers import installed
 from tests.benchmarks.timing import say
@@ -98,7 +99,7 @@ def spyx(recordings: Recordings, rate: float) -> Result:
         modules += [nnx.Linear(before, CLASSES, use_bias=False, rngs=rngs), nn.LI((CLASSES,), rngs=rngs)]
         model, epochs = nn.Sequential(*modules), recordings.epochs()
 
-        def loss(model: Any, inputs: Any, labels: Any) -> Any:
+        def loss(model: Any, inputs: Signal, labels: Any) -> Any:
             return judge(nn.run(model, inputs)[0], labels)
 
         optimize.fit(model, optax.lion(rate), loss, lambda: next(epochs), epochs=EPOCHS)

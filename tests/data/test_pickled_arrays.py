@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from snnjax._types import State
 from snnjax.data import _pickled_arrays
 from tests.data.damage import flips
 
@@ -38,7 +39,7 @@ def test_the_rest_comes_back() -> None:
 class Calls:
     """Unpickled, it would call a function."""
 
-    def __init__(self, function: Any, *arguments: Any, state: Any = None) -> None:
+    def __init__(self, function: Any, *arguments: Any, state: State = None) -> None:
         self.what = function, arguments, state
 
     def __reduce__(self) -> Any:

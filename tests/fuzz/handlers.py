@@ -28,6 +28,7 @@ from snnjax import (
     spike_sparse_matmul,
 )
 from snnjax._targets import TARGETS
+from snnjax._types import Signal
 from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import quantise
 from tests.fuzz import calls, values
@@ -109,7 +110,7 @@ def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[An
     ring = Synapses.fixed_fan_out(jax.random.key(1), 7, 7, fan_out=2)
     some = quantise(jnp.ones(ring.num_synapses), synapses=ring)
 
-    def run(inputs: Any, weights: Any, recurrent: Any, some: Any, ring: Any) -> Any:
+    def run(inputs: Signal, weights: Any, recurrent: Any, some: Any, ring: Any) -> Any:
         second = LIFLayer(recurrent, 0.9, recurrent=some, recurrent_synapses=ring)
         layers = [LIFLayer(weights, 0.9, recurrent=recurrent), second]
         readout = LeakyReadout(recurrent, 0.9)

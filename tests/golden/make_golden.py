@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from snnjax._types import Signal, State
+
 FOLDER = Path(__file__).parent
 SHAPE = (12, 2, 3)  # time, batch, neurons
 DECIMALS = 7  # a rounding of 5e-8, less than float32 keeps of numbers of order 1
@@ -77,7 +79,7 @@ def make_snntorch() -> dict[str, Any]:
         surrogate = snntorch.surrogate.fast_sigmoid(slope=25)
         neuron = snntorch.Synaptic(0.8, 0.9, spike_grad=surrogate, reset_mechanism=reset)
 
-        def step(x: Any, state: Any) -> tuple[Any, Any, Any]:
+        def step(x: Any, state: State) -> tuple[Any, Any, Any]:
             spikes, syn, mem = neuron(x, *(neuron.init_synaptic() if state is None else state))
             return spikes, mem, (syn, mem)
 
@@ -139,13 +141,13 @@ def make_norse() -> dict[str, Any]:
     zeros = torch.zeros(SHAPE[1:])
 
     def run(function: Any, parameters: Any, initial: Any, scale: float) -> dict[str, Any]:
-        def step(x: Any, state: Any) -> tuple[Any, Any, Any]:
+        def step(x: Any, state: State) -> tuple[Any, Any, Any]:
             spikes, state = function(x, initial if state is None else state, parameters)
             return spikes, state.v, state
 
         return run_torch(step, scale)
 
-    def integrate(x: Any, state: Any, parameters: Any) -> tuple[Any, Any]:
+    def integrate(x: Any, state: State, parameters: Any) -> tuple[Any, Any]:
         # Has no spikes: the output is the membrane, which the loss then weighs.
         return leaky_integrator.li_feed_forward_step(x, state, parameters)
 
@@ -176,7 +178,7 @@ def make_spyx() -> dict[str, Any]:
     def run(model: Any, scale: float = 1.0) -> dict[str, Any]:
         inputs, weights = (jnp.asarray(array) for array in sequences(scale))
 
-        def unroll(inputs: Any) -> tuple[Any, Any]:
+        def unroll(inputs: Signal) -> tuple[Any, Any]:
             state, trace = model.initial_state(SHAPE[1]), []
             for x in inputs:
                 spikes, state = model(x, state)

@@ -17,6 +17,8 @@ from typing import Any
 import nir
 import numpy as np
 
+from snnjax._types import Signal
+
 ARCHIVE = Path(__file__).parent / "nir.zip"
 FOLDER = Path(tempfile.mkdtemp())
 STEPS, BATCH = 40, 2
@@ -29,7 +31,7 @@ def inputs_of(*shape: int) -> np.ndarray:
     return (np.random.default_rng(7).random((STEPS, BATCH, *shape)) < RATE).astype(np.float32)
 
 
-def save(name: str, inputs: Any, outputs: Any, graph: Any = None) -> None:
+def save(name: str, inputs: Signal, outputs: Any, graph: Any = None) -> None:
     """Write a case; graphs of ours are there already."""
     if graph is not None:
         nir.write(FOLDER / f"{name}.nir", graph)

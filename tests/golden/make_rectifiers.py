@@ -14,13 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from snnjax._types import Params, State, Stats
 from snnjax.data import load_mnist_10k
 
 EPOCHS, BATCH, RATE, EPSILON = 12, 100, 4e-3, 1e-3
 SHAPES = [(5, 5, 1, 8), (3, 3, 8, 16), (256, 64), (64, 10)]
 
 
-def network(params: Any, stats: Any, x: Any, train: bool) -> tuple[jax.Array, Any]:
+def network(params: Params, stats: Stats, x: Any, train: bool) -> tuple[jax.Array, Any]:
     """Two convolutions with norms, the first with a stride and a pool after it, and two dense layers."""
     after = []
     for place, stride in ((0, 2), (1, 1)):
@@ -43,15 +44,15 @@ def main() -> None:
     train, test = load_mnist_10k("train"), load_mnist_10k("test")
     rng = np.random.default_rng(0)
     drawn = [rng.normal(0, (2 / np.prod(shape[:-1])) ** 0.5, shape).astype(np.float32) for shape in SHAPES]
-    params: Any = [(jnp.asarray(w), jnp.ones(w.shape[-1]), jnp.zeros(w.shape[-1])) for w in drawn[:2]]
+    params: Params = [(jnp.asarray(w), jnp.ones(w.shape[-1]), jnp.zeros(w.shape[-1])) for w in drawn[:2]]
     params += [(jnp.asarray(w), jnp.zeros(w.shape[-1])) for w in drawn[2:]]
     stats = [(jnp.zeros(w.shape[-1]), jnp.ones(w.shape[-1])) for w in drawn[:2]]
     steps = len(train) // BATCH
     optimiser = optax.adam(optax.cosine_decay_schedule(RATE, EPOCHS * steps))
 
     @jax.jit
-    def step(params: Any, stats: Any, state: Any, x: jax.Array, y: jax.Array) -> Any:
-        def loss(params: Any) -> Any:
+    def step(params: Params, stats: Stats, state: State, x: jax.Array, y: jax.Array) -> Any:
+        def loss(params: Params) -> Any:
             logits, after = network(params, stats, x, train=True)
             return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean(), after
 
@@ -59,7 +60,7 @@ def main() -> None:
         updates, state = optimiser.update(gradients, state)
         return optax.apply_updates(params, updates), after, state
 
-    state: Any = optimiser.init(params)
+    state: State = optimiser.init(params)
     for _ in range(EPOCHS):
         order = rng.permutation(len(train)).reshape(steps, BATCH)
         for batch in order:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import Network, blocks
+from snnjax._types import Params, Signal, State, Stats
 from snnjax.blocks.linear import LinearParams
 from tests.ops.common import jit, weighted_sum
 
@@ -27,7 +28,7 @@ def initial(net: Network, *arguments: Any, seed: int = 0, **options: Any) -> Any
     return jit(lambda key, *rest: net.init(key, *rest, **options))(jax.random.key(seed), *arguments)
 
 
-def louder(params: Any, factor: float = 2.0) -> Any:
+def louder(params: Params, factor: float = 2.0) -> Any:
     """Parameters with larger weights, so that lists of a few slots overflow."""
     times = lambda own: own._replace(weights=own.weights * jnp.asarray(factor, own.weights.dtype))  # noqa: E731
     return {name: times(own) if isinstance(own, LinearParams) else own for name, own in params.items()}
@@ -39,8 +40,8 @@ def with_gradients(apply: Callable[..., Any]) -> Callable[..., Any]:
     The loss sees every float entry of the output and of the new state.
     """
 
-    def of(params: Any, state: Any, inputs: Any, **traced: Any) -> Any:
-        def loss(params: Any, state: Any, inputs: Any) -> tuple[jax.Array, Any]:
+    def of(params: Params, state: State, inputs: Signal, **traced: Any) -> Any:
+        def loss(params: Params, state: State, inputs: Signal) -> tuple[jax.Array, Any]:
             results = apply(params, state, inputs, **traced)
             return weighted_sum(results), results
 
@@ -61,7 +62,9 @@ class Sums(blocks.Block):
 
     kind = "sums"
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return blocks.BlockResult(jnp.cumsum(blocks.dense_signal(signals[0], shapes[0]), axis=0))
 
 
@@ -69,10 +72,12 @@ class Sums(blocks.Block):
 class CarriedSums(Sums):
     """The same with a state."""
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Any) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Any) -> Any:
         return jnp.zeros((batch, *shapes[0]), jnp.float32)
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         x = blocks.dense_signal(signals[0], shapes[0])
         sums = jnp.cumsum(jnp.concatenate([state.astype(x.dtype)[None], x]), axis=0)
         return blocks.BlockResult(sums[1:], sums[-1].astype(state.dtype))
@@ -88,6 +93,8 @@ class Totals(Sums):
     def initial_stats(self, key: Any, *shapes: Any) -> Any:
         return jnp.float32(0)
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         total = jnp.sum(blocks.dense_signal(signals[0], shapes[0])).astype(stats.dtype)
         return blocks.BlockResult(signals[0], state, stats + total)

@@ -27,7 +27,7 @@ from snnjax import (
     spiking_readout,
     synaptic,
 )
-from snnjax._types import SURROGATES
+from snnjax._types import SURROGATES, Params, Signal, State
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
@@ -208,7 +208,7 @@ def _weighted(seen: Any) -> jax.Array:
 def compiled_values(form: Form, path: str | None) -> Any:
     """Outputs, activity, spikes and state."""
 
-    def run(params: Any, state: Any, inputs: Any, lengths: Any) -> Any:
+    def run(params: Params, state: State, inputs: Signal, lengths: Any) -> Any:
         options: Any = {"stats": _stats(form), "lengths": lengths, "chunk": form.chunk, "record": form.record}
         out, last = form.net.apply(params, state, inputs, **options, implementation=path)
         return out.output, out.activity, out.recorded, out.membranes, last

@@ -11,6 +11,7 @@ import pytest
 
 from snnjax import SparseSpikes, layer, leaky_readout, network, neurons, sparse, spiking_readout, synaptic
 from snnjax._check import type_words
+from snnjax._types import Params, Signal, State
 
 NET = network(4, [layer(3, capacity=2, recurrent=True)], leaky_readout(2))
 PARAMS, STATE = jax.tree.map(
@@ -37,7 +38,7 @@ def rounded(name: str) -> Any:
     )
 
 
-def apply(params: Any = PARAMS, state: Any = STATE, inputs: Any = X, **options: Any) -> Any:
+def apply(params: Params = PARAMS, state: State = STATE, inputs: Signal = X, **options: Any) -> Any:
     return NET.apply(params, state, inputs, **options)
 
 

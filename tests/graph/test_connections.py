@@ -29,6 +29,7 @@ from snnjax import (
     neurons,
     sum_pool,
 )
+from snnjax._types import Params, State, Stats
 from snnjax.blocks.delay import DelayParams
 from snnjax.blocks.linear import LinearParams
 from snnjax.neurons import decay_to_raw
@@ -80,7 +81,7 @@ def test_masked_weights_stay_zero_whatever_the_optimiser_writes() -> None:
     params = initial(net)
     inputs = random_spikes(0.5, inputs=6)
 
-    def loss(params: Any, where: Any) -> Any:
+    def loss(params: Params, where: Any) -> Any:
         own = params[name]
         changed = params | {name: own._replace(weights=own.weights + where)}
         return jnp.sum(net.apply(changed, None, inputs)[0].output ** 2)
@@ -221,7 +222,9 @@ class Counting(blocks.Block):
     def initial_stats(self, key: Any, *shapes: Any) -> Any:
         return jnp.zeros(())
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return blocks.BlockResult(signals[0], stats=stats + 1)
 
 
@@ -363,7 +366,7 @@ def gradient_of_rounded(implementation: str, **options: Any) -> Any:
     net = network(40, layers, leaky_readout(3))
     params = initial(net)
 
-    def loss(params: Any) -> Any:
+    def loss(params: Params) -> Any:
         output, _ = net.apply(params, None, inputs, implementation=implementation)
         return jnp.sum(jnp.square(output.output))
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from snnjax import dense, layer, leaky_readout, network, neurons
+from snnjax._types import Params, Signal
 from snnjax.blocks import LinearParams
 from snnjax.surrogates import sigmoid
 from tests.graph.helpers import initial, with_gradients
@@ -118,7 +119,7 @@ def test_spikes_gradients_and_states_equal_those_of_the_scan(name: str) -> None:
     assert "alone" not in net.paths
     params = dyadic_params(net)
 
-    def run(params: Any, state: None, inputs: Any, implementation: str | None = None) -> Any:
+    def run(params: Params, state: None, inputs: Signal, implementation: str | None = None) -> Any:
         return net.apply(
             params, state, inputs, lengths=LENGTHS, record="spikes", implementation=implementation
         )

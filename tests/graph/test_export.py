@@ -24,6 +24,7 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
+from snnjax._types import Params, Signal
 from tests.graph.helpers import initial, random_spikes
 from tests.ops.common import jit
 
@@ -50,8 +51,8 @@ NETWORKS = {
 }
 
 
-def gradients(net: Network, implementation: str | None, params: Any, inputs: Any, labels: Any) -> Any:
-    def loss(params: Any) -> jax.Array:
+def gradients(net: Network, implementation: str | None, params: Params, inputs: Signal, labels: Any) -> Any:
+    def loss(params: Params) -> jax.Array:
         output, _ = net.apply(params, None, inputs, implementation=implementation)
         return losses.cross_entropy_sum(output.output, labels)
 

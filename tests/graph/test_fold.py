@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from snnjax import Network, blocks, conv2d, dense, layer, leaky_readout, network, residual
+from snnjax._types import Params, State, Stats
 from snnjax.blocks.norm import Affine, NormStats
 from snnjax.quantisation import quantise_network
 from tests.graph.helpers import initial, random_spikes
@@ -66,13 +67,15 @@ class Gain(blocks.Block):
     def init(self, key: Any, *shapes: Any, dtype: Any) -> Any:
         return jnp.linspace(1, 2, shapes[0][-1], dtype=dtype)
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return blocks.BlockResult(signals[0] * params.reshape((1,) * (signals[0].ndim - 1) + (-1,)))
 
     def op(self, shape: Any) -> Any:
         return Affine()
 
-    def operands(self, params: Any, stats: Any, shape: Any) -> Any:
+    def operands(self, params: Params, stats: Stats, shape: Any) -> Any:
         return params, jnp.zeros_like(params)
 
 

@@ -31,6 +31,7 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
+from snnjax._types import Params, Signal
 from snnjax.blocks.block import Context, dense_signal, flat, shaped
 from snnjax.blocks.late import Late, LateState
 from snnjax.graph.recurrence import parts
@@ -147,7 +148,7 @@ def inputs_of(net: Network) -> dict[str, Any]:
     return found
 
 
-def by_blocks(net: Network, params: Any, inputs: dict[str, Any], lengths: Any) -> dict[str, Any]:
+def by_blocks(net: Network, params: Params, inputs: dict[str, Any], lengths: Any) -> dict[str, Any]:
     """The signals of all inputs and nodes: of each block alone on the signals of its sources."""
     found = dict(inputs)
     for part in parts(net.nodes):
@@ -163,7 +164,7 @@ def by_blocks(net: Network, params: Any, inputs: dict[str, Any], lengths: Any) -
     return found
 
 
-def by_steps(net: Network, loop: Any, params: Any, found: Any, lengths: Any) -> dict[str, Any]:
+def by_steps(net: Network, loop: Any, params: Params, found: Any, lengths: Any) -> dict[str, Any]:
     """The signals of a loop: of each block alone in every step."""
     nodes = [(net.nodes[index], net.in_shapes[index]) for index in loop]
     names = {node.name for node, _ in nodes}
@@ -215,19 +216,19 @@ def test_a_network_is_its_blocks_in_order(name: str) -> None:
     net, params, inputs = case(name)
     spiking = [node.name for node in net.nodes if node.block.is_spiking]
 
-    def ours(params: Any, inputs: Any, chunk: int | None) -> Any:
+    def ours(params: Params, inputs: Signal, chunk: int | None) -> Any:
         options: Any = {"lengths": LENGTHS, "record": "spikes", "chunk": chunk}
         out, _ = net.apply(params, None, inputs, **options)
         return to_arrays((out.output, out.recorded))
 
-    def theirs(params: Any, inputs: Any) -> Any:
+    def theirs(params: Params, inputs: Signal) -> Any:
         found = by_blocks(net, params, inputs, LENGTHS)
         outputs = {name: found[node] for name, node in net.outputs}
         output = next(iter(outputs.values())) if net.is_single else outputs
         return to_arrays((output, {name: found[name] for name in spiking}))
 
     def both(run: Callable[..., Any], *rest: Any) -> Any:
-        def loss(params: Any, inputs: Any) -> Any:
+        def loss(params: Params, inputs: Signal) -> Any:
             results = run(params, inputs, *rest)
             return weighted_sum(results[0]), results
 

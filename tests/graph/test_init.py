@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from snnjax import axonal, dense, layer, leaky_readout, network, neurons
+from snnjax._types import Params, Signal, State
 from snnjax.neurons.izhikevich import PRESETS
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close, assert_same_bits
@@ -23,7 +24,7 @@ MODELS = {
 }
 
 
-def activities(net: Any, params: Any, *inputs: Any) -> list[list[float]]:
+def activities(net: Any, params: Params, *inputs: Signal) -> list[list[float]]:
     """Mean activity of each layer, of each of the inputs."""
     run = jit(lambda x: net.apply(params, net.initial_state(params, BATCH), x)[0].activity)
     return [[float(jnp.mean(each)) for each in run(x).values()] for x in inputs]
@@ -72,16 +73,16 @@ def test_weights_of_layers_that_cannot_be_active_keep_their_scale() -> None:
 
 class NonlinearState(NamedTuple):
     v: Any  # [batch, neurons]
-    spikes: Any  # [batch, neurons] of the last step
+    spikes: Signal  # [batch, neurons] of the last step
 
 
 def nonlinear(change: Any, rest: float, threshold: float) -> neurons.Neuron:
     """A neuron whose membrane changes by a function of it and the currents, and is reset to `rest`."""
 
-    def initial_state(params: Any, batch: int, count: int, dtype: Any = jnp.float32) -> Any:
+    def initial_state(params: Params, batch: int, count: int, dtype: Any = jnp.float32) -> Any:
         return NonlinearState(jnp.full((batch, count), rest, dtype), jnp.zeros((batch, count), dtype))
 
-    def integrate(params: Any, state: Any, currents: Any) -> Any:
+    def integrate(params: Params, state: State, currents: Any) -> Any:
         before = jnp.where(state.spikes > 0, jnp.float32(rest), state.v)
         v = before + change(before, currents)
         return v, jnp.float32(threshold), state._replace(v=v)

@@ -14,6 +14,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import snnjax
 from snnjax import Network, axonal, dense, layer, leaky_readout, network, neurons
+from snnjax._types import Params, Signal, State
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, random_spikes, with_gradients
 from tests.neurons.models import MODELS
 from tests.numbers import assert_close
@@ -80,7 +81,7 @@ def test_hidden_layers_learn_a_task_that_the_readout_alone_does_not(name: str) -
     start = jnp.broadcast_to(jnp.mean(jnp.abs(hidden.weights)), hidden.weights.shape)
     optimizer = optax.adam(0.05)
 
-    def logits(factors: Any, inputs: Any) -> Any:
+    def logits(factors: Any, inputs: Signal) -> Any:
         own = {"layer_0/connection": hidden._replace(weights=start * factors)}
         own["readout/connection"] = last._replace(weights=vote)
         output, _ = net.apply(params | own, None, inputs, stats=stats)
@@ -111,11 +112,11 @@ def test_vmap_of_a_checkpointed_scan_over_pieces_equals_a_loop_of_whole_runs(nam
     net = build(name)
 
     @jax.checkpoint
-    def piece(params: Any, state: Any, inputs: Any) -> Any:
+    def piece(params: Params, state: State, inputs: Signal) -> Any:
         return net.apply(params, state, inputs, second_threshold=jnp.float32(0.3))
 
-    def in_pieces(params: Any, state: Any, inputs: Any) -> Any:
-        def step(state: Any, inputs: Any) -> tuple[Any, Any]:
+    def in_pieces(params: Params, state: State, inputs: Signal) -> Any:
+        def step(state: State, inputs: Signal) -> tuple[Any, Any]:
             output, state = piece(params, state, inputs)
             return state, output
 
@@ -164,13 +165,13 @@ def test_a_classifier_in_a_few_lines_learns() -> None:
     optimizer = optax.adam(1e-2)
     memory = optimizer.init(params)
 
-    def loss(params: Any) -> Any:
+    def loss(params: Params) -> Any:
         output, _ = net.apply(params, net.initial_state(params, 16), inputs)
         logits = jnp.sum(output.output, axis=0)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels)), logits
 
     @jax.jit
-    def step(params: Any, memory: Any) -> Any:
+    def step(params: Params, memory: Any) -> Any:
         (_, logits), gradients = jax.value_and_grad(loss, has_aux=True)(params)
         with jax.numpy_dtype_promotion("standard"):
             updates, memory = optimizer.update(gradients, memory)
@@ -205,7 +206,7 @@ def test_a_batch_over_explicit_axes_of_a_mesh_is_gathered(name: str) -> None:
     of_state = jax.tree.map(lambda leaf: columns if leaf.ndim == 3 else rows, state)  # late spikes have steps
     sharded = jax.device_put((params, state, inputs, lengths), (whole, of_state, columns, rows))
 
-    def apply(params: Any, state: Any, inputs: Any, lengths: Any) -> Any:
+    def apply(params: Params, state: State, inputs: Signal, lengths: Any) -> Any:
         return net.apply(params, state, inputs, lengths=lengths)
 
     chex.assert_trees_all_equal(jit(apply)(*sharded), jit(apply)(params, state, inputs, lengths), strict=True)
@@ -225,7 +226,7 @@ def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(first: Any) -> N
     params, inputs = initial(net), random_spikes(0.4, steps=6, batch=3, inputs=5)
 
     def gradient(implementation: str | None) -> Any:
-        def loss(params: Any) -> Any:
+        def loss(params: Params) -> Any:
             return jnp.sum(net.apply(params, None, inputs, implementation=implementation)[0].output ** 2)
 
         return jit(jax.grad(loss))(params)

@@ -23,6 +23,7 @@ from snnjax import (
     neurons,
     residual,
 )
+from snnjax._types import Params, Signal
 from snnjax.blocks.block import Context
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
 from snnjax.graph import plan as plans
@@ -65,11 +66,11 @@ def test_batch_norm_is_that_of_plain_jax(shape: tuple[int, ...], lengths: Any) -
     def weighed(y: jax.Array) -> jax.Array:
         return weighted_sum(jnp.where(inside.reshape(*inside.shape, *(1,) * len(shape)), y, 0))
 
-    def ours(params: Any, x: Any) -> Any:
+    def ours(params: Params, x: Any) -> Any:
         result = block.apply(params, None, stats, x, shapes=(shape,), context=context)
         return weighed(result.signal), result.stats
 
-    def theirs(params: Any, x: Any) -> Any:
+    def theirs(params: Params, x: Any) -> Any:
         with jax.numpy_rank_promotion("allow"):
             y, mean, variance = normalised(x, *params, inside)
         kept = NormStats(0.75 * stats.mean + 0.25 * mean, 0.75 * stats.variance + 0.25 * variance)
@@ -123,7 +124,7 @@ def test_a_norm_in_front_of_neurons_is_part_of_their_chain(
     assert begun.count("batch_norm") == (3 if is_training else 0)
     params, stats, inputs = initial(net), net.init_stats(KEY), inputs_of(IMAGE)
 
-    def run(implementation: str | None, params: Any) -> Any:
+    def run(implementation: str | None, params: Params) -> Any:
         options: Any = {"stats": stats, "train": is_training, "implementation": implementation}
         out, state = net.apply(params, None, inputs, lengths=LENGTHS, **options)
         return weighted_sum((out.output, out.activity)), (out.output, out.stats, out.activity, state)
@@ -197,7 +198,7 @@ def test_a_norm_whose_connection_others_read_stays() -> None:
 def test_chunks_of_a_training_network_are_whole_for_its_norms() -> None:
     net, params, stats, inputs = trained()
 
-    def loss(params: Any, chunk: int | None) -> Any:
+    def loss(params: Params, chunk: int | None) -> Any:
         out, state = net.apply(
             params, None, inputs, stats=stats, lengths=LENGTHS, train=True, chunk=chunk, record="spikes"
         )
@@ -208,7 +209,7 @@ def test_chunks_of_a_training_network_are_whole_for_its_norms() -> None:
     assert_close(run(params, 4), run(params, None), of_largest=ROUNDING)
 
 
-def through_norms(net: Network, params: Any, inputs: Any, lengths: Any) -> Any:
+def through_norms(net: Network, params: Params, inputs: Signal, lengths: Any) -> Any:
     """A loss in training, the output and the statistics."""
     out, _ = net.apply(params, None, inputs, stats=trained()[2], lengths=lengths, train=True)
     return jnp.sum(jnp.sin(3 * out.output)), (out.output, out.stats)
@@ -230,7 +231,7 @@ def test_norms_over_an_axis_are_those_of_the_whole_batch(how: str) -> None:
     _, params, _, inputs = trained()
     net, lengths = normed(axis_name="shares"), SHARES
 
-    def total(params: Any, inputs: Any, lengths: Any) -> Any:
+    def total(params: Params, inputs: Signal, lengths: Any) -> Any:
         value, (output, stats) = through_norms(net, params, inputs, lengths)
         return jax.lax.psum(value, "shares"), (output, stats)
 
@@ -238,7 +239,7 @@ def test_norms_over_an_axis_are_those_of_the_whole_batch(how: str) -> None:
         pairs = (jnp.stack(jnp.split(each, 2, axis)) for each, axis in ((inputs, 1), (lengths, 0)))
         mapped = jax.vmap(total, (None, 0, 0), axis_name="shares")
 
-        def run(params: Any) -> Any:
+        def run(params: Params) -> Any:
             value, (outputs, stats) = mapped(params, *pairs)
             first = jax.tree.map(lambda own: own[0], stats)
             return value[0], (jnp.concatenate([*outputs], 1), first)
@@ -338,7 +339,7 @@ def heaviside(x: jax.Array) -> jax.Array:
 heaviside.defvjp(lambda x: (heaviside(x), x), lambda x, g: (g / (1 + SLOPE * jnp.abs(x)) ** 2,))
 
 
-def lif(params: Any, currents: jax.Array) -> jax.Array:
+def lif(params: Params, currents: jax.Array) -> jax.Array:
     """LIF neurons in plain JAX."""
     decay, threshold = neurons.raw_to_decay(params.raw_decay), params.threshold
 
@@ -352,7 +353,7 @@ def lif(params: Any, currents: jax.Array) -> jax.Array:
     return jax.lax.scan(step, (zeros, zeros), currents)[1]
 
 
-def convolved(params: Any, x: jax.Array) -> jax.Array:
+def convolved(params: Params, x: jax.Array) -> jax.Array:
     numbers = ("NHWC", "HWIO", "NHWC")
     flat = x.reshape(-1, *x.shape[2:])
     y = jax.lax.conv_general_dilated(flat, params.weights, (1, 1), "SAME", dimension_numbers=numbers)
@@ -420,11 +421,11 @@ def test_residual_blocks_with_norms_learn_as_in_plain_jax(net: Network, by_hand:
     params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(KEY)
     second: Any = -jnp.inf if any(node.block.lists_spikes for node in net.nodes) else None
 
-    def ours(params: Any) -> jax.Array:
+    def ours(params: Params) -> jax.Array:
         options: Any = {"stats": stats, "train": True, "second_threshold": second}
         return net.apply(params, None, inputs, **options)[0].output
 
-    def theirs(params: Any) -> jax.Array:
+    def theirs(params: Params) -> jax.Array:
         with jax.numpy_rank_promotion("allow"):
             return by_hand(params, inputs)
 

@@ -32,6 +32,7 @@ from snnjax import (
     sum_pool,
     train,
 )
+from snnjax._types import Params, Signal, Stats
 from snnjax.blocks.linear import LinearParams
 from snnjax.graph.describe import describe, first_difference
 from snnjax.graph.run import Results
@@ -203,7 +204,7 @@ def refusals_of(net: snnjax.Network, given: dict[str, tuple[Any, Any]]) -> dict[
     inputs = jax.ShapeDtypeStruct((STEPS, BATCH, net.num_inputs), jnp.float32)
     found: dict[str, str | None] = {}
 
-    def attempt(given: dict[str, tuple[Any, Any]], inputs: Any, stats: Any) -> None:
+    def attempt(given: dict[str, tuple[Any, Any]], inputs: Signal, stats: Stats) -> None:
         for name, (params, state) in given.items():
             found[name] = None
             try:
@@ -363,7 +364,7 @@ def test_online_rules_refuse_the_carry_of_another_network(name: str) -> None:
     nets = [NETWORKS[each] for each in ("lif", "adlif")]
     learners = [RULES[name](net, squared) for net in nets]
 
-    def step(params: Any, other: Any) -> Any:
+    def step(params: Params, other: Any) -> Any:
         carry = learners[1].init(other, BATCH)
         return learners[0].step(params, carry, jnp.ones((BATCH, INPUTS)), jnp.ones((BATCH, 3)))
 

@@ -32,6 +32,7 @@ from snnjax import (
     spike,
     synaptic,
 )
+from snnjax._types import Params, Signal, State, Stats
 from snnjax.blocks.dense import Dense
 from snnjax.neurobench import to_neurobench
 from snnjax.quantisation import quantise_network
@@ -82,10 +83,10 @@ def test_replaced_surrogate_is_that_of_the_fused_op() -> None:
 def test_own_integrate_and_fire_are_called() -> None:
     plain = neurons.lif()
 
-    def integrate(params: Any, state: Any, inputs: jax.Array) -> Any:
+    def integrate(params: Params, state: State, inputs: jax.Array) -> Any:
         return plain.advance(params, state, inputs + 100)
 
-    def fire(state: Any, spikes: jax.Array) -> Any:
+    def fire(state: State, spikes: jax.Array) -> Any:
         return state._replace(v=jnp.full_like(spikes, -1e6))
 
     always = run(plain._replace(integrate=integrate))[0][0]
@@ -144,7 +145,7 @@ def test_kernels_by_name_refuse_a_derivative_that_they_do_not_know(op: str) -> N
 def test_own_pieces_of_another_form_are_refused() -> None:
     plain = neurons.lif()
 
-    def coarse(state: Any, spikes: Any) -> Any:
+    def coarse(state: State, spikes: Signal) -> Any:
         return jax.tree.map(lambda leaf: leaf.astype(jnp.float16), state)
 
     def summed(*given: Any) -> Any:
@@ -185,7 +186,9 @@ class Difference(blocks.Block):
 
     kind, num_signals = "difference", 2
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         first, second = signals
         return blocks.BlockResult(first - second)
 
@@ -196,7 +199,9 @@ class Double(blocks.Block):
 
     kind = "double"
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return blocks.BlockResult(2 * signals[0])
 
 
@@ -250,7 +255,9 @@ class Threshold(blocks.Block):
     def drive(self) -> float:
         return 1.0
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return blocks.BlockResult(spike(signals[0] - 1, superspike()))
 
 
@@ -259,7 +266,7 @@ def test_own_neurons_are_counted_listed_and_scaled_without_a_word_of_theirs() ->
     inputs, lengths = random_spikes(0.5), np.array([20, 4, 0])
     params = net.init(jax.random.key(0), inputs, target_activity=0.25)
 
-    def run(params: Any) -> Any:
+    def run(params: Params) -> Any:
         output, _ = net.apply(params, None, inputs, lengths=lengths, record="spikes")
         return jnp.sum(output.activity["threshold_0"]), output
 
@@ -308,10 +315,12 @@ class Returns(blocks.Block):
     def out_shape(self, *shapes: Any) -> Any:
         return self.shape
 
-    def initial_state(self, params: Any, stats: Any, batch: int, *shapes: Any) -> Any:
+    def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Any) -> Any:
         return {"count": jnp.zeros(batch)} if self.is_counting else None
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return self.make(signals[0].reshape(-1, 2, 3, 8), state)
 
 
@@ -397,7 +406,9 @@ class Averages(Sums):
     def initial_stats(self, key: Any, *shapes: Any) -> Any:
         return jnp.float32(0)
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return Result(signals[0], state, 0.9 * stats + 0.1 * jnp.mean(signals[0]))
 
 
@@ -419,7 +430,7 @@ class CarriedAverages(Averages):
     ],
     ids=lambda own: type(own).__name__,
 )
-def test_chunks_change_nothing_about_own_blocks(block: Any, end: Any, stats: Any, loops: int) -> None:
+def test_chunks_change_nothing_about_own_blocks(block: Any, end: Any, stats: Stats, loops: int) -> None:
     net = network(1, [block])
     given = net.init_stats(jax.random.key(0))
     run = lambda x, chunk: net.apply({}, None, x, stats=given, chunk=chunk)  # noqa: E731

@@ -13,6 +13,7 @@ import pytest
 import snnjax
 import snnjax.train
 from snnjax import blocks, metrics, neurons, online
+from snnjax._types import Params, Stats
 from tests.ops.common import jit
 
 KEY = jax.random.key(3)
@@ -63,10 +64,10 @@ def network_of(name: str) -> snnjax.Network:
     return snnjax.network(INPUTS, [BEFORE[name][0]()], snnjax.leaky_readout(2))
 
 
-def results(net: snnjax.Network, params: Any, stats: Any, **options: Any) -> dict[str, Any]:
+def results(net: snnjax.Network, params: Params, stats: Stats, **options: Any) -> dict[str, Any]:
     """What the checkpoints hold besides params and stats."""
 
-    def loss(params: Any) -> Any:
+    def loss(params: Params) -> Any:
         out, state = net.apply(params, None, spikes_of(STEPS, BATCH, INPUTS), stats=stats, **options)
         rates = sum(jnp.sum(each**2) for each in out.activity.values())
         return jnp.sum(out.output**2) + rates, (out.output, state)
@@ -108,7 +109,7 @@ def lif(v: Any, s: Any, current: Any) -> Any:
     return v, spike(v - 1)
 
 
-def by_hand(params: Any, x: Any, first: int) -> tuple[Any, Any]:
+def by_hand(params: Params, x: Any, first: int) -> tuple[Any, Any]:
     """A low layer that receives the spikes of `first` steps before of a recurrent one above it."""
 
     def weights(name: str) -> Any:
@@ -152,11 +153,11 @@ def test_feedback_from_above_is_a_scan_by_hand(steps: int, implementation: str |
     def total(y: Any, rates: Any) -> Any:
         return jnp.sum(y**2) + jnp.sum(rates**2)
 
-    def ours(params: Any, x: Any) -> Any:
+    def ours(params: Params, x: Any) -> Any:
         out, _ = net.apply(params, None, x, implementation=implementation)
         return total(out.output, out.activity["low/neuron"]), out.output
 
-    def theirs(params: Any, x: Any) -> Any:
+    def theirs(params: Params, x: Any) -> Any:
         y, spikes = by_hand(params, x, steps)
         return total(y, jnp.mean(spikes, axis=0)), y
 
@@ -183,7 +184,7 @@ def test_a_loop_works_as_any_other_part_of_a_network() -> None:
     out, _ = net.apply(params, None, x)
     assert all(0.05 < float(jnp.mean(each)) < 0.6 for each in out.activity.values())
 
-    def run(params: Any, **options: Any) -> Any:
+    def run(params: Params, **options: Any) -> Any:
         options = {"lengths": LENGTHS, "train": True, "key": KEY} | options
         out, state = net.apply(params, None, x, **options)
         return jnp.sum(out.output**2), (out.output, state)
@@ -199,7 +200,7 @@ def test_a_loop_works_as_any_other_part_of_a_network() -> None:
     mesh, spec = jax.sharding.Mesh(jax.devices()[:1], ("rows",)), jax.sharding.PartitionSpec
     specs = {"in_specs": (spec(), spec(None, "rows")), "out_specs": spec()}
 
-    def of_rows(params: Any, x: Any) -> Any:
+    def of_rows(params: Params, x: Any) -> Any:
         return jax.lax.psum(jnp.sum(net.apply(params, None, x)[0].output ** 2), "rows")
 
     sharded = jit(jax.grad(lambda params: jax.shard_map(of_rows, mesh=mesh, **specs)(params, x)))(params)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from snnjax import blocks, conv2d, dense, layer, leaky_readout, metrics, network
+from snnjax._types import Params
 from tests.graph.helpers import BATCH, INPUTS, initial, random_spikes
 
 KEY = jax.random.key(0)
@@ -39,7 +40,7 @@ def test_network_computes_with_what_the_function_makes_and_learns_through_it(nam
     )
     params, inputs = initial(net), random_spikes(0.5)
 
-    def loss(params: Any, net: Any, is_made: bool) -> jax.Array:
+    def loss(params: Params, net: Any, is_made: bool) -> jax.Array:
         own = params["layer_0/connection"]
         if is_made:
             params = params | {"layer_0/connection": own._replace(weights=function(own.weights))}

@@ -26,6 +26,7 @@ from snnjax import (
     spiking_readout,
     sum_pool,
 )
+from snnjax._types import Params, Signal, State
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.late import LateState
 from snnjax.graph import plan as plans
@@ -126,7 +127,7 @@ CASES: dict[str, tuple[Network, dict[str, Any]]] = {
 }
 
 
-def somewhere(state: Any) -> Any:
+def somewhere(state: State) -> Any:
     """A state in the midst of a sequence: membranes around the threshold, and spikes of 0 and 1."""
     rng = np.random.default_rng(1)
 
@@ -362,7 +363,7 @@ def test_kernels_by_name_layer_by_layer(name: str) -> None:
     net = plain(AFTER, leaky_readout(3), **options)
     params = initial(net)
 
-    def loss(params: Any, name: str) -> Any:
+    def loss(params: Params, name: str) -> Any:
         output, _ = net.apply(params, None, inputs, implementation=name)
         return jnp.sum(output.output**2), output
 
@@ -405,7 +406,7 @@ def test_scanned_layers_run_on_shares_of_a_batch() -> None:
     )
     params, inputs = initial(net), random_spikes(0.3, steps=5, batch=4)
 
-    def run(params: Any, inputs: Any, lengths: Any) -> Any:
+    def run(params: Params, inputs: Signal, lengths: Any) -> Any:
         return net.apply(params, None, inputs, lengths=lengths, implementation="composed")[0].output
 
     mesh = jax.make_mesh((4,), ("batch",), (jax.sharding.AxisType.Auto,))
@@ -432,17 +433,17 @@ def test_gradients_of_params_that_shares_of_a_batch_close_over() -> None:
     mesh = jax.make_mesh((4,), ("batch",), (jax.sharding.AxisType.Auto,))
     columns, whole, rows = PartitionSpec(None, "batch"), PartitionSpec(), PartitionSpec("batch")
 
-    def loss(params: Any, inputs: Any) -> Any:
+    def loss(params: Params, inputs: Signal) -> Any:
         return jnp.sum(net.apply(params, None, inputs)[0].output ** 2)
 
     def shared(run: Any, out_specs: Any) -> Any:
         return jax.shard_map(run, mesh=mesh, in_specs=(columns,), out_specs=out_specs)(inputs)
 
-    def own_share(params: Any, inputs: Any) -> Any:
+    def own_share(params: Params, inputs: Signal) -> Any:
         own = jax.tree.map(lambda leaf: jax.lax.pcast(leaf, "batch", to="varying"), params)
         return jax.tree.map(lambda leaf: leaf[None], jax.grad(loss)(own, inputs))
 
-    def gradients(params: Any) -> Any:
+    def gradients(params: Params) -> Any:
         outside = jax.grad(lambda own: shared(lambda x: jax.lax.psum(loss(own, x), "batch"), whole))(params)
         inside = shared(lambda x: jax.grad(loss)(params, x), whole)
         return outside, inside, shared(lambda x: own_share(params, x), rows)

@@ -11,6 +11,7 @@ import pytest
 
 from snnjax import LIFLayer, layer, leaky_readout, lif_network, network, neurons
 from snnjax._check import short_repr
+from snnjax._types import Params
 from snnjax.blocks import spiking
 from snnjax.ops.select_spikes import usual_second_threshold
 from tests.graph.helpers import INPUTS, initial, random_spikes
@@ -91,7 +92,7 @@ def test_one_that_is_not_below_the_threshold_gives_a_warning() -> None:
     net = network(INPUTS, [layer(8, low, capacity=4), layer(8, low)], leaky_readout(3))
     params, inputs = initial(net), random_spikes(0.3)
 
-    def apply(params: Any, second: Any) -> Any:
+    def apply(params: Params, second: Any) -> Any:
         return jax.eval_shape(lambda x: net.apply(params, None, x, second_threshold=second), inputs)
 
     traced = functools.partial(jax.eval_shape, apply)

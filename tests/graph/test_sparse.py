@@ -10,6 +10,7 @@ import pytest
 
 import snnjax
 from snnjax import Synapses, blocks, metrics
+from snnjax._types import Params
 
 KEY = jax.random.key(3)
 STEPS, BATCH, INPUTS, HIDDEN = 6, 3, 12, 10
@@ -36,7 +37,7 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
     params, stats = few.init(KEY), few.init_stats(KEY)
     inputs = jnp.asarray(np.random.default_rng(0).random((STEPS, BATCH, INPUTS)) < 0.3, jnp.float32)
 
-    def dense(params: Any) -> Any:
+    def dense(params: Params) -> Any:
         out = {
             **params,
             "layer_0/connection": as_dense(stats["layer_0/connection"], params["layer_0/connection"]),
@@ -46,7 +47,7 @@ def test_equals_dense_weights(is_recurrent: bool, capacity: float | None) -> Non
         return out
 
     def of(net: snnjax.Network, convert: Any, held: Any) -> Any:
-        def total(params: Any) -> Any:
+        def total(params: Params) -> Any:
             out, _ = net.apply(convert(params), None, inputs, stats=held)
             return jnp.sum(out.output**2), out
 
@@ -69,7 +70,7 @@ def test_pieces_of_sequences_give_the_same(lengths: list[int] | None) -> None:
     ends = None if lengths is None else jnp.asarray(lengths, jnp.int32)
 
     def of(chunk: int | None) -> Any:
-        def total(params: Any) -> Any:
+        def total(params: Params) -> Any:
             out, state = net.apply(params, None, inputs, stats=stats, chunk=chunk, lengths=ends)
             return jnp.sum(out.output**2) + sum(jnp.sum(leaf) for leaf in jax.tree.leaves(state)), state
 

@@ -28,6 +28,7 @@ from snnjax import (
     spiking_readout,
     surrogates,
 )
+from snnjax._types import Signal
 from snnjax.blocks import Block, integrator, join, spiking
 from tests.graph.helpers import initial
 
@@ -378,7 +379,7 @@ def test_lengths_beyond_the_steps_are_all_steps_inside_jit() -> None:
 
 
 @pytest.mark.parametrize("inputs", [np.full((5, 2, 4), 255, np.uint8), jnp.full((5, 2, 4), 255.0)])
-def test_init_warns_of_the_bytes_of_images(inputs: Any) -> None:
+def test_init_warns_of_the_bytes_of_images(inputs: Signal) -> None:
     text = (
         "network.init: `inputs` must be spikes or currents of at most 64, got values up to 255. "
         "Divide the bytes of images by 255, and clip counts of events."

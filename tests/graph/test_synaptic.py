@@ -10,6 +10,7 @@ import pytest
 
 import snnjax
 from snnjax import Synapses, blocks, metrics, neurons, online
+from snnjax._types import Params, Stats
 from snnjax.nir import to_nir
 from snnjax.quantisation import quantise_network
 from tests.graph.helpers import initial
@@ -25,7 +26,7 @@ def network(connection: Any, **options: Any) -> snnjax.Network:
     return snnjax.network(INPUTS, [snnjax.layer(connection, **options)], snnjax.leaky_readout(4))
 
 
-def total(net: snnjax.Network, params: Any, stats: Any, **options: Any) -> Any:
+def total(net: snnjax.Network, params: Params, stats: Stats, **options: Any) -> Any:
     out, state = net.apply(params, None, INPUT, stats=stats, lengths=jnp.array([8, 5, 0]), **options)
     return jnp.sum(out.output**2) + jnp.sum(out.activity["layer_0/neuron"]), state
 
@@ -109,7 +110,7 @@ def feedback_of(kind: str, least: int) -> Any:
     )
 
 
-def late(params: Any) -> Any:
+def late(params: Params) -> Any:
     """The params of delays from 0 on that are those of delays from 2 on."""
     (name,) = params.keys() & {BACK, f"{BACK}/axonal_0"}
     share = (2 + 4 * jax.nn.sigmoid(params[name].raw_delay)) / 6
@@ -157,7 +158,7 @@ def test_a_recurrent_layer_is_the_same_fused_and_scanned(learn: bool, capacity: 
     stats, params = nets[0].init_stats(KEY), initial(nets[0], INPUT, target_activity=0.3)
     biased = params | {BACK: params[BACK]._replace(bias=jnp.zeros(HIDDEN))}
 
-    def of(net: snnjax.Network, params: Any, **options: Any) -> Any:
+    def of(net: snnjax.Network, params: Params, **options: Any) -> Any:
         run = lambda params: total(net, params, stats, **options)  # noqa: E731
         (value, state), g = jit(jax.value_and_grad(run, has_aux=True))(params)
         return value, state, g[BACK].weights, g[BACK].raw_delay, g["layer_0/connection"]

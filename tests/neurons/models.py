@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from snnjax import neurons
+from snnjax._types import Params, State
 from snnjax.surrogates import Surrogate, sigmoid
 
 LEARN = {"learn_decay": True, "learn_threshold": True}
@@ -103,6 +104,6 @@ def smooth(name: str) -> dict[str, Any]:
     return exact | model.learn
 
 
-def unroll(neuron: neurons.Neuron, params: Any, state: Any, inputs: jax.Array) -> tuple[Any, jax.Array]:
+def unroll(neuron: neurons.Neuron, params: Params, state: State, inputs: jax.Array) -> tuple[Any, jax.Array]:
     """All steps of `inputs` [time, batch, neurons]: the last state and the spikes of each."""
     return jax.lax.scan(lambda carry, x: neuron.step(params, carry, x), state, inputs)

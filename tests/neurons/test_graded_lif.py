@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, layer, leaky_readout, network, neurons, nir
+from snnjax._types import Params
 from snnjax.losses import cross_entropy_sum
 from snnjax.metrics import dropped_share, gradient_share, input_counts, synaptic_operations
 from tests.graph.helpers import initial
@@ -71,7 +72,7 @@ def test_full_lists_equal_arrays_in_values_gradients_and_activity(name: str) -> 
     dense_net, lists = net_of(name), net_of(name, capacity=8, second_threshold=-1e9)
     params = params_of(dense_net)
 
-    def loss(params: Any, net: Any) -> Any:
+    def loss(params: Params, net: Any) -> Any:
         output, _ = net.apply(params, None, INPUT, lengths=LENGTHS, record="spikes")
         activity = output.activity["layer_0/neuron"]
         return jnp.sum(output.output**2) + jnp.sum(activity**2), output

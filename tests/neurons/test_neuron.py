@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 from snnjax import neurons
+from snnjax._types import Params
 from snnjax.neurons._neuron import drawn
 from snnjax.ops import lif_step, select_spikes
 from snnjax.surrogates import boxcar
@@ -139,7 +140,7 @@ def test_gradient_equals_finite_differences_of_smooth_spikes(name: str) -> None:
         weights = jax.random.normal(jax.random.key(2), inputs.shape, jnp.float64)
 
         @jax.jit
-        def loss(params: Any, inputs: jax.Array) -> jax.Array:
+        def loss(params: Params, inputs: jax.Array) -> jax.Array:
             last, spikes = unroll(neuron, params, state, inputs)
             floats = [leaf for leaf in jax.tree.leaves(last) if jnp.issubdtype(leaf.dtype, jnp.floating)]
             return jnp.sum(weights * spikes) + sum(jnp.mean(leaf) for leaf in floats)
@@ -158,7 +159,7 @@ def test_params_are_what_is_learned_and_nothing_else(name: str) -> None:
         params, stats = neuron.init(KEY, 3), neuron.init_stats(KEY, 3)
         state = neuron.initial_state(neuron.merged(params, stats), 2, 3)
 
-        def loss(params: Any) -> jax.Array:  # of squares, so that the sum over spikes does not cancel
+        def loss(params: Params) -> jax.Array:  # of squares, so that the sum over spikes does not cancel
             return jnp.sum(unroll(neuron, neuron.merged(params, stats), state, inputs)[1] ** 2)
 
         return [float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(jax.jit(jax.grad(loss))(params))]
@@ -317,7 +318,7 @@ def test_step_computes_its_constants_once(name: str) -> None:
     form, calls = neuron.glif, []
     assert form is not None
 
-    def constants(params: Any) -> neurons.GLIFConstants:
+    def constants(params: Params) -> neurons.GLIFConstants:
         calls.append(params)
         return form.constants(params)
 

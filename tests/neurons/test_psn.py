@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from snnjax import conv2d, layer, leaky_readout, network, neurons, spike
+from snnjax._types import Params
 from snnjax.losses import cross_entropy_sum
 from snnjax.metrics import gradient_share
 from tests.graph.helpers import initial
@@ -93,7 +94,7 @@ def test_layers_equal_plain_jax_with_lengths_in_arrays_and_full_lists(name: str)
     )
     params = initial(dense)
 
-    def plain(params: Any) -> Any:
+    def plain(params: Params) -> Any:
         weights, bias = params["layer_0/connection"]
         own = params["layer_0/neuron"]
         inside = VALID[:, :, None]
@@ -102,7 +103,7 @@ def test_layers_equal_plain_jax_with_lengths_in_arrays_and_full_lists(name: str)
         threshold = found[1].reshape((1, 1, -1) if found[1].ndim == 1 else found[1].shape)
         return jnp.where(inside, spike(found[0] - threshold, "sigmoid"), 0)
 
-    def run(net: Any, params: Any) -> Any:
+    def run(net: Any, params: Params) -> Any:
         output, _ = net.apply(params, None, INPUT, lengths=LENGTHS, record="spikes")
         spikes = output.recorded["layer_0/neuron"]
         return (spikes if net is dense else spikes.to_dense()), output.activity["layer_0/neuron"]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snnjax import layer, leaky_readout, network, neurons
+from snnjax._types import Params
 from snnjax.surrogates import as_surrogate, superspike
 from tests.neurons.models import unroll
 
@@ -108,7 +109,7 @@ def test_smooth_networks_are_finite(capacity: int | None) -> None:
 
     @jax.jit
     @functools.partial(jax.value_and_grad, has_aux=True)
-    def run(params: Any) -> Any:
+    def run(params: Params) -> Any:
         output, _ = net.apply(params, None, inputs)
         return jnp.sum(output.output), output
 

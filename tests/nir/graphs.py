@@ -9,6 +9,7 @@ import numpy as np
 
 import snnjax
 from snnjax import neurons, surrogates
+from snnjax._types import Params, Signal, Stats
 from snnjax.blocks.linear import LinearParams
 
 DT = 1e-3
@@ -86,7 +87,7 @@ def inputs_of(network: snnjax.Network, steps: int = 8) -> Any:
     return given if len(given) > 1 else next(iter(given.values()))
 
 
-def run(network: snnjax.Network, params: Any, stats: Any, inputs: Any) -> Any:
+def run(network: snnjax.Network, params: Params, stats: Stats, inputs: Signal) -> Any:
     """The output of a network."""
     output = jax.jit(network.apply)(params, None, jax.tree.map(jnp.asarray, inputs), stats=stats)[0].output
     return jax.tree.map(np.asarray, output)

@@ -15,6 +15,7 @@ from snnjax import (
     spike,
     spike_matmul,
 )
+from snnjax._types import Signal, State
 from snnjax.neurons import SecondState
 from snnjax.ops import LayerState, LIFNetworkState
 
@@ -118,10 +119,10 @@ def layer_step(
 
 
 def compose(
-    inputs: Any,
+    inputs: Signal,
     layers: Any,
     readout: Any,
-    state: Any,
+    state: State,
     lengths: Any = None,
     second_threshold: Any = 0.9,
     capacity: Any = None,

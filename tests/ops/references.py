@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from snnjax import SparseSpikes
+from snnjax._types import Signal, State
 from snnjax.ops import LayerState
 
 
@@ -119,7 +120,7 @@ def spike_matmul(spikes: SparseSpikes, weights: Any) -> Any:
     return out
 
 
-def multiply_rows(spikes: Any, weights: Any) -> Any:
+def multiply_rows(spikes: Signal, weights: Any) -> Any:
     out = np.zeros((*spikes.shape[:-1], weights.shape[1]))
     for place, value in np.ndenumerate(spikes):
         if value != 0:
@@ -127,7 +128,7 @@ def multiply_rows(spikes: Any, weights: Any) -> Any:
     return out.astype(weights.dtype)
 
 
-def spike_sparse_matmul(spikes: Any, weights: Any, synapses: Any) -> Any:
+def spike_sparse_matmul(spikes: Signal, weights: Any, synapses: Any) -> Any:
     """Of lists or rows, synapse by synapse."""
     rows = to_dense(spikes) if isinstance(spikes, SparseSpikes) else spikes
     out = np.zeros((*rows.shape[:-1], synapses.num_targets))
@@ -139,7 +140,7 @@ def spike_sparse_matmul(spikes: Any, weights: Any, synapses: Any) -> Any:
     return out.astype(weights.dtype)
 
 
-def spike_conv(spikes: Any, weights: Any, geometry: Any) -> Any:
+def spike_conv(spikes: Signal, weights: Any, geometry: Any) -> Any:
     """Of lists or rows of a geometry, spike by spike and weight by weight."""
     rows = to_dense(spikes) if isinstance(spikes, SparseSpikes) else spikes
     out = np.zeros((*rows.shape[:-1], *geometry.out_shape))
@@ -161,7 +162,7 @@ def spike_conv(spikes: Any, weights: Any, geometry: Any) -> Any:
     return out.reshape(*rows.shape[:-1], -1).astype(weights.dtype)
 
 
-def pool_spikes(spikes: Any) -> Any:
+def pool_spikes(spikes: Signal) -> Any:
     """Means over windows of 2 x 2 pixels of an image of 5 x 4 x 2, pixel by pixel."""
     image, out = spikes.reshape(-1, 5, 4, 2), np.zeros((len(spikes), 2, 2, 2))
     for row, y, x, channel in np.ndindex(len(spikes), 4, 4, 2):
@@ -169,7 +170,7 @@ def pool_spikes(spikes: Any) -> Any:
     return out.reshape(len(spikes), -1).astype(spikes.dtype)
 
 
-def delay_spikes(spikes: Any, delays: Any, pending: Any, lengths: Any) -> Any:
+def delay_spikes(spikes: Signal, delays: Any, pending: Any, lengths: Any) -> Any:
     """Spike by spike, from those of step -len(pending) on, to both steps that it arrives at."""
     num_steps, before = len(spikes), len(pending)
     rows = np.concatenate([pending, spikes])
@@ -186,7 +187,7 @@ def delay_spikes(spikes: Any, delays: Any, pending: Any, lengths: Any) -> Any:
 
 
 def delayed_spike_matmul(
-    spikes: Any, weights: Any, delays: Any, synapses: Any, pending: Any, lengths: Any
+    spikes: Signal, weights: Any, delays: Any, synapses: Any, pending: Any, lengths: Any
 ) -> Any:
     """Spike by spike and synapse by synapse, to both steps that it arrives at."""
     longest, (num_steps, batch, _) = len(pending), spikes.shape
@@ -214,10 +215,10 @@ def to_dense(spikes: SparseSpikes) -> Any:
 
 
 def lif_network(
-    inputs: Any,
+    inputs: Signal,
     layers: Any,
     readout: Any,
-    state: Any,
+    state: State,
     lengths: Any,
     second_threshold: Any,
     capacity: tuple[int | None, ...],

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, _targets, delay_spikes
+from snnjax._types import Signal
 from tests.numbers import assert_same_bits, dyadic
 from tests.ops import references
 from tests.ops.common import jit, weighted_sum
@@ -96,7 +97,7 @@ def test_whole_delays_move_bits(implementation: str) -> None:
 def test_spikes_that_are_not_finite_reach_their_own_neuron_alone(implementation: str) -> None:
     spikes = jnp.zeros((4, 2, 3)).at[0, 0, 1].set(jnp.nan).at[1, 1, 2].set(jnp.inf)
 
-    def loss(spikes: Any, delays: Any) -> Any:
+    def loss(spikes: Signal, delays: Any) -> Any:
         out, _ = compiled_op(implementation, 2)(spikes, delays)
         return weighted_sum(out), out
 
@@ -185,7 +186,7 @@ def draw(form: Form, rng: np.random.Generator, density: float) -> tuple[Any, ...
 def compiled(form: Form, implementation: str) -> Any:
     """Both results, and the gradients of a sum of them with dyadic weights."""
 
-    def of(spikes: Any, delays: Any, pending: Any, lengths: Any) -> Any:
+    def of(spikes: Signal, delays: Any, pending: Any, lengths: Any) -> Any:
         def run(*given: Any) -> Any:
             options = {"max_delay": form.max_delay, "lengths": lengths, "implementation": implementation}
             return delay_spikes(*given, **options)
@@ -232,11 +233,11 @@ def test_pieces_equal_the_whole(implementation: str, max_delay: int) -> None:
     g = dyadic(rng, -8, 8, 9, 6, 4)
     run = functools.partial(delay_spikes, max_delay=max_delay, implementation=implementation)
 
-    def whole(spikes: Any, delays: Any) -> Any:
+    def whole(spikes: Signal, delays: Any) -> Any:
         out, pending = run(spikes, delays, lengths=lengths)
         return jnp.sum(out * g) + weighted_sum(pending), (out, pending)
 
-    def pieces(spikes: Any, delays: Any) -> Any:
+    def pieces(spikes: Signal, delays: Any) -> Any:
         outs, pending = [], None
         for first, behind in ((0, 2), (2, 3), (3, 9)):
             own = lengths - first  # not clipped: a sequence that ended long ago has a length below 0
@@ -255,7 +256,7 @@ def test_behind_the_end_nothing_counts(implementation: str) -> None:
     """Neither spikes after the end, nor cotangents of results there, in any gradient."""
     spikes = jnp.ones((4, 1, 1)).at[2:].set(jnp.nan)
 
-    def loss(spikes: Any, delay: Any) -> Any:
+    def loss(spikes: Signal, delay: Any) -> Any:
         out, left = delay_spikes(
             spikes, delay, max_delay=1, lengths=jnp.array([2]), implementation=implementation
         )

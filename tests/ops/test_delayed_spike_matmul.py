@@ -16,6 +16,7 @@ import pytest
 from jax.test_util import check_grads
 
 from snnjax import SparseSpikes, Synapses, _targets, delayed_spike_matmul
+from snnjax._types import Signal
 from tests.ops.common import jit
 from tests.ops.kernel_checks import needs_kernels
 
@@ -28,13 +29,13 @@ WEIGHTS = jnp.arange(-4, 5, dtype=jnp.float32) / 4
 
 
 def run(
-    spikes: Any, weights: Any, delays: Any, *rest: Any, implementation: Any = None, **options: Any
+    spikes: Signal, weights: Any, delays: Any, *rest: Any, implementation: Any = None, **options: Any
 ) -> Any:
     options = {"max_delay": LONGEST, "implementation": implementation, **options}
     return delayed_spike_matmul(spikes, weights, delays, *rest, **options)
 
 
-def definition(spikes: Any, weights: Any, delays: Any, synapses: Synapses) -> Any:
+def definition(spikes: Signal, weights: Any, delays: Any, synapses: Synapses) -> Any:
     """A convolution over time with dense weights of each step of a delay, in plain JAX."""
     late = jnp.where(
         (delays >= 0) & (delays <= LONGEST), delays, jnp.clip(jax.lax.stop_gradient(delays), 0, LONGEST)

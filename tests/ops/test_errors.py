@@ -26,6 +26,7 @@ from snnjax import (
     spike_sparse_matmul,
 )
 from snnjax._check import type_words
+from snnjax._types import Signal, State
 from snnjax.ops import Connection
 
 V = jnp.zeros((2, 3))
@@ -49,7 +50,7 @@ NEURONS = "Pass one value, or one per neuron."
 
 
 def net(
-    layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: Any = None, x: Any = X, **options: Any
+    layer: LIFLayer = LAYER, readout: LeakyReadout = READOUT, state: State = None, x: Any = X, **options: Any
 ) -> Any:
     return lif_network(x, [layer], readout, state, **options)
 
@@ -58,11 +59,11 @@ def of_layer(**arrays: Any) -> Any:
     return STATE._replace(layers=(STATE.layers[0]._replace(**arrays),))
 
 
-def conv(spikes: Any = X[0, :, :], weights: Any = W_CONV, shape: Any = (4, 1), **options: Any) -> Any:
+def conv(spikes: Signal = X[0, :, :], weights: Any = W_CONV, shape: Any = (4, 1), **options: Any) -> Any:
     return spike_conv(spikes, weights, shape=shape, **options)
 
 
-def delay(spikes: Any = X, delays: Any = 0.5, pending: Any = None, **options: Any) -> Any:
+def delay(spikes: Signal = X, delays: Any = 0.5, pending: Any = None, **options: Any) -> Any:
     return delay_spikes(spikes, delays, pending, **{"max_delay": 2, **options})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
+from snnjax._types import Signal, State
 from snnjax.neurons import SecondState
 from tests.cases import as_numpy, network_arguments, run_network
 from tests.ops import references
@@ -166,7 +167,7 @@ def test_second_threshold_may_differ_by_layer_and_neuron() -> None:
 def test_no_steps_return_the_state(capacity: int | None) -> None:
     inputs, layers, readout, state = make_network()
 
-    def loss(state: Any) -> Any:
+    def loss(state: State) -> Any:
         out, last = lif_network(
             inputs[:0], layers, readout, state, capacity=capacity, record_spikes=True, chunk=2
         )
@@ -219,7 +220,7 @@ def test_a_membrane_that_is_not_a_number_spoils_no_other_gradient(
     network = (jnp.array([[1.0, jnp.nan], [0.5, 0.1]]), jnp.array([[0.7], [0.0]]))
     within = jnp.array([[0.25, 0.0], [0.0, 0.0]]) if recurrent else None
 
-    def loss(weights: Any, inputs: Any) -> Any:
+    def loss(weights: Any, inputs: Signal) -> Any:
         layers = [LIFLayer(weights[0], 0.9, recurrent=within), LIFLayer(weights[1], 0.9)]
         options: Any = {"second_threshold": -jnp.inf} if capacity else {}
         out, _ = lif_network(

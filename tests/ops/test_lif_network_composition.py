@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, lif_network
+from snnjax._types import Signal, State
 from tests.ops.common import jit, pick, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, compose, make_network
 
@@ -18,7 +19,7 @@ LENGTHS = jnp.array([STEPS, 2])
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
 
 
-def run(inputs: Any, layers: Any, readout: Any, state: Any, **options: Any) -> Any:
+def run(inputs: Signal, layers: Any, readout: Any, state: State, **options: Any) -> Any:
     """What `compose` yields, by `lif_network`."""
     out, state = lif_network(inputs, layers, readout, state, record_spikes=True, **options)
     output, *listed = (s.to_dense() if isinstance(s, SparseSpikes) else s for s in (out.output, *out.spikes))
@@ -107,7 +108,7 @@ def test_chunks_change_nothing(chunk: int) -> None:
 def test_pieces_with_the_carried_state_equal_one_run() -> None:
     """Values and gradients, back through the state, with sequences that end in the first piece or the second."""
 
-    def in_pieces(inputs: Any, layers: Any, readout: Any, state: Any) -> Any:
+    def in_pieces(inputs: Signal, layers: Any, readout: Any, state: State) -> Any:
         cut, lengths = 3, LENGTHS
         first = run(inputs[:cut], layers, readout, state, lengths=jnp.minimum(lengths, cut), **CAPPED)
         rest = jnp.maximum(lengths - cut, 0)

@@ -30,6 +30,7 @@ from snnjax import (
     sum_pool,
 )
 from snnjax._quantised import Quantised
+from snnjax._types import Params, Signal, State
 from snnjax.blocks.delay import DelayState
 from snnjax.ops import Connection
 from snnjax.ops.pool_spikes import Pooling
@@ -173,7 +174,7 @@ def inputs_of(given: Given) -> Any:
     return SparseSpikes.from_dense((rows > 0).astype(given.dtype), 50) if given.lists else rows
 
 
-def under_way(state: Any) -> Any:
+def under_way(state: State) -> Any:
     """A state in which something was sent to the layers behind delays."""
     rng = np.random.default_rng(1)
     return {
@@ -192,7 +193,7 @@ def test_kernels_equal_the_reference(name: str) -> None:
     stats = given.net.init_stats(jax.random.key(0))
 
     def run(implementation: str) -> Any:
-        def apply(params: Any, state: Any, inputs: Any) -> Any:
+        def apply(params: Params, state: State, inputs: Signal) -> Any:
             options = {"stats": stats, "implementation": implementation, **given.options}
             return given.net.apply(params, state, inputs, **options)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
+from snnjax._types import Signal
 from snnjax.ops import Connection
 from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
@@ -34,7 +35,7 @@ def compiled(form: Form, implementation: str) -> Any:
 
     def both(*given: Any) -> Any:
         def run(has_weights: bool) -> Any:
-            def of(inputs: Any, layers: Any, *rest: Any) -> Any:
+            def of(inputs: Signal, layers: Any, *rest: Any) -> Any:
                 first = layers[0]._replace(weights=identity if has_weights else None)
                 return runner(form, implementation)(inputs, (first, *layers[1:]), *rest)
 
@@ -66,7 +67,7 @@ def compiled_with_factor(form: Form, implementation: str) -> Any:
 
     def both(factor: Any, *given: Any) -> Any:
         def run(is_before: bool) -> Any:
-            def of(factor: Any, inputs: Any, layers: Any, *rest: Any) -> Any:
+            def of(factor: Any, inputs: Signal, layers: Any, *rest: Any) -> Any:
                 if is_before:
                     inputs = inputs * factor.astype(inputs.dtype)[None, None, :]
                 first = layers[0]._replace(weights=None, factor=None if is_before else factor)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
+from snnjax._types import Signal, State
 from snnjax.ops import Connection, LayerState, LIFNetworkState
 from tests.cases import SMOOTH
 from tests.ops.common import check_gradient, jit, with_gradient
@@ -21,7 +22,7 @@ EVERYTHING = ("w_membrane", "w_gain", "w_jump", "v_coupling", "threshold_couplin
 LENGTHS = np.array([STEPS, 3])
 
 
-def run(inputs: Any, layers: Any, readout: Any, state: Any, **options: Any) -> Any:
+def run(inputs: Signal, layers: Any, readout: Any, state: State, **options: Any) -> Any:
     out, state = lif_network(inputs, layers, readout, state, **options)
     return out.output, out.activity, tuple(state)
 
@@ -70,7 +71,7 @@ def test_delays_of_recurrent_synapses_equal_finite_differences() -> None:
         check_gradient(relaxed, (inputs, (layer,), readout, state))
 
 
-def frozen_network(inputs: Any, layers: Any, readout: Any, state: Any, masks: Any) -> Any:
+def frozen_network(inputs: Signal, layers: Any, readout: Any, state: State, masks: Any) -> Any:
     """One relaxed recurrent layer step by step, in which given numbers stand for the reset's spikes."""
     (layer,), ((v, w, spikes, *none),), out = layers, *state
     outputs, fired = [], []
@@ -112,7 +113,7 @@ def test_full_list_below_everything_equals_no_list() -> None:
 READOUT = LeakyReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)
 
 
-def one_layer(inputs: Any, weights: Any, readout: Any, **options: Any) -> Any:
+def one_layer(inputs: Signal, weights: Any, readout: Any, **options: Any) -> Any:
     """Spikes without reset and with a memory of no step: the membrane is the current, in every step."""
     layer = LIFLayer(weights, decay=0.0, threshold=1.0, gain=1.0)
     options = {"reset": "none", "surrogate": Surrogate("superspike", 2.0), **options}

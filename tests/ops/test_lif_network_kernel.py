@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from snnjax import LIFLayer, SparseSpikes, lif_network
+from snnjax._types import Signal
 from snnjax.ops import Connection
 from tests.numbers import assert_close
 from tests.ops.common import jit
@@ -186,8 +187,8 @@ def test_one_sequence_that_is_not_finite_stays_alone() -> None:
     spoilt = given[0].at[1, 4].set(jnp.nan).at[0, 4, 3].set(jnp.inf)
 
     @jit
-    def run(inputs: Any) -> Any:
-        def loss(inputs: Any) -> Any:
+    def run(inputs: Signal) -> Any:
+        def loss(inputs: Signal) -> Any:
             output = runner(form, "cpu")(inputs, *given[1:])[0]
             return jnp.sum(output), output
 

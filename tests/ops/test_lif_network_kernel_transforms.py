@@ -15,6 +15,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from snnjax import _targets, lif_network
+from snnjax._types import Signal
 from tests.numbers import assert_close
 from tests.ops.common import jit, pick, stack, weighted_sum
 from tests.ops.kernel_checks import compiled, everything, needs_kernels
@@ -122,7 +123,7 @@ def test_shard_map_keeps_the_bits() -> None:
     sharded = jax.shard_map(runner(FORM, "cpu"), mesh=mesh, in_specs=in_specs, out_specs=out_specs)
 
     def gradient(function: Any) -> Any:
-        def loss(inputs: Any, layers: Any, readout: Any) -> Any:
+        def loss(inputs: Signal, layers: Any, readout: Any) -> Any:
             results = function(inputs, layers, readout, *given[3:])
             return weighted_sum(results), results
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, pool_spikes
+from snnjax._types import Signal
 from tests.numbers import assert_close, dyadic
 
 # (shape, window, strides): side by side, left over at the edges, overlapping, with gaps, one dimension.
@@ -86,7 +87,7 @@ def test_arrays_and_lists_equal_the_definition_with_their_gradients(
     rows = distinct(rng, 2, size)
     full = SparseSpikes.from_ids(jnp.tile(jnp.arange(size, dtype=jnp.int32), (2, 1)), size)
 
-    def pool(spikes: Any) -> Any:
+    def pool(spikes: Signal) -> Any:
         return pool_spikes(spikes, shape, window, strides=strides, how=how)
 
     def defined(rows: Any) -> Any:
@@ -96,7 +97,7 @@ def test_arrays_and_lists_equal_the_definition_with_their_gradients(
         return pool(dataclasses.replace(full, values=values)).to_dense()
 
     @jax.jit
-    def compute(rows: Any, spikes: Any, g: Any) -> Any:
+    def compute(rows: Any, spikes: Signal, g: Any) -> Any:
         each = [jax.vjp(function, rows) for function in (defined, pool, listed)]
         lists = pool(spikes)
         pairs = lists.to_dense(), defined(spikes.to_dense()), (lists.num_spikes, spikes.num_spikes)

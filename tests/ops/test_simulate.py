@@ -13,6 +13,7 @@ import pytest
 from jax.sharding import AxisType, PartitionSpec
 
 from snnjax import PoissonInput, Synapses, _targets, neurons, simulate, simulation_state
+from snnjax._types import State
 from snnjax.ops import SimulationState
 from snnjax.plasticity import STDP, ShortTerm, ShortTermState, STDPTraces
 from tests.numbers import dyadic, halves
@@ -272,7 +273,7 @@ def test_networks_side_by_side_equal_each_alone(implementation: str) -> None:
     keys, all_weights = jax.random.split(KEY, 3), weights[None] * jnp.array([[0.5], [1.0], [2.0]])
     states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf, leaf]), state)
 
-    def one(weights: Any, state: Any, key: Any) -> Any:
+    def one(weights: Any, state: State, key: Any) -> Any:
         return simulate(
             cells, synapses, weights, state, key, **options, steps=STEPS, implementation=implementation
         )
@@ -293,8 +294,8 @@ def test_networks_on_several_devices_equal_those_on_one(implementation: str) -> 
     states = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), state)
     keys = jax.random.split(KEY, 4)
 
-    def one(state: Any, key: Any) -> Any:
-        def piece(state: Any, _: Any) -> Any:
+    def one(state: State, key: Any) -> Any:
+        def piece(state: State, _: Any) -> Any:
             out, state = simulate(cells, synapses, weights, state, key, **options)
             return state, out.counts
 
@@ -443,7 +444,7 @@ def test_next_piece_is_not_compiled_again() -> None:
     (cells, synapses, weights, state, key), options = random_network(3, 33, 2, shared=True)
     options["currents"] = None
 
-    def piece(state: Any) -> Any:
+    def piece(state: State) -> Any:
         return simulate(cells, synapses, weights, state, key, **options, steps=4)
 
     step = jax.jit(chex.assert_max_traces(piece, 1))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from snnjax import Synapses, simulate, simulation_state
+from snnjax._types import State
 from snnjax.plasticity import STDP, ShortTerm, STDPTraces, short_term, stdp
 from tests.ops.common import jit
 from tests.ops.test_simulate import PULSES, STEPS, each_implementation, plastic_network, run
@@ -26,7 +27,7 @@ def test_plasticity_is_that_of_its_steps(seed: int, receptors: int, implementati
     currents = jnp.full((STEPS, 33), 6.0) if options["currents"] is None else options["currents"]
     options["currents"] = currents
 
-    def steps(weights: Any, state: Any) -> Any:
+    def steps(weights: Any, state: State) -> Any:
         traces, short = state.traces, state.short_term
         state = state._replace(traces=None, short_term=None)
         for t in range(STEPS):

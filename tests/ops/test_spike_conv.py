@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, spike_conv
+from snnjax._types import Signal
 from snnjax.ops._convolution import Convolution
 from tests.numbers import dyadic
 from tests.ops import references
@@ -34,7 +35,7 @@ GEOMETRIES = (
 each_geometry = pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
 
 
-def conv(spikes: Any, weights: Any, c: Convolution, **options: Any) -> Any:
+def conv(spikes: Signal, weights: Any, c: Convolution, **options: Any) -> Any:
     return spike_conv(spikes, weights, **c.options, **options)
 
 
@@ -219,7 +220,7 @@ def test_geometry_is_no_reason_to_trace_again() -> None:
 
     @jit
     @chex.assert_max_traces(n=1)
-    def run(spikes: Any, geometry: Any) -> Any:
+    def run(spikes: Signal, geometry: Any) -> Any:
         return conv(spikes, jnp.ones(geometry.weights_shape), geometry)
 
     for _ in range(2):

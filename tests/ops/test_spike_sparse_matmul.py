@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from snnjax import SparseSpikes, Synapses, _targets, spike_sparse_matmul
+from snnjax._types import Signal
 from tests.ops.common import jit
 
 NEURONS, TARGETS, SYNAPSES = 4, 5, 9
@@ -24,7 +25,7 @@ SIZES = [(0, 3, 0, 2), (3, 0, 0, 2), (3, 2, 2, 0), (300, 200, 40, 70)]
 eighths = st.integers(-16, 16).map(lambda n: n / 8)
 
 
-def value_and_gradients(implementation: str, spikes: Any, weights: Any, synapses: Synapses, g: Any) -> Any:
+def value_and_gradients(implementation: str, spikes: Signal, weights: Any, synapses: Synapses, g: Any) -> Any:
     run = lambda *given: spike_sparse_matmul(*given, synapses, implementation=implementation)  # noqa: E731
     out, pull_back = jax.vjp(run, spikes, weights)
     return out, *pull_back(g)

@@ -25,6 +25,7 @@ from snnjax import (
     spike_conv,
     spike_matmul,
 )
+from snnjax._types import Signal
 from snnjax.ops import Connection, LayerState, LIFNetworkState
 from snnjax.ops.pool_spikes import Pooling
 from tests.numbers import dyadic
@@ -125,7 +126,7 @@ class Net(NamedTuple):
     def num_inputs(self) -> int:
         return self.connection.num_inputs((4, 9))
 
-    def run(self, by: str, inputs: Any, layer: LIFLayer, pending: Any) -> Any:
+    def run(self, by: str, inputs: Signal, layer: LIFLayer, pending: Any) -> Any:
         state = None
         if pending is not None:
             state = LIFNetworkState((LayerState(jnp.zeros((3, 9)), None, None, pending),), None)

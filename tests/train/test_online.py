@@ -11,6 +11,7 @@ import pytest
 
 import snnjax
 from snnjax import losses, train
+from snnjax._types import Params
 from snnjax.data import Batch
 from snnjax.train.online import online_gradients
 from tests.numbers import assert_close
@@ -31,7 +32,7 @@ def penalty(activity: Any) -> Any:
     return losses.activity_upper_bound(activity, 0.05) + losses.activity_lower_bound(activity, 0.5)
 
 
-def mean_loss(net: Any, params: Any, batch: Batch, of_steps: bool) -> tuple[jax.Array, Any]:
+def mean_loss(net: Any, params: Params, batch: Batch, of_steps: bool) -> tuple[jax.Array, Any]:
     """The mean over the samples of the mean loss over each one's steps, or over those of them that have a label."""
     lengths = batch.lengths
     run = net.apply(params, None, batch.inputs, lengths=lengths)[0]
@@ -51,7 +52,7 @@ def test_eprop_is_exact_for_one_layer(of_steps: bool, is_penalised: bool) -> Non
     loss = losses.cross_entropy_steps if of_steps else losses.cross_entropy_sum
     net, params, batch = setting(labels)
 
-    def objective(params: Any) -> tuple[jax.Array, Any]:
+    def objective(params: Params) -> tuple[jax.Array, Any]:
         error, activity = mean_loss(net, params, batch, of_steps)
         return error + penalty(activity) if is_penalised else error, activity
 

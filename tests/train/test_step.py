@@ -13,6 +13,7 @@ import pytest
 
 import snnjax
 from snnjax import blocks, losses, metrics, train
+from snnjax._types import Params, State, Stats
 from snnjax.blocks.linear import Linear
 from snnjax.data import Batch, SeriesDataset
 from tests.graph.helpers import initial
@@ -64,7 +65,7 @@ def setting(layers: Any) -> tuple[Any, Any, Any, Batch]:
     return net, params, net.init_stats(jax.random.key(0)), batch
 
 
-def operations(net: Any, params: Any, stats: Any, batch: Batch) -> tuple[float, float]:
+def operations(net: Any, params: Params, stats: Stats, batch: Batch) -> tuple[float, float]:
     """The accumulates and multiply-accumulates of a batch: products of what there is and the weights that there are."""
     by_name = {node.name: node for node in net.nodes}
     pools = {name: node.block for name, node in by_name.items() if node.block.kind == "mean_pool"}
@@ -162,7 +163,9 @@ class Mixing(blocks.Block):
     def init(self, key: Any, *shapes: Any, dtype: Any) -> Any:
         return jnp.eye(shapes[0][0], dtype=dtype)
 
-    def apply(self, params: Any, state: Any, stats: Any, *signals: Any, shapes: Any, context: Any) -> Any:
+    def apply(
+        self, params: Params, state: State, stats: Stats, *signals: Any, shapes: Any, context: Any
+    ) -> Any:
         return blocks.BlockResult(snnjax.spike(signals[0] @ params - 0.5))
 
 

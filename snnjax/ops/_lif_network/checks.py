@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from snnjax._check import (
     check_choice,
@@ -21,7 +22,7 @@ from snnjax._check import (
 )
 from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import RESETS, accumulation_dtype
+from snnjax._types import RESETS, State, accumulation_dtype
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.sparse_spikes import SparseSpikes, check_spikes
 from snnjax.surrogates import Surrogate, as_surrogate
@@ -87,14 +88,14 @@ def _check_plain(name: str, layer: Any) -> None:
         fail(f"{_OP}: `{name}` must {expected}, got {actual}. Give it weights, or leave them out.")
 
 
-def _check_factor(argument: str, layer: Any, neurons: int, dtype: Any) -> None:
+def _check_factor(argument: str, layer: Any, neurons: int, dtype: DTypeLike) -> None:
     """Check the factor of given currents, which is in their accumulation dtype."""
     if layer.weights is not None:
         fail(f"{_OP}: `{argument}` must be None with weights, got an array. Multiply the weights with it.")
     _check_array(argument, layer.factor, (neurons,), "neurons", accumulation_dtype(dtype))
 
 
-def _check_connection(name: str, layer: Any, inputs: int, dtype: Any) -> int:
+def _check_connection(name: str, layer: Any, inputs: int, dtype: DTypeLike) -> int:
     """Check that connection and weights match the inputs, and return the number of neurons."""
     connection = layer.connection
     if not isinstance(connection, Connection):
@@ -138,7 +139,7 @@ def _check_delays(name: str, layer: Any) -> None:
         fail(f"{_OP}: `{argument}` must {expected}, got {actual}. Pass one delay, or one per input.")
 
 
-def _check_recurrent(name: str, layer: Any, neurons: int, dtype: Any) -> None:
+def _check_recurrent(name: str, layer: Any, neurons: int, dtype: DTypeLike) -> None:
     """Check recurrent weights: of all pairs of neurons, or of the synapses that are given."""
     argument, weights, synapses = f"{name}.recurrent", layer.recurrent, layer.recurrent_synapses
     if synapses is None:
@@ -203,7 +204,7 @@ def _check_array(
     array: Any,
     shape: tuple[int | None, ...],
     axes: str,
-    dtype: Any,
+    dtype: np.dtype,
     num_targets: int | None = None,
 ) -> None:
     """Check weights; `num_targets` is given for those of synapses."""
@@ -289,6 +290,6 @@ def check_record_dtypes(record_dtype: Any, num_layers: int) -> tuple[bool, ...]:
     return tuple(check_rounding(_OP, "record_dtype", dtype) for dtype in each)
 
 
-def check_state(state: Any, like: Any) -> None:
+def check_state(state: State, like: Any) -> None:
     """Check that `state` has the structure, shapes and dtypes of `like`, those of this network and batch size."""
     check_like(_OP, "state", state, like, same_array, _OWN_STATE)

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._dispatch import Kernel
@@ -226,7 +227,7 @@ def _is_overwritten(arguments: BackwardArguments, layer: int, groups: int) -> bo
 def _cotangents(operands: Operands, groups: int) -> Operands:
     """The shapes of the kernel's cotangents; those of constants are one float32 per neuron."""
 
-    def shapes_of(tree: Any, dtype: Any = None) -> Any:
+    def shapes_of(tree: Any, dtype: DTypeLike | None = None) -> Any:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((groups, *a.shape[1:]), dtype or a.dtype), tree)
 
     def per_neuron(tree: Any, like: Array) -> Any:

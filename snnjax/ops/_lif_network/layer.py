@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._batching import any_group
 from snnjax._quantised import Quantised
-from snnjax._types import upcast
+from snnjax._types import State, upcast
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._glif_step import LIFConvention, glif_step, raised
 from snnjax.ops._lif_network.records import LayerConstants, LayerState
@@ -58,19 +59,19 @@ class Neurons(NamedTuple):
         """The switches of the equation."""
         return LIFConvention(self.switches.surrogate, self.switches.reset, self.switches.detach_reset)
 
-    def threshold(self, state: Any) -> Array:
+    def threshold(self, state: State) -> Array:
         """The threshold, raised by the second state if coupled to it, in the accumulation dtype."""
         return raised(self.constants.threshold, self.constants.second_state, state.v, state.w)
 
-    def second_threshold(self, state: Any) -> Array:
+    def second_threshold(self, state: State) -> Array:
         """The second threshold, which keeps its distance from the threshold."""
         return raised(self.constants.second_threshold, self.constants.second_state, state.v, state.w)
 
-    def advance(self, state: Any, current: Array) -> tuple[Array, Any]:
+    def advance(self, state: State, current: Array) -> tuple[Array, Any]:
         """The membrane and the second state after a step with the current `current`."""
         return glif_step(self.constants, self.convention, state.v, state.w, current)[:2]
 
-    def fire(self, state: Any, where: Array | None = None) -> Array:
+    def fire(self, state: State, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""
         distance = state.v - self.threshold(state)
         spikes: Any = _replayed_fire(self.convention, distance) if self.replays else self._fire(distance)
@@ -82,7 +83,7 @@ class Neurons(NamedTuple):
         return jnp.where(known, self.convention.fire(jnp.where(known, distance, 0)), 0)
 
     def listed(
-        self, state: Any, valid: Array | None, cap: Callable[..., tuple[Array, Array]] = cap
+        self, state: State, valid: Array | None, cap: Callable[..., tuple[Array, Array]] = cap
     ) -> Array | None:
         """The mask of the neurons in the capped lists; None without capacity."""
         v, capacity = state.v, self.switches.capacity
@@ -99,13 +100,13 @@ class Neurons(NamedTuple):
         spikes, near = cap(rows, spikes, near, capacity)
         return (spikes | near).reshape(v.shape)
 
-    def listed_spikes(self, run: LayerRun, valid: Array | None, dtype: Any) -> Array:
+    def listed_spikes(self, run: LayerRun, valid: Array | None, dtype: DTypeLike) -> Array:
         """The listed spikes, which reach other neurons, as a dense array."""
         if run.listed is None and valid is not None:
             return self.fire(run, valid[..., None]).astype(dtype)
         return self.fire(run, run.listed).astype(dtype)
 
-    def true_spikes(self, run: LayerRun, valid: Array | None, dtype: Any) -> Array:
+    def true_spikes(self, run: LayerRun, valid: Array | None, dtype: DTypeLike) -> Array:
         """The spikes before the cap, with a gradient only above the second threshold."""
         near = run.v > self.second_threshold(run)
         if valid is not None:
@@ -327,7 +328,7 @@ def all_rows(rows: Array, count: int) -> Array:
 
 
 def layer_forward(
-    neurons: Neurons, current: Array, valid: Array | None, first: LayerState, dtype: Any
+    neurons: Neurons, current: Array, valid: Array | None, first: LayerState, dtype: DTypeLike
 ) -> tuple[LayerRun, Array, LayerState]:
     """Run a layer from its first state; also return the listed spikes in `dtype` and the last state."""
 

@@ -3,20 +3,21 @@
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._lif_network.records import LayerConstants
 
 
-def recorded_dtype(constants: LayerConstants, dtype: Any, rounds: bool = False) -> Any:
+def recorded_dtype(constants: LayerConstants, dtype: DTypeLike, rounds: bool = False) -> Any:
     """The dtype of the membranes recorded for the backward pass of a network of `dtype` (`recorded_membranes`)."""
     sums = accumulation_dtype(dtype)
     rounded = dtype == jnp.bfloat16 or (rounds and sums == jnp.float32)
     return jnp.dtype(jnp.bfloat16) if rounded and constants.second_state is None else sums
 
 
-def recorded_membranes(v: Array, constants: LayerConstants, dtype: Any, rounds: bool = False) -> Array:
+def recorded_membranes(v: Array, constants: LayerConstants, dtype: DTypeLike, rounds: bool = False) -> Array:
     """The membranes as recorded for the backward pass of a network of this dtype.
 
     A bfloat16 network, or a layer that `rounds` them, records their distance to the threshold in bfloat16, half the

@@ -5,8 +5,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
-from snnjax._types import accumulation_dtype, id_dtype
+from snnjax._types import State, accumulation_dtype, id_dtype
 from snnjax.ops._lif_network.recorded import recorded_dtype
 from snnjax.ops._lif_network.records import (
     ForwardResults,
@@ -28,10 +29,10 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     """The shapes and dtypes of the results and of the record."""
     steps, batch = jax.tree.leaves(operands.inputs)[0].shape[:2]
 
-    def timed(*shape: int, dtype: Any = operands.dtype) -> Any:
+    def timed(*shape: int, dtype: DTypeLike = operands.dtype) -> Any:
         return jax.ShapeDtypeStruct((steps, batch, *shape), dtype)
 
-    def per_sequence(*shape: int, dtype: Any) -> Any:
+    def per_sequence(*shape: int, dtype: DTypeLike) -> Any:
         return jax.ShapeDtypeStruct((batch, *shape), dtype)
 
     def marks(width: int) -> Any:
@@ -76,7 +77,7 @@ def _spikes(timed: Callable[..., Any], width: int, layer: LayerSwitches) -> Any:
     return SparseSpikes(ids, slots, count, count, LEFT_OUT, width)
 
 
-def _left(state: Any, layer: LayerSwitches) -> Any:
+def _left(state: State, layer: LayerSwitches) -> Any:
     """The shapes of a state after the last step, with all rows of what is in transit."""
 
     def full(rows: Any, count: int) -> Any:

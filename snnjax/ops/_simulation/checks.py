@@ -23,7 +23,7 @@ from snnjax._check import (
 )
 from snnjax._plasticity import ShortTermState, STDPTraces, check_short_term, check_stdp
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import accumulation_dtype, as_int32
+from snnjax._types import State, accumulation_dtype, as_int32
 from snnjax.ops._simulation.records import PoissonInput, SimulationState, SynapticLIF
 from snnjax.synapses import Synapses
 
@@ -99,7 +99,7 @@ def traced_faults(
     return faults
 
 
-def check_state(neurons: SynapticLIF, num_neurons: int, state: Any) -> None:
+def check_state(neurons: SynapticLIF, num_neurons: int, state: State) -> None:
     if not isinstance(state, SimulationState):
         fail(f"{_OP}: `state` must be a SimulationState, got {short_repr(state)}. Call simulation_state.")
     each = (neurons.num_receptors, num_neurons)
