@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.architecture import ROOT
+from tests.project.architecture import ROOT
 
 # The program runs on a thread of the device, and its callback when Python has begun to end.
 RUNNING = """
