@@ -21,14 +21,14 @@ def examples(count: int) -> hypothesis.settings:
     return hypothesis.settings(max_examples=count, suppress_health_check=checks)
 
 
-def on(device: jax.Device, function: Callable[..., Any], *arguments: Any) -> list[np.ndarray]:
+def on(device: jax.Device, function: Callable[..., Any], *arguments) -> list[np.ndarray]:
     """The leaves of the results of the compiled function, on a device."""
     results = jax.jit(function)(*jax.device_put(arguments, device))
     return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
 
 
 def check(
-    ipu: jax.Device, function: Callable[..., Any], *arguments: Any, rtol: float = 1e-5, atol: float = 1e-6
+    ipu: jax.Device, function: Callable[..., Any], *arguments, rtol: float = 1e-5, atol: float = 1e-6
 ) -> None:
     """Integers and Booleans are those of the CPU bit for bit, others within the tolerance, NaN and inf alike."""
     (cpu,) = jax.devices("cpu")[:1]

@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def interpreted(function: Any, *arguments: jax.Array) -> list[np.ndarray]:
+def interpreted(function, *arguments: jax.Array) -> list[np.ndarray]:
     """What the specification says."""
     module = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
     with module.context:
