@@ -14,7 +14,7 @@ import numpy as np
 import snnjax
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate
 from snnjax.ops import LIFNetworkState
-from tests.ipu.device import placing
+from tests.ipu.device import on_device
 
 Arrays = dict[str, Any]
 PARAMETERS = ("weights", "decay", "threshold", "gain", "bias", "recurrent")  # in the order of LIFLayer
@@ -33,7 +33,7 @@ class OnIpu:
     """An op on arrays, traced once, compiled for one number of tiles after the other."""
 
     def __init__(self, op: str, arrays: Mapping[str, Any], **attributes) -> None:
-        self._arrays = {name: placing.put(array) for name, array in arrays.items()}
+        self._arrays = {name: on_device.put(array) for name, array in arrays.items()}
         self._lowered = jax.jit(functools.partial(OPS[op], **attributes)).lower(self._arrays)
 
     def compile(self, tiles: int, ipus: int = 1, **options: str) -> jax.stages.Compiled:
@@ -46,7 +46,7 @@ class OnIpu:
     ) -> dict[str, np.ndarray]:
         """What a compiled program yields, of other arrays where some are given."""
         given = (
-            self._arrays if arrays is None else {name: placing.put(array) for name, array in arrays.items()}
+            self._arrays if arrays is None else {name: on_device.put(array) for name, array in arrays.items()}
         )
         return _as_numpy(compiled(given))
 

@@ -19,7 +19,7 @@ from jax.experimental import serialize_executable
 
 from snnjax.ipu import read_profile
 from tests.architecture import ROOT
-from tests.ipu.device.placing import ARRAYS, cpu, ipu, put
+from tests.ipu.device.on_device import ARRAYS, cpu, ipu, put
 
 pytestmark = pytest.mark.usefixtures("ipus")
 
