@@ -52,15 +52,15 @@ class Residual(NamedTuple):
         return tuple(block for channels, strides in stages for block in ((channels, strides), (channels, 1)))
 
 
-def made(of: Residual, capped: bool = False) -> Any:
+def made(of: Residual, capped: bool = False):
     """The network."""
     capacity = CAPACITY_SHARE if capped else None
 
-    def sew(channels: int, kernel: int, strides: int = 1) -> Any:
+    def sew(channels: int, kernel: int, strides: int = 1):
         connection = conv2d(channels, kernel, strides=strides, bias=False)
         return layer(connection, _NEURON, norm=blocks.batch_norm(), capacity=capacity)
 
-    def ms(channels: int, kernel: int, strides: int = 1) -> Any:
+    def ms(channels: int, kernel: int, strides: int = 1):
         neuron = blocks.spiking(_NEURON, capacity=capacity)
         return [neuron, conv2d(channels, kernel, strides=strides, bias=False), blocks.batch_norm()]
 

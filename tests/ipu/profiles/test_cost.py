@@ -12,13 +12,13 @@ from jax import lax
 X, W = np.ones((64, 32), np.float32), np.ones((32, 16), np.float32)
 
 
-def cost_of(device: jax.Device, function: Callable[..., Any], *arrays: Any) -> dict[str, float]:
+def cost_of(device: jax.Device, function: Callable[..., Any], *arrays) -> dict[str, float]:
     placed = [jax.device_put(each, device) for each in arrays]
     return jax.jit(function).lower(*placed).compile().cost_analysis()
 
 
 @pytest.mark.parametrize("function", [lambda x, w: x @ w, lambda x, w: (jnp.exp(x) + 1, w)[0]])
-def test_products_and_chains_are_counted_as_on_the_cpu(ipus: list[jax.Device], function: Any) -> None:
+def test_products_and_chains_are_counted_as_on_the_cpu(ipus: list[jax.Device], function) -> None:
     ours, theirs = (cost_of(device, function, X, W) for device in (ipus[0], jax.devices("cpu")[0]))
     for name in ("flops", "transcendentals", "bytes accessed"):
         assert ours[name] == theirs.get(name, 0)
