@@ -130,15 +130,11 @@ def _scan(
 
 
 @explained
-def integrator(
-    neuron: Neuron | None = None, *, name: str | None = None, source: str | None = None
-) -> Integrator:
+def integrator(neuron: Neuron | None = None) -> Integrator:
     """Make neurons that do not spike, on given currents: the part of a readout after its connection.
 
     Args:
         neuron: a neuron without spikes; ``neurons.leaky_integrator()`` by default.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if the neuron spikes.
@@ -155,4 +151,4 @@ def integrator(
             f"integrator: `neuron` must be a neuron without spikes, got {short_repr(neuron)}. "
             "Use neurons.leaky_integrator(), or spiking(...) for neurons that spike."
         )
-    return Integrator(neuron, name=name, source=source)
+    return Integrator(neuron)

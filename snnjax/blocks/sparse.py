@@ -122,8 +122,6 @@ def sparse(
     fan_out: int | None = None,
     fan_in: int | None = None,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Sparse:
     """Make a connection with few synapses, of which only weights that exist are stored, multiplied and learned.
 
@@ -136,8 +134,6 @@ def sparse(
         fan_out: the number of different neurons that each input is connected with, drawn uniformly.
         fan_in: the number of different inputs that each neuron is connected with, in place of `fan_out`.
         bias: add a learned bias to the current of every step.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if not exactly one of `fan_out` and `fan_in` is given, or more than there are neurons.
@@ -160,4 +156,4 @@ def sparse(
         if value is not None:
             check_integer("sparse", argument, value, 0)
     fan_out, fan_in = (None if value is None else int(value) for value in (fan_out, fan_in))
-    return Sparse(int(num_neurons), fan_out, fan_in, bool(bias), name=name, source=source)
+    return Sparse(int(num_neurons), fan_out, fan_in, bool(bias))

@@ -201,8 +201,6 @@ def spiking(
     capacity: int | float | np.integer[Any] | np.floating[Any] | None = None,
     second_threshold: float | None = None,
     record_dtype: Any = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Spiking:
     """Make neurons on given currents: the part of a `layer` behind its connection.
 
@@ -216,8 +214,6 @@ def spiking(
             if it is None and the threshold is the membrane at rest.
         record_dtype: ``jnp.bfloat16`` halves the memory of the membranes recorded for the backward pass, as in
             `lif_network`: of neurons without a second state that `lif_network` runs; others ignore it.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if the capacity, a switch or the dtype is invalid, or `neuron` is not a spiking neuron; in a
@@ -232,8 +228,7 @@ def spiking(
         Finkbeiner et al. 2024, arXiv:2311.04386, for capacity and second threshold.
     """
     options: Any = {"capacity": capacity, "second_threshold": second_threshold, "record_dtype": record_dtype}
-    own = spiking_of("spiking", neuron, **options)
-    return dataclasses.replace(own, name=name, source=source)
+    return spiking_of("spiking", neuron, **options)
 
 
 def spiking_of(

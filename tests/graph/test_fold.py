@@ -17,7 +17,7 @@ from tests.graph.helpers import initial, random_spikes
 NORM = blocks.batch_norm()
 NETWORKS = {
     "dense": [layer(dense(9, bias=False), norm=NORM), residual(layer(9, norm=NORM))],
-    "convolution": [layer(conv2d(3, 3), norm=NORM), blocks.batch_norm(name="left"), layer(6)],
+    "convolution": [layer(conv2d(3, 3), norm=NORM), blocks.batch_norm().named("left"), layer(6)],
 }
 
 

@@ -188,7 +188,7 @@ def test_folded_networks_equal_evaluation() -> None:
 
 
 def test_a_norm_whose_connection_others_read_stays() -> None:
-    net = network(4, [dense(3, name="a"), blocks.batch_norm(), blocks.join(source=("a", "batch_norm_0"))])
+    net = network(4, [dense(3).named("a"), blocks.batch_norm(), blocks.join().receiving("a", "batch_norm_0")])
     params, stats = initial(net), net.init_stats(KEY)
     bare, own, left = net.fold(params, stats)
     assert bare == net

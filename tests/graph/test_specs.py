@@ -50,7 +50,7 @@ CUBA: Any = neurons.cuba_lif(
 )
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
-NAMED = layer(8, name="a")
+NAMED = layer(8).named("a")
 
 
 class Counted(Block):
@@ -227,7 +227,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     *(
         (
-            lambda item=item: network(8, [layer(8, name="a"), item]),
+            lambda item=item: network(8, [layer(8).named("a"), item]),
             f"network: `{name}` must receive two or more different signals, got {got}. "
             "Put blocks into its branches, or name its sources.",
         )
@@ -236,9 +236,9 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
             (parallel(a=None, b=[[]], join="add"), "parallel_0/join", "'a/neuron' and 'a/neuron'"),
             (residual(network(8, []), join="either"), "residual_0/join", "'a/neuron' and 'a/neuron'"),
             (join("add"), "add_0", "'a/neuron'"),
-            (join("multiply", source=("a",)), "multiply_0", "'a/neuron'"),
-            (join("concatenate", source=("a", "a")), "concatenate_0", "'a/neuron' and 'a/neuron'"),
-            (join("add", source=()), "add_0", "none"),
+            (join("multiply").receiving("a"), "multiply_0", "'a/neuron'"),
+            (join("concatenate").receiving("a", "a"), "concatenate_0", "'a/neuron' and 'a/neuron'"),
+            (join("add").receiving(), "add_0", "none"),
         )
     ),
     *(
@@ -332,15 +332,15 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "Choose a capacity for a layer first.",
     ),
     (
-        lambda: network(4, [layer(3, name="a"), layer(3, name="a")]),
+        lambda: network(4, [layer(3).named("a"), layer(3).named("a")]),
         "network: `name` must be given once, got 'a' twice. Choose another one.",
     ),
     (
-        lambda: network(4, [layer(3, name="a/b")]),
+        lambda: network(4, [layer(3).named("a/b")]),
         "network: `name` must be a word without a slash, got 'a/b'. Choose another.",
     ),
     (
-        lambda: network(4, [layer(3, source="nowhere")]),
+        lambda: network(4, [layer(3).receiving("nowhere")]),
         "network: `source` must be the name of an input or an earlier block, got 'nowhere'. Choose input.",
     ),
     (

@@ -186,7 +186,7 @@ def test_dt_is_asked_for() -> None:
 def refused_networks() -> dict[str, tuple[Any, str]]:
     """Items of networks of images that NIR does not have, and their errors."""
     other = neurons.lif()._replace(glif=neurons.lif(reset="zero").glif)
-    two = blocks.join("add", source=("same", "flat"))
+    two = blocks.join("add").receiving("same", "flat")
     return {
         "adlif": (snnjax.layer(2, neurons.adlif()), "hold only neurons that NIR has: lif, current_lif"),
         "refractory": (
@@ -210,7 +210,7 @@ def refused_networks() -> dict[str, tuple[Any, str]]:
         ),
         "new kind": (Doubled(2, name="first"), "hold blocks that NIR has nodes for, got dense in 'first'."),
         "twice": (
-            [snnjax.dense(2, name="same"), snnjax.flatten(name="flat"), two],
+            [snnjax.dense(2).named("same"), snnjax.flatten().named("flat"), two],
             "add a signal once, got 'sequential_0/add_0', which adds one to itself. Put a block on one of the paths.",
         ),
         "orders": (
@@ -241,7 +241,7 @@ def refused_loops() -> dict[str, tuple[Any, str]]:
         "feedback": (
             [
                 snnjax.layer(4, recurrent=[snnjax.blocks.late("top", 2), snnjax.dense(4)]),
-                snnjax.layer(2, name="top"),
+                snnjax.layer(2).named("top"),
             ],
             "return spikes to their own neurons, got 'sequential_0/layer_0/late'. "
             "Feed spikes back to their own layer alone.",
