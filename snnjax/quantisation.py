@@ -170,7 +170,7 @@ def _with_weights(op: str, params: Params, stats: Stats | None, change: Callable
         synapses = held.get(path)
         if not isinstance(synapses, Synapses):
             name = jax.tree_util.keystr(path)
-            fail(f"{op}: `stats{name}` must be Synapses, got none. Pass stats=network.init_stats(key).")
+            fail(f"{op}: `stats{name}` must be Synapses, got none. Pass stats=network.initial_stats(key).")
         return part._replace(weights=change(part.weights, synapses=synapses))
 
     is_connection = lambda part: isinstance(part, LinearParams | SparseParams)  # noqa: E731

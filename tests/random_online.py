@@ -101,7 +101,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
 
 def _stats(form: Form) -> Any:
     """The constants that are drawn and not learned, by the names of the layers."""
-    return form.net.init_stats(jax.random.key(0))
+    return form.net.initial_stats(jax.random.key(0))
 
 
 def _online(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:

@@ -216,7 +216,7 @@ NETWORKS = {
 def test_quantised_network_runs_as_the_rounded_one(name: str) -> None:
     net = network((6, 6, 1), NETWORKS[name], leaky_readout(3))
     inputs = random_spikes(0.3, inputs=36)
-    params, stats = initial(net, inputs, target_activity=0.2), net.init_stats(jax.random.key(0))
+    params, stats = initial(net, inputs, target_activity=0.2), net.initial_stats(jax.random.key(0))
     options = {"state": None, "inputs": inputs, "lengths": jnp.array([20, 7, 0]), "stats": stats}
     apply = jit(functools.partial(net.apply, **options), static_argnames="implementation")
     want = apply(straight_through(params, stats=stats))[0]
@@ -288,5 +288,5 @@ def test_what_has_no_weights_to_quantise_is_refused() -> None:
             change([])
         params = network(3, [layer(snnjax.sparse(2, fan_in=1))], leaky_readout(1)).init(jax.random.key(0))
         text = f"{change.__name__}: `stats['layer_0/connection']` must be Synapses, got none. "
-        with pytest.raises(ValueError, match=re.escape(text + "Pass stats=network.init_stats(key).")):
+        with pytest.raises(ValueError, match=re.escape(text + "Pass stats=network.initial_stats(key).")):
             change(params)

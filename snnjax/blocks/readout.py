@@ -54,7 +54,7 @@ class Integrator(Stepwise):
 
     def initial_stats(self, key: Array, *shapes: Shape) -> Any:
         """Draw the constants of the neurons that are not learned, None if all are numbers."""
-        return self.neuron.init_stats(key, num_owners(self.neuron, shapes[0]))
+        return self.neuron.initial_stats(key, num_owners(self.neuron, shapes[0]))
 
     def neuron_params(self, params: Params, stats: Stats, shape: Shape) -> Any:
         """The constants of the neurons that are no numbers, one set for each."""

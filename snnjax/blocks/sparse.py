@@ -126,7 +126,7 @@ def sparse(
     """Make a connection with few synapses, of which only weights that exist are stored, multiplied and learned.
 
     ``current[j] = bias[j] + sum of weights[s] * spikes[i]`` over the synapses s from neuron i to neuron j
-    (`snnjax.spike_sparse_matmul`). Which exist is drawn by ``init_stats`` and does not change; to use one's own, put
+    (`snnjax.spike_sparse_matmul`). Which exist is drawn by ``initial_stats`` and does not change; to use one's own, put
     `Synapses` with as many synapses into the stats.
 
     Args:
@@ -143,7 +143,7 @@ def sparse(
         >>> net = snnjax.network(
         ...     700, [snnjax.layer(snnjax.sparse(1000, fan_in=20))], snnjax.leaky_readout(10)
         ... )
-        >>> params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(1))
+        >>> params, stats = net.init(jax.random.key(0)), net.initial_stats(jax.random.key(1))
         >>> params["layer_0/connection"].weights.shape, stats["layer_0/connection"].num_synapses
         ((20000,), 20000)
     """

@@ -78,7 +78,7 @@ class Spiking(Block):
 
     def initial_stats(self, key: Array, *shapes: Shape) -> Any:
         """Draw the constants of the neurons that are not learned, None if all are numbers."""
-        found = self.neuron.init_stats(_own(key), num_owners(self.neuron, shapes[0]))
+        found = self.neuron.initial_stats(_own(key), num_owners(self.neuron, shapes[0]))
         return found if jax.tree.leaves(found) else None
 
     def neuron_params(self, params: Params, stats: Stats, shape: Shape) -> Any:

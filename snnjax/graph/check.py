@@ -73,7 +73,7 @@ def check_dtypes(op: str, params: Mapping[str, Any]) -> None:
 
 def checked_stats(op: str, stats: dict[str, Any] | None, like: Mapping[str, Any]) -> dict[str, Any]:
     """Stats with the structure and shapes of `like`; none are needed where there are none."""
-    hint = "Make them with network.init_stats(key)"
+    hint = "Make them with network.initial_stats(key)"
     if stats is None and like:
         fail(f"{op}: `stats` must hold those of {', '.join(like)}, got None. {hint}.")
     stats = {} if stats is None else stats

@@ -172,7 +172,7 @@ def as_item(item: Any) -> Any:
 
 def check_item(op: str, argument: str, item: Any) -> None:
     """Check that `item` is what a network can hold, or a sequence of such."""
-    if isinstance(item, Neuron | Block) or hasattr(item, "expand"):  # neurons are tuples, so they come first
+    if isinstance(item, Neuron | Block) or hasattr(item, "expand"):
         return
     if isinstance(item, list | tuple):
         for each in item:

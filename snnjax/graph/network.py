@@ -100,7 +100,7 @@ class Network:
 
     @functools.cached_property
     def _stats_like(self) -> Stats:
-        return jax.eval_shape(self.init_stats, jax.eval_shape(lambda: jax.random.key(0)))
+        return jax.eval_shape(self.initial_stats, jax.eval_shape(lambda: jax.random.key(0)))
 
     @property
     def out_shape(self) -> Shape:
@@ -221,10 +221,10 @@ class Network:
         warn_of_unreached(reached, target_activity)
         return params
 
-    @functools.partial(explained, op="network.init_stats")
-    def init_stats(self, key: Array) -> Stats:
+    @functools.partial(explained, op="network.initial_stats")
+    def initial_stats(self, key: Array) -> Stats:
         """The stats before the first call: running statistics of norms, constants that are drawn and not learned."""
-        check_key("network.init_stats", key)
+        check_key("network.initial_stats", key)
         return initial_stats(key, self.nodes, self.in_shapes)
 
     @functools.partial(explained, op="network.fold")
@@ -241,7 +241,7 @@ class Network:
             >>> import jax, snnjax
             >>> from snnjax import blocks
             >>> net = snnjax.network(20, [snnjax.layer(8, norm=blocks.batch_norm())], snnjax.leaky_readout(3))
-            >>> params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(0))
+            >>> params, stats = net.init(jax.random.key(0)), net.initial_stats(jax.random.key(0))
             >>> net, params, stats = net.fold(params, stats)
             >>> [node.name for node in net.nodes], stats
             (['layer_0/connection', 'layer_0/neuron', 'readout/connection', 'readout/neuron'], {})
@@ -299,7 +299,7 @@ class Network:
             state: from `initial_state` or an earlier call; None starts from 0.
             inputs: ``[time, batch, *shape]`` or ``[time, batch, inputs]``, an array or `SparseSpikes`; a dict by name
                 if the network has several inputs.
-            stats: from `init_stats` or an earlier call's ``output.stats``; only networks with norms, or neurons with
+            stats: from `initial_stats` or an earlier call's ``output.stats``; only networks with norms, or neurons with
                 constants that are drawn and not learned, need them.
             train: whether norms use the statistics of the call, and dropout drops.
             key: of the call's random numbers; each block receives its own.

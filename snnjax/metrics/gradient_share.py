@@ -202,7 +202,9 @@ def in_full(node: Node) -> Node:
                 "Make one without it: the same parameters fit."
             )
         surrogate = dataclasses.replace(surrogate, cutoff=0.0)
-        neuron = neuron._replace(surrogate=surrogate, inner_surrogate=surrogate if has_own else None)
+        neuron = dataclasses.replace(
+            neuron, surrogate=surrogate, inner_surrogate=surrogate if has_own else None
+        )
     return node._replace(block=dataclasses.replace(block, neuron=neuron, capacity=None))
 
 

@@ -89,7 +89,7 @@ def to_nir(
     if any_quantised(params):
         hint = "Pass those that quantise_network was given"
         fail(f"to_nir: `params` must have floating-point weights, got int8. {hint}.")
-    if missing := network.init_stats(jax.random.key(0)).keys() - (stats or {}).keys():
+    if missing := network.initial_stats(jax.random.key(0)).keys() - (stats or {}).keys():
         hint = "Pass stats= those of the training"
         fail(f"to_nir: `stats` must hold those of {', '.join(sorted(missing))}, got none. {hint}.")
     network, params, stats = network.fold(params, stats)

@@ -148,7 +148,7 @@ def load_checkpoint(
     members, content = _read(op, path, tuple(_text(jax.tree_util.DictKey(name)) for name in like))
     if network is not None:
         now = describe(network) if content["format"] == _FORMAT else _format3.described(network)
-        _check_same(op, path, content["network"], now)
+        _check_same(op, path, _format3.with_new_fields(content["network"]), now)
         if content["format"] != _FORMAT:
             members, content["arrays"] = _with_new_names(members, content["arrays"], network)
     wanted = {name: _kind(op, name, leaf) for name, leaf in likes.items()}

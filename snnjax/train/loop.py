@@ -100,7 +100,7 @@ def fit(
             selected, or the last ones are averaged, and nothing is held out.
         loss: one of `snnjax.losses`.
         config: the settings.
-        stats: the first running statistics of norms; None for those of ``network.init_stats``.
+        stats: the first running statistics of norms; None for those of ``network.initial_stats``.
         decoder: the decoder of `snnjax.metrics.predictions`, None for that of the loss (`LOSSES`), or else "sum"; of
             several readouts, it decodes the first.
         folder: where to write ``checkpoint.safetensors`` and ``metrics.jsonl``; None writes nothing. Until the run

@@ -47,7 +47,7 @@ class Progress(NamedTuple):
 def begin(network: Network, params: Params, stats: Stats | None, config: TrainConfig) -> Progress:
     """The progress before the first epoch."""
     key = jax.random.key(config.seed)
-    stats = network.init_stats(key) if stats is None else stats
+    stats = network.initial_stats(key) if stats is None else stats
     # The first state of the optimiser does not depend on the number of steps.
     state = TrainState(params, make_optimiser(config, 1).init(params), stats)
     return Progress(state, jax.random.key_data(key), params, stats, 0, [])

@@ -42,7 +42,7 @@ def read_trained(path: Path | str, num_inputs: int, num_classes: int) -> Trained
     header = read_run(path)
     settings = TaskSettings.from_header(header)
     net = build_network(settings, num_inputs, num_classes)
-    params, stats = jax.eval_shape(lambda key: (net.init(key), net.init_stats(key)), jax.random.key(0))
+    params, stats = jax.eval_shape(lambda key: (net.init(key), net.initial_stats(key)), jax.random.key(0))
     best = load_checkpoint(path, {"best_params": params, "best_stats": stats}, net)[0]
     return Trained(net, best["best_params"], best["best_stats"], settings, header)
 

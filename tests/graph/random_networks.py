@@ -156,7 +156,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
 
 def _stats(form: Form) -> Any:
     """The constants that are not learned, in float32 on every path."""
-    return form.net.init_stats(jax.random.key(0))
+    return form.net.initial_stats(jax.random.key(0))
 
 
 def _inputs(form: Form, rng: np.random.Generator) -> Any:

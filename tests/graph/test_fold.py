@@ -28,7 +28,7 @@ def case(name: str) -> tuple[Network, Any, Any, Any]:
     params, keys = initial(net, inputs, target_activity=0.2), iter(jax.random.split(jax.random.key(1), 99))
     stats = {
         name: NormStats(*(0.5 + jax.random.uniform(next(keys), leaf.shape) for leaf in norm))
-        for name, norm in net.init_stats(jax.random.key(0)).items()
+        for name, norm in net.initial_stats(jax.random.key(0)).items()
     }
     return net, params, stats, inputs
 

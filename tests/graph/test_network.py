@@ -75,7 +75,7 @@ def test_hidden_layers_learn_a_task_that_the_readout_alone_does_not(name: str) -
     trained_on, tested_on = (jnp.where(halves, spikes, 0) for spikes in draws)
     # Half of the neurons vote for each class, and all of them start alike: at chance.
     net = network(INPUTS, [layer(8, MODELS[name].build(), capacity=4)], leaky_readout(2))
-    params, stats = initial(net, trained_on, target_activity=0.1), net.init_stats(jax.random.key(0))
+    params, stats = initial(net, trained_on, target_activity=0.1), net.initial_stats(jax.random.key(0))
     hidden, last = params["layer_0/connection"], params["readout/connection"]
     vote = jnp.where(jnp.arange(8)[:, None] % 2 == jnp.arange(2)[None, :], 1.0, -1.0)
     start = jnp.broadcast_to(jnp.mean(jnp.abs(hidden.weights)), hidden.weights.shape)

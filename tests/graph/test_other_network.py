@@ -212,7 +212,7 @@ def refusals_of(net: snnjax.Network, given: dict[str, tuple[Any, Any]]) -> dict[
             except ValueError as error:
                 found[name] = str(error)
 
-    jax.eval_shape(attempt, given, inputs, jax.eval_shape(net.init_stats, KEY))
+    jax.eval_shape(attempt, given, inputs, jax.eval_shape(net.initial_stats, KEY))
     return found
 
 

@@ -80,7 +80,7 @@ def results(net: snnjax.Network, params: Params, stats: Stats, **options: Any) -
 def test_recurrent_layers_are_as_they_were(name: str) -> None:
     """The checkpoint is read by the table of old names; values, states and gradients are those that it holds."""
     net, path = network_of(name), GOLDEN / f"recurrent-{name}.safetensors"
-    params, stats = jax.eval_shape(net.init, KEY), jax.eval_shape(net.init_stats, KEY)
+    params, stats = jax.eval_shape(net.init, KEY), jax.eval_shape(net.initial_stats, KEY)
     run = functools.partial(results, net, **BEFORE[name][1])
     like = {"params": params, "stats": stats, **jax.eval_shape(run, params, stats)}
     held, _ = snnjax.train.load_checkpoint(path, like, net)
@@ -244,7 +244,7 @@ def test_lists_that_return_are_those_of_dense_spikes() -> None:
         )
         for capacity, second in ((HIDDEN, -jnp.inf), (None, None))
     )
-    params, stats = listed.init(KEY), listed.init_stats(KEY)
+    params, stats = listed.init(KEY), listed.initial_stats(KEY)
     found, expected = (jit(functools.partial(results, net))(params, stats) for net in (listed, dense))
     assert float(jnp.abs(expected["gradients"]["layer_0/recurrent"].weights).max()) > 1e-5
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)

@@ -227,7 +227,7 @@ def test_both_ways_agree_in_bfloat16(capacity: int | None) -> None:
     last = leaky_readout(3, decay=0.999, learn_decay=True)
     net = network(INPUTS, [layer(8, slow, capacity=capacity, recurrent=True), layer(6, slow)], last)
     params, inputs = initial(net, dtype=jnp.bfloat16), random_spikes(0.3)
-    stats = net.init_stats(jax.random.key(0))
+    stats = net.initial_stats(jax.random.key(0))
     arguments = (params, net.initial_state(params, BATCH, stats), inputs)
     fused, (_, fused_gradients) = jit(with_gradients(functools.partial(net.apply, stats=stats)))(*arguments)
     composed = functools.partial(net.apply, stats=stats, implementation="composed")
@@ -465,7 +465,7 @@ def test_the_state_keeps_its_dtype_whatever_the_inputs_have(dtype: str, given: s
         net = network(5, specs, leaky_readout(2))
         params = net.init(jax.random.key(0), dtype=jnp.dtype(dtype))
         inputs = jnp.asarray(np.random.default_rng(0).random((5, 3, 5)) < 0.3).astype(given)
-        stats = net.init_stats(jax.random.key(1))
+        stats = net.initial_stats(jax.random.key(1))
         start = net.initial_state(params, 3, stats)
         whole, cut = (
             jax.eval_shape(functools.partial(net.apply, stats=stats, chunk=chunk), params, None, inputs)

@@ -40,7 +40,9 @@ SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
 MADE = "Make them with snnjax.layer(...), snnjax.blocks or snnjax.neurons."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
-ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surrogate=surrogates.boxcar())
+ATTACHED = dataclasses.replace(
+    neurons.refractory(neurons.lif(detach_reset=False), 1), surrogate=surrogates.boxcar()
+)
 RECORD = "Print [node.name for node in network.nodes]."
 ONE_OF = "must be True or False, got 'yes'. Choose one of these."
 FIRST = "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)."

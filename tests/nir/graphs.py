@@ -109,7 +109,7 @@ def params_of(network: snnjax.Network, dtype: Any = jnp.float32) -> Any:
 
 def stats_of(network: snnjax.Network) -> Any:
     """Constants that are drawn and not learned."""
-    return network.init_stats(jax.random.key(5))
+    return network.initial_stats(jax.random.key(5))
 
 
 def spikes_of(shape: tuple[int, ...], seed: int = 0, rate: float = 0.4) -> jax.Array:

@@ -185,7 +185,7 @@ def test_dt_is_asked_for() -> None:
 
 def refused_networks() -> dict[str, tuple[Any, str]]:
     """Items of networks of images that NIR does not have, and their errors."""
-    other = neurons.lif()._replace(glif=neurons.lif(reset="zero").glif)
+    other = dataclasses.replace(neurons.lif(), glif=neurons.lif(reset="zero").glif)
     two = blocks.join("add").receiving("same", "flat")
     return {
         "adlif": (snnjax.layer(2, neurons.adlif()), "hold only neurons that NIR has: lif, current_lif"),
@@ -257,7 +257,7 @@ def refused_loops() -> dict[str, tuple[Any, str]]:
 def test_network_is_refused(case: str) -> None:
     item, text = (refused_networks() | refused_loops())[case]
     network = snnjax.network((2, 2, 1), [item], snnjax.leaky_readout(1))
-    params, stats = params_of(network), network.init_stats(jax.random.key(0))
+    params, stats = params_of(network), network.initial_stats(jax.random.key(0))
     with pytest.raises(ValueError, match=re.escape(f"to_nir: `network` must {text}")):
         to_nir(network, params, dt=DT, stats=stats)
 

@@ -190,7 +190,7 @@ def under_way(state: State) -> Any:
 def test_kernels_equal_the_reference(name: str) -> None:
     given = CASES[name]
     params, inputs = initial(given.net, dtype=given.dtype), inputs_of(given)
-    stats = given.net.init_stats(jax.random.key(0))
+    stats = given.net.initial_stats(jax.random.key(0))
 
     def run(implementation: str) -> Any:
         def apply(params: Params, state: State, inputs: Signal) -> Any:

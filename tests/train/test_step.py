@@ -62,7 +62,7 @@ def setting(layers: Any) -> tuple[Any, Any, Any, Batch]:
     events = snnjax.SparseSpikes.from_dense(rows.astype(jnp.float32), capacity=40)
     batch = Batch(events, jnp.array([0, 1, 2]), jnp.array([6, 4, 6]))
     params = initial(net, events, lengths=batch.lengths, target_activity=0.2)
-    return net, params, net.init_stats(jax.random.key(0)), batch
+    return net, params, net.initial_stats(jax.random.key(0)), batch
 
 
 def operations(net: Any, params: Params, stats: Stats, batch: Batch) -> tuple[float, float]:
