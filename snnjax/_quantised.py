@@ -9,8 +9,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int8
 
 from snnjax._check import check_float_array, check_shape, fail
+from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import accumulation_dtype, upcast
-from snnjax.synapses import Synapses, targets_or_beyond
 
 
 class Quantised(NamedTuple):

@@ -17,11 +17,11 @@ from snnjax._check import check_choice, check_float_array, check_shape, fail, ty
 from snnjax._quantised import Quantised as Quantised
 from snnjax._quantised import at_targets, scale_dtype
 from snnjax._quantised import dequantise as dequantise
+from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import upcast
+from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.sparse import SparseParams
 from snnjax.graph.network import Params, Stats
-from snnjax.synapses import Synapses, targets_or_beyond
 
 BITS = (8, 4)
 

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, Synapses, _targets
+from snnjax import LayerState, LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes, Synapses, _targets
 from snnjax._types import Signal, State
-from snnjax.ops import LayerState, LIFNetworkState
 from snnjax.ops._convolution import Convolution
+from snnjax.surrogates import Surrogate
 from tests.numbers import dyadic, halves
 from tests.ops import references
 

@@ -28,9 +28,9 @@ from snnjax import (
     sum_pool,
 )
 from snnjax._types import Params, State, Stats
+from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.sparse import SparseParams
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
     [[[0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 1]]], jnp.float32

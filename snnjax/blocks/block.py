@@ -11,8 +11,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import fail
+from snnjax._sparse_spikes import SparseSpikes, values_of
 from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
-from snnjax.sparse_spikes import SparseSpikes, values_of
 
 Shape = tuple[
     int, ...

@@ -11,9 +11,9 @@ from snnjax._check import check_integer, check_switches, fail
 from snnjax._types import Signal, upcast
 from snnjax.blocks.block import Shape, flat, shaped
 from snnjax.blocks.linear import Linear, Product
-from snnjax.ops import spike_conv
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution, checked_padding
+from snnjax.ops.spike_conv import spike_conv
 
 
 @dataclass(frozen=True)

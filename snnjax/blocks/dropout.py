@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
+from snnjax._sparse_spikes import SparseSpikes, gather, values_of
 from snnjax._types import Params, Signal, State, Stats
 from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, shaped
-from snnjax.sparse_spikes import SparseSpikes, gather, values_of
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, fail
+from snnjax._sparse_spikes import SparseSpikes, in_range, values_of
 from snnjax._types import Params, Signal, State, Stats, as_int32, id_dtype
 from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, dense_signal
-from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 _DENSE: dict[str, Callable[[Array, Array], Array]] = {
     "add": lambda a, b: a + b,

@@ -12,9 +12,9 @@ from snnjax._check import fail, type_words
 from snnjax._compare import check_like, dtype_of, same_array, same_shape
 from snnjax._quantised import Quantised
 from snnjax._types import Params, State, Stats
+from snnjax.blocks._sparse import SparseParams
+from snnjax.blocks._synaptic import SynapticParams
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.synaptic import SynapticParams
 from snnjax.graph.containers import Node
 from snnjax.graph.init import params_like
 

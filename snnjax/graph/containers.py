@@ -11,8 +11,8 @@ import numpy as np
 
 from snnjax._arguments import explained
 from snnjax._check import alternatives, check_integer, fail, plural, short_repr
+from snnjax.blocks._dense import dense
 from snnjax.blocks.block import Block, Part, Shape
-from snnjax.blocks.dense import dense
 from snnjax.blocks.join import Join
 from snnjax.blocks.join import join as join_block
 from snnjax.blocks.late import Late, late

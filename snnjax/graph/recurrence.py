@@ -5,14 +5,14 @@ import functools
 from typing import Any, NamedTuple, cast
 
 from snnjax._check import fail
+from snnjax.blocks._dense import Dense
+from snnjax.blocks._sparse import Sparse
+from snnjax.blocks._synaptic import Synaptic
 from snnjax.blocks.block import Block
 from snnjax.blocks.delay import Axonal, HasDelays
-from snnjax.blocks.dense import Dense
 from snnjax.blocks.join import Join
 from snnjax.blocks.late import Late
-from snnjax.blocks.sparse import Sparse
 from snnjax.blocks.spiking import Spiking
-from snnjax.blocks.synaptic import Synaptic
 from snnjax.graph.containers import Node
 
 

@@ -23,8 +23,8 @@ from snnjax._check import (
     fail,
     type_words,
 )
+from snnjax._sparse_spikes import SparseSpikes, check_spikes, in_range, values_of
 from snnjax._types import as_int32, steps_within, upcast
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, in_range, values_of
 
 _CLASSES = "Number the classes from 0, and give the readout one output for each"
 

@@ -20,9 +20,8 @@ import numpy as np
 from snnjax._check import check_choice, fail, short_repr
 from snnjax._quantised import any_quantised
 from snnjax._types import RESETS
-from snnjax.graph import Network
 from snnjax.graph.check import check_params
-from snnjax.graph.network import Params, Stats, params_dtype
+from snnjax.graph.network import Network, Params, Stats, params_dtype
 from snnjax.nir._conventions import CONVENTIONS
 from snnjax.nir._export import graph_of
 from snnjax.nir._file import read_graph

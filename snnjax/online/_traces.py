@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import State, upcast
 from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context
@@ -13,7 +14,6 @@ from snnjax.blocks.spiking import Spiking
 from snnjax.graph.chain import ChainLayer
 from snnjax.neurons import Neuron
 from snnjax.neurons._neuron import for_each
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class LayerArrays(NamedTuple):

@@ -13,6 +13,8 @@ from snnjax._arguments import explained
 from snnjax._check import as_lengths, check_size, fail
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes
+from snnjax._synapses import Synapses, ends_and_targets
 from snnjax._types import accumulation_dtype, uint16_or_int32
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
@@ -31,9 +33,7 @@ from snnjax.ops._lif_network.switches import LayerSwitches, Switches
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
-from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
-from snnjax.synapses import Synapses, ends_and_targets
 
 
 @explained

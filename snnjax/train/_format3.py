@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network
 from snnjax.graph.describe import describe
+from snnjax.graph.network import Network
 from snnjax.graph.recurrence import given_blocks, recurrences
 
 FORMAT = "snnjax checkpoint 3"

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, compiler_options, lif_network
+from snnjax import LeakyReadout, LIFLayer, SparseSpikes, compiler_options, lif_network
 from snnjax._types import Signal, State
 from snnjax.ops._connection import DENSE, Connection
+from snnjax.surrogates import Surrogate
 from tests.benchmarks import workloads
 from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload

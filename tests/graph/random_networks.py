@@ -28,11 +28,11 @@ from snnjax import (
     synaptic,
 )
 from snnjax._types import SURROGATES, Params, Signal, State
+from snnjax.blocks._sparse import SparseParams
+from snnjax.blocks._synaptic import SynapticParams, SynapticState
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.synaptic import SynapticParams, SynapticState
 from snnjax.quantisation import Quantised, dequantise
 from tests.graph.helpers import CarriedSums, Sums, Totals
 from tests.numbers import assert_close, dyadic

@@ -13,7 +13,6 @@ import pytest
 
 from snnjax import (
     LIFLayer,
-    Surrogate,
     axonal,
     blocks,
     conv1d,
@@ -33,10 +32,10 @@ from snnjax import (
     synaptic,
 )
 from snnjax._types import Params, Signal, State, Stats
-from snnjax.blocks.dense import Dense
+from snnjax.blocks._dense import Dense
 from snnjax.neurobench import to_neurobench
 from snnjax.quantisation import quantise_network
-from snnjax.surrogates import boxcar, superspike
+from snnjax.surrogates import Surrogate, boxcar, superspike
 from tests.graph.helpers import (
     BATCH,
     INPUTS,

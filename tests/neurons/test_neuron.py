@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.test_util import check_grads
 
-from snnjax import neurons
+from snnjax import lif_step, neurons, select_spikes
 from snnjax._types import Params
 from snnjax.neurons._neuron import drawn
-from snnjax.ops import lif_step, select_spikes
 from snnjax.surrogates import boxcar
 from tests.neurons.models import FACTORIES, MODELS, SPIKING, VARIANTS, smooth, unroll
 

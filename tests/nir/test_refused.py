@@ -14,7 +14,7 @@ import pytest
 
 import snnjax
 from snnjax import blocks, neurons
-from snnjax.blocks.dense import Dense
+from snnjax.blocks._dense import Dense
 from snnjax.nir import from_nir, to_nir
 from tests.nir.graphs import DT, NETWORKS, graph_of, identity, lif, params_of
 

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import (
+    LayerState,
     LeakyReadout,
     LIFLayer,
+    LIFNetworkState,
     lif_network_state,
     lif_step,
     select_spikes,
@@ -17,7 +19,6 @@ from snnjax import (
 )
 from snnjax._types import Signal, State
 from snnjax.neurons import SecondState
-from snnjax.ops import LayerState, LIFNetworkState
 
 STEPS, BATCH, INPUTS, OUTPUTS = 5, 2, 4, 2
 ONE_LAYER, TWO_LAYERS = (5,), (5, 3)

@@ -11,10 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Synapses, lif_network
+from snnjax import (
+    Connection,
+    LayerState,
+    LeakyReadout,
+    LIFLayer,
+    LIFNetworkState,
+    SparseSpikes,
+    Synapses,
+    lif_network,
+)
 from snnjax._types import RESETS, SURROGATES, accumulation_dtype, id_dtype
 from snnjax.neurons import SecondState
-from snnjax.ops import Connection, LayerState, LIFNetworkState
 from snnjax.surrogates import as_surrogate
 from tests.numbers import dyadic, halves
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from snnjax import (
+    Connection,
     LeakyReadout,
     LIFLayer,
     SparseSpikes,
-    Surrogate,
     Synapses,
     delay_spikes,
     lif_network,
@@ -27,7 +27,7 @@ from snnjax import (
 )
 from snnjax._check import type_words
 from snnjax._types import Signal, State
-from snnjax.ops import Connection
+from snnjax.surrogates import Surrogate
 
 V = jnp.zeros((2, 3))
 SURROGATES = (

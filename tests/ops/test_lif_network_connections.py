@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from snnjax import (
+    Connection,
     LIFLayer,
     Network,
     SparseSpikes,
@@ -32,7 +33,6 @@ from snnjax import (
 from snnjax._quantised import Quantised
 from snnjax._types import Params, Signal, State
 from snnjax.blocks.delay import DelayState
-from snnjax.ops import Connection
 from snnjax.ops.pool_spikes import Pooling
 from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close

@@ -12,9 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
+from snnjax import Connection, LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
 from snnjax._types import Signal
-from snnjax.ops import Connection
 from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
 from tests.ops.kernel_checks import TOLERANCE, needs_kernels

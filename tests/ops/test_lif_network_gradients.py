@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
+from snnjax import Connection, LayerState, LeakyReadout, LIFLayer, LIFNetworkState, lif_network
 from snnjax._types import Signal, State
-from snnjax.ops import Connection, LayerState, LIFNetworkState
+from snnjax.surrogates import Surrogate
 from tests.cases import SMOOTH
 from tests.ops.common import check_gradient, jit, with_gradient
 from tests.ops.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network

@@ -18,10 +18,11 @@ from snnjax import (
     synaptic,
     train,
 )
+from snnjax.train.config import second_threshold_at
 
 
 def test_layers_keep_their_second_thresholds_by_default() -> None:
-    assert train.second_threshold_at(train.TrainConfig(), 0) is None
+    assert second_threshold_at(train.TrainConfig(), 0) is None
 
 
 def test_a_final_one_needs_a_first_one() -> None:

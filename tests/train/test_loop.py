@@ -20,6 +20,7 @@ import snnjax
 from snnjax import losses, train
 from snnjax.data import EventDataset
 from snnjax.train import lock, progress
+from snnjax.train.checkpoint import header_of
 from snnjax.train.progress import after_epoch, as_stored, begin, read_progress, save
 from tests.numbers import assert_same_bits
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
@@ -177,7 +178,7 @@ def test_checkpoint_of_another_run_is_replaced_on_request_only(tmp_path) -> None
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         run(source=lambda epoch: 1 / 0, folder=tmp_path)
-    assert train.read_header(path) == {"note": "weeks of work"}
+    assert header_of("read_run", path) == {"note": "weeks of work"}
     run(replace(CONFIG, epochs=1), folder=tmp_path, overwrite=True)
     assert train.read_run(path)["epoch"] == 1
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes, in_range
 from snnjax.ipu.device.network_record import sent_by, without_counts
 from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.chain import as_dense, delayed_inputs
@@ -28,7 +29,6 @@ from snnjax.ops._lif_network.records import (
     RecordOnTiles,
 )
 from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.sparse_spikes import SparseSpikes, in_range
 
 # That send spikes to delayed lists: twice as many rows of weights have ids of 16 bits, the largest of which is unused.
 _MOST_NEURONS = 32_767

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import id_dtype
 from snnjax.ipu.lowering.rules.calls import KEEP, KEPT
 from snnjax.ops._kernel_operands import named
@@ -38,7 +39,6 @@ from snnjax.ops._lif_network.records import (
     RecordOnTiles,
 )
 from snnjax.ops._lif_network.switches import Needs, Switches
-from snnjax.sparse_spikes import SparseSpikes
 
 # The header of a list: spikes kept, listed, true spikes, and where the spikes of the second to sixth share of the
 # neurons begin, each with an even number of them (poplar_kernels/conventions.hpp).

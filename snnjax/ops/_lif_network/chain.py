@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes, gather, list_ids, scatter
 from snnjax._types import id_dtype, steps_within, upcast
 from snnjax.ops._connection import Connection
 from snnjax.ops._glif_step import align
@@ -45,7 +46,6 @@ from snnjax.ops._tables.delay_spikes import Operands as DelayOperands
 from snnjax.ops._time_scan import PLAIN, Loops
 from snnjax.ops.delay_spikes import arrivals
 from snnjax.ops.spike_matmul import of_tested_weights, without_zeros
-from snnjax.sparse_spikes import SparseSpikes, gather, list_ids, scatter
 
 
 class LayerOverTime(NamedTuple):

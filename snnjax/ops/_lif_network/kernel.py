@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from snnjax._dispatch import Kernel
 from snnjax._quantised import Quantised
+from snnjax._sparse_spikes import SparseSpikes, values_of
 from snnjax._types import RESETS
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
@@ -37,7 +38,6 @@ from snnjax.ops._lif_network.records import (
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
 from snnjax.ops.pool_spikes import Pooling
-from snnjax.sparse_spikes import SparseSpikes, values_of
 
 
 def _obstacle(operands: Operands, switches: Switches) -> str | None:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import State, accumulation_dtype, id_dtype
 from snnjax.ops._lif_network.recorded import recorded_dtype
 from snnjax.ops._lif_network.records import (
@@ -19,7 +20,6 @@ from snnjax.ops._lif_network.records import (
     Results,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches, reads_currents
-from snnjax.sparse_spikes import SparseSpikes
 
 # The spikes that are in no list: `run_network` counts them.
 LEFT_OUT: Any = None

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.records import LayerConstants, LayerState, Linear, Operands, Record
-from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
 
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate
-from snnjax.ops import LIFNetworkState
+from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes
+from snnjax.surrogates import Surrogate
 from tests.ipu.device import placing
 
 Arrays = dict[str, Any]

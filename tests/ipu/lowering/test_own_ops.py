@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import snnjax
-from snnjax import Surrogate, _targets
+from snnjax import _targets
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
+from snnjax.surrogates import Surrogate
 from tests.ipu.lowering.arrays import numbers
 from tests.ipu.lowering.checks import plan_of
 

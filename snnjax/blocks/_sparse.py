@@ -11,12 +11,12 @@ from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, check_switches, fail
+from snnjax._synapses import Synapses
 from snnjax._types import Params, Signal, State, Stats, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Stepwise, flat, given, times
 from snnjax.blocks.linear import normal
 from snnjax.neurons._drive import EXPECTED_RATE
-from snnjax.ops import spike_sparse_matmul
-from snnjax.synapses import Synapses
+from snnjax.ops.spike_sparse_matmul import spike_sparse_matmul
 
 
 class SparseParams(NamedTuple):

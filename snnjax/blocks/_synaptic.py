@@ -11,13 +11,13 @@ from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
+from snnjax._synapses import Synapses
 from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
+from snnjax.blocks._dense import Dense
+from snnjax.blocks._sparse import Sparse
 from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, flat, given, times
 from snnjax.blocks.delay import HasDelays, checked_delays, delays_of, drawn_delays
-from snnjax.blocks.dense import Dense
-from snnjax.blocks.sparse import Sparse
-from snnjax.ops import delayed_spike_matmul
-from snnjax.synapses import Synapses
+from snnjax.ops.delayed_spike_matmul import delayed_spike_matmul
 
 
 class SynapticParams(NamedTuple):

@@ -15,8 +15,8 @@ from snnjax._quantised import Quantised
 from snnjax._types import Signal, upcast
 from snnjax.blocks.block import Shape, flat
 from snnjax.blocks.linear import Linear, Product
-from snnjax.ops import spike_matmul
 from snnjax.ops._connection import Connection
+from snnjax.ops.spike_matmul import spike_matmul
 
 
 @dataclass(frozen=True, eq=False)
