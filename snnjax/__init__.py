@@ -40,10 +40,10 @@ from snnjax.ops._simulation.records import SimulationOutput as SimulationOutput
 from snnjax.ops._simulation.records import SimulationState as SimulationState
 from snnjax.ops.delay_spikes import delay_spikes as delay_spikes
 from snnjax.ops.delayed_spike_matmul import delayed_spike_matmul as delayed_spike_matmul
-from snnjax.ops.lif_network import LeakyReadout as LeakyReadout
 from snnjax.ops.lif_network import LIFLayer as LIFLayer
 from snnjax.ops.lif_network import LIFNetworkOutput as LIFNetworkOutput
 from snnjax.ops.lif_network import LIFNetworkState as LIFNetworkState
+from snnjax.ops.lif_network import LIFReadout as LIFReadout
 from snnjax.ops.lif_network import lif_network as lif_network
 from snnjax.ops.lif_network import lif_network_state as lif_network_state
 from snnjax.ops.lif_step import lif_step as lif_step

@@ -117,5 +117,5 @@ def refuse_gradient(op: str, tree: Any) -> None:
     if any_quantised(tree):
         fail(
             f"{op}: `weights` must be floating-point where a gradient is taken, got int8. "
-            "Train with quantisation.straight_through(params)."
+            "Train with quantisation.fake_quantise(params)."
         )

@@ -11,7 +11,7 @@ from snnjax import dense, layer, leaky_readout, losses, network, neurons, online
 from snnjax._types import SURROGATES, Params, Signal
 from snnjax.blocks.linear import LinearParams
 from snnjax.data import Batch
-from snnjax.graph.chain import layers_of
+from snnjax.graph.layers import layers_of
 from snnjax.train.online import online_gradients
 from tests.numbers import assert_close
 from tests.ops.common import jit

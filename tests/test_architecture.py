@@ -193,7 +193,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.upward_imports, "snnjax/neurons/lif.py", "from . import adlif"),
         (rules.upward_imports, "snnjax/neurons/lif.py", "from snnjax.blocks.block import flat"),
         (rules.upward_imports, "snnjax/blocks/norm.py", "from snnjax.graph.network import Network"),
-        (rules.upward_imports, "snnjax/graph/plan.py", "import snnjax.metrics"),
+        (rules.upward_imports, "snnjax/graph/segments.py", "import snnjax.metrics"),
         (rules.upward_imports, "snnjax/_check.py", "from snnjax._sparse_spikes import SparseSpikes"),
         (rules.upward_imports, "snnjax/helpers.py", ""),
         (

@@ -255,7 +255,7 @@ def test_gradient_with_int8_weights_is_refused() -> None:
             jax.grad(function, allow_int=True)(at)
         assert str(caught.value) == (
             f"{op}: `weights` must be floating-point where a gradient is taken, got int8. Train with "
-            "quantisation.straight_through(params)."
+            "quantisation.fake_quantise(params)."
         )
 
 

@@ -7,7 +7,7 @@ from snnjax.blocks._synaptic import SynapticStats as SynapticStats
 from snnjax.blocks.block import Block as Block
 from snnjax.blocks.block import BlockResult as BlockResult
 from snnjax.blocks.block import Context as Context
-from snnjax.blocks.block import Part as Part
+from snnjax.blocks.block import Item as Item
 from snnjax.blocks.block import dense_signal as dense_signal
 from snnjax.blocks.conv import conv1d_transpose as conv1d_transpose
 from snnjax.blocks.conv import conv2d_transpose as conv2d_transpose

@@ -54,11 +54,11 @@ class BlockResult(NamedTuple):
     membranes: Array | None = None  # of neurons, ``[time, batch, *shape]``, if the context asks for them
 
 
-_P = TypeVar("_P", bound="Part")
+_P = TypeVar("_P", bound="Item")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Item:
     """A block or a container, and where it stands in a network.
 
     Example:
@@ -85,7 +85,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block(Part):
+class Block(Item):
     """A part of a network; one's own is a frozen dataclass derived from it, with at least `apply`.
 
     Shapes are those of the neurons of each incoming signal. A block holds no arrays: what it learns are its params,

@@ -13,7 +13,7 @@ from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
 from snnjax._types import Params, State, Stats, upcast
-from snnjax.blocks._neurons import NeuronOperands, Neurons
+from snnjax.blocks._neurons import FusedNeurons, NeuronOperands
 from snnjax.blocks.block import (
     BlockResult,
     Context,
@@ -84,13 +84,13 @@ class Integrator(Stepwise):
         """A small one: large random logits would cost the first epochs."""
         return READOUT_DEVIATION * drive(self.neuron)
 
-    def op(self, shape: Shape) -> Neurons | None:
+    def op(self, shape: Shape) -> FusedNeurons | None:
         """The readout of the fused op, if it is a leaky integrator of one state."""
         del shape
         form = self.neuron.fused
         if form is None or form.reset != "none" or _has_second_state(self.neuron):
             return None
-        return Neurons(form, None, self.neuron.surrogate, False, False)
+        return FusedNeurons(form, None, self.neuron.surrogate, False, False)
 
     def operands(self, params: Params, stats: Stats, shape: Shape) -> NeuronOperands:
         """The constants of the equation."""

@@ -17,7 +17,7 @@ from snnjax._arguments import explained
 from snnjax._check import check_rounding, fail
 from snnjax._types import Params, State, Stats, upcast, wide_floats
 from snnjax.blocks._listing import checked_capacity, checked_second, warn_if_at_rest, warn_unless_below
-from snnjax.blocks._neurons import NeuronOperands, Neurons
+from snnjax.blocks._neurons import FusedNeurons, NeuronOperands
 from snnjax.blocks._steps import Cells, Held, Steps, run_steps
 from snnjax.blocks.block import (
     Block,
@@ -156,13 +156,13 @@ class Spiking(Block):
             return own.surrogate.obstacle
         return None
 
-    def op(self, shape: Shape) -> Neurons | None:
+    def op(self, shape: Shape) -> FusedNeurons | None:
         """Neurons of the fused op, if nothing stands against it."""
         found = converted(self.neuron)
         if isinstance(found, str) or self.obstacle is not None:
             return None
         options = self.slots(shape), self.neuron.surrogate, self.rounds_record, True
-        return Neurons(found.form, *options, *found[1:])
+        return FusedNeurons(found.form, *options, *found[1:])
 
     def operands(self, params: Params, stats: Stats, shape: Shape) -> NeuronOperands:
         """The constants of the equation."""

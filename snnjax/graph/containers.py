@@ -12,7 +12,7 @@ import numpy as np
 from snnjax._arguments import explained
 from snnjax._check import alternatives, check_integer, fail, plural, short_repr
 from snnjax.blocks._dense import dense
-from snnjax.blocks.block import Block, Part, Shape
+from snnjax.blocks.block import Block, Item, Shape
 from snnjax.blocks.join import Join
 from snnjax.blocks.join import join as join_block
 from snnjax.blocks.late import Late, late
@@ -31,7 +31,7 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Container(Part):
+class Container(Item):
     """What expands into blocks."""
 
     kind: ClassVar[str] = "container"
@@ -187,7 +187,7 @@ def check_item(op: str, argument: str, item: Any) -> None:
 
 def _check_part(argument: str, part: Any, example: str) -> None:
     """Check that a part of a layer is a block, or several, or None."""
-    if part is not None and (isinstance(part, Neuron) or not isinstance(part, Part | list | tuple)):
+    if part is not None and (isinstance(part, Neuron) or not isinstance(part, Item | list | tuple)):
         hint = f"Write {argument}=blocks.{example}"
         fail(f"layer: `{argument}` must be a block or None, got {_in_words(part)}. {hint}.")
 
@@ -503,7 +503,7 @@ def _as_connection(op: str, connection: Any) -> Any:
     refuse_simulated(op, "connection", connection)
     if isinstance(connection, list | tuple):
         check_item(op, "connection", connection)
-    if not isinstance(_last(connection), Part) or isinstance(_last(connection), _NEURONS):
+    if not isinstance(_last(connection), Item) or isinstance(_last(connection), _NEURONS):
         fail(
             f"{op}: `connection` must be a number of neurons, or weights such as dense(...) and conv2d(...), "
             f"got {short_repr(connection)}. Pass an int."
@@ -522,7 +522,7 @@ def _as_recurrent(op: str, neuron: Neuron, recurrent: Any) -> tuple[Any, ...] | 
         return bool(recurrent)
     items = tuple(recurrent) if isinstance(recurrent, list | tuple) else (recurrent,)
     for item in items or (None,):
-        if not isinstance(item, Part) or isinstance(item, Spiking):
+        if not isinstance(item, Item) or isinstance(item, Spiking):
             fail(
                 f"{op}: `recurrent` must be a connection, or True for dense weights, "
                 f"got {short_repr(recurrent)}. Write recurrent=dense(...) or conv2d(...)."

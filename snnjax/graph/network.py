@@ -39,8 +39,8 @@ from snnjax.graph.fold import without_norms
 from snnjax.graph.fused import Arrays
 from snnjax.graph.init import Sample, draw, first_state, initial_stats, warn_of_unreached
 from snnjax.graph.options import checked_record, recorded_nodes, second_thresholds
-from snnjax.graph.plan import FEWEST_STEPS, MANY_ROWS, Mode, Segment, plan
 from snnjax.graph.run import Running, run
+from snnjax.graph.segments import FEWEST_STEPS, MANY_ROWS, Mode, Segment, segments_of
 from snnjax.graph.signals import checked_signals, warn_of_bytes
 from snnjax.ops.lif_network import mean_activity
 
@@ -117,7 +117,7 @@ class Network:
         """The number of outputs, which is the number of classes that the network can distinguish."""
         return math.prod(self.out_shape)
 
-    def plan(
+    def segments(
         self,
         train: bool = False,
         record: tuple[str, ...] = (),
@@ -132,16 +132,16 @@ class Network:
         `chunk`: only then neurons with an immediate reset are part of a chain.
         """
         mode = Mode(train, record, implementation, steps, rows, from_rest)
-        return plan(self.nodes, self.in_shapes, self._read(record), mode)
+        return segments_of(self.nodes, self.in_shapes, self._read(record), mode)
 
     @property
     def paths(self) -> str:
-        """The plan in words, a line for each call, and one of what the default device does not take."""
-        return in_words(self.nodes, self.plan(), _platforms.note())
+        """The segments in words, a line for each call, and one of what the default device does not take."""
+        return in_words(self.nodes, self.segments(), _platforms.note())
 
     def __repr__(self) -> str:
         """A line for each block: its name, kind, the shape of its signal, the number of its parameters and its path."""
-        return card(self.inputs, self.nodes, self.in_shapes, self.shapes, self.plan())
+        return card(self.inputs, self.nodes, self.in_shapes, self.shapes, self.segments())
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         """A network is run by `apply`: it holds no parameters."""
@@ -377,10 +377,10 @@ def run_checked(
     most = FEWEST_STEPS if chunk is None else chunk
     # A number of steps that is left open counts as many.
     few = min(steps, most, FEWEST_STEPS) if isinstance(steps, int) else FEWEST_STEPS
-    # Of rows, the power of two matters, so that batches of similar size share a plan.
+    # Of rows, the power of two matters, so that batches of similar size share their segments.
     rows = steps * batch if isinstance(steps, int) and isinstance(batch, int) else MANY_ROWS
     rows = min(1 << rows.bit_length() >> 1, MANY_ROWS)
-    segments = network.plan(context.train, context.record, context.implementation, few, rows, from_rest)
+    segments = network.segments(context.train, context.record, context.implementation, few, rows, from_rest)
     read = network._read(context.record)
     running = Running(network.nodes, network.in_shapes, segments, read, params_dtype(arrays.params))
     results = run(running, arrays, signals, context, chunk)

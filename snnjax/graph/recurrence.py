@@ -82,7 +82,7 @@ def parts(nodes: tuple[Node, ...]) -> tuple[tuple[int, ...], ...]:
 
 @functools.lru_cache(maxsize=256)
 def recurrences(nodes: tuple[Node, ...]) -> dict[int, Recurrence]:
-    """The loops of recurrent layers, by their neurons: what plans, NIR and online rules know of loops."""
+    """The loops of recurrent layers, by their neurons: what segments, NIR and online rules know of loops."""
     readers: dict[str, list[int]] = {}
     for index, node in enumerate(nodes):
         for source in node.sources:

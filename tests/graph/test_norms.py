@@ -26,7 +26,7 @@ from snnjax import (
 from snnjax._types import Params, Signal
 from snnjax.blocks.block import Context
 from snnjax.blocks.norm import BatchNorm, NormParams, NormStats
-from snnjax.graph import plan as plans
+from snnjax.graph import segments
 from tests.graph.helpers import initial, random_spikes
 from tests.numbers import assert_close
 from tests.ops.common import jit, weighted_sum
@@ -115,11 +115,11 @@ def test_a_norm_in_front_of_neurons_is_part_of_their_chain(
     monkeypatch: pytest.MonkeyPatch, is_training: bool
 ) -> None:
     """Behind a join, and in training behind its connection too; with lists and without, for sequences that end."""
-    monkeypatch.setattr(plans, "FEWEST_GIVEN", 0)
-    plans.plan.cache_clear()
+    monkeypatch.setattr(segments, "FEWEST_GIVEN", 0)
+    segments.segments_of.cache_clear()
     net = normed()
     items = [*net.nodes]
-    fused = [own for own in net.plan(is_training) if isinstance(own, plans.Fused)]
+    fused = [own for own in net.segments(is_training) if isinstance(own, segments.Fused)]
     begun = [items[own.nodes[0]].block.kind for own in fused]
     assert begun.count("batch_norm") == (3 if is_training else 0)
     params, stats, inputs = initial(net), net.initial_stats(KEY), inputs_of(IMAGE)
@@ -132,7 +132,7 @@ def test_a_norm_in_front_of_neurons_is_part_of_their_chain(
     ours, theirs = (
         jit(jax.value_and_grad(functools.partial(run, by), has_aux=True))(params) for by in (None, "composed")
     )
-    plans.plan.cache_clear()
+    segments.segments_of.cache_clear()
     assert_close(ours, theirs, of_largest=ROUNDING)
 
 

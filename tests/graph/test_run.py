@@ -29,7 +29,7 @@ from snnjax import (
 from snnjax._types import Params, Signal, State
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.late import LateState
-from snnjax.graph import plan as plans
+from snnjax.graph import segments
 from tests.graph.helpers import BATCH, INPUTS, STEPS, initial, louder, random_spikes, with_gradients
 from tests.numbers import assert_close
 from tests.ops.common import equations, jit
@@ -179,7 +179,7 @@ def test_a_network_says_which_path_each_block_takes() -> None:
 def test_few_steps_are_scanned_with_equal_results() -> None:
     for recurrent, fewest in ((False, 4), (True, 2)):
         net = network(INPUTS, [layer(8, recurrent=recurrent), layer(6, capacity=3)], leaky_readout(3))
-        paths = [len(net.plan(steps=steps)) for steps in range(1, 5)]
+        paths = [len(net.segments(steps=steps)) for steps in range(1, 5)]
         assert paths == [6] * (fewest - 1) + [1] * (5 - fewest)
         params, inputs = louder(initial(net)), random_spikes(0.3, steps=8)
         whole, end = jit(net.apply)(params, None, inputs)
@@ -200,11 +200,11 @@ def test_few_rows_of_dense_layers_are_scanned_with_equal_results(
     arguments = (params, net.initial_state(params, BATCH), inputs)
     results, calls = [], []
     for fewest in (64, 0):
-        monkeypatch.setattr(plans, "FEWEST_ROWS", fewest)
-        plans.plan.cache_clear()
+        monkeypatch.setattr(segments, "FEWEST_ROWS", fewest)
+        segments.segments_of.cache_clear()
         results.append(jit(with_gradients(net.apply))(*arguments))
-        calls.append([len(net.plan(rows=rows)) for rows in (32, 64)])
-    plans.plan.cache_clear()
+        calls.append([len(net.segments(rows=rows)) for rows in (32, 64)])
+    segments.segments_of.cache_clear()
     assert calls == [[1 if option else 6, 1], [1, 1]]
     assert_close(*results, of_largest=TOLERANCE["rtol"])
 

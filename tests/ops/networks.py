@@ -8,9 +8,9 @@ import numpy as np
 
 from snnjax import (
     LayerState,
-    LeakyReadout,
     LIFLayer,
     LIFNetworkState,
+    LIFReadout,
     lif_network_state,
     lif_step,
     select_spikes,
@@ -64,7 +64,7 @@ def make_network(
         )
         for index, (inputs, neurons) in enumerate(zip((INPUTS, *widths), widths, strict=False))
     )
-    readout = LeakyReadout(normal(widths[-1], OUTPUTS), uniform(0.5, 0.9), bias=normal(OUTPUTS))
+    readout = LIFReadout(normal(widths[-1], OUTPUTS), uniform(0.5, 0.9), bias=normal(OUTPUTS))
     inputs = jnp.asarray(rng.random((STEPS, BATCH, INPUTS)) < 0.6, dtype)
     if currents:
         inputs, layers = normal(STEPS, BATCH, widths[0]), (layers[0]._replace(weights=None), *layers[1:])

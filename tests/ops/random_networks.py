@@ -14,9 +14,9 @@ import numpy as np
 from snnjax import (
     Connection,
     LayerState,
-    LeakyReadout,
     LIFLayer,
     LIFNetworkState,
+    LIFReadout,
     SparseSpikes,
     Synapses,
     lif_network,
@@ -145,7 +145,7 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     if form.outputs is not None:
         constants = [_constant(form, halves(rng, form.outputs)) for _ in range(2)]
         bias = dyadic(rng, -4, 4, form.outputs) if form.bias else None
-        readout = LeakyReadout(dyadic(rng, -16, 16, form.widths[-1], form.outputs), *constants, bias)
+        readout = LIFReadout(dyadic(rng, -16, 16, form.widths[-1], form.outputs), *constants, bias)
     spikes = [None for _ in form.widths]
     if form.recurrent:
         spikes[0] = _sparse(rng, (form.batch, form.widths[0]), low=-8, high=16)

@@ -24,7 +24,7 @@ from snnjax.ops._lif_network.records import (
     Cotangents,
     ForwardOnTiles,
     LayerState,
-    Linear,
+    LinearOperands,
     Operands,
     RecordOnTiles,
 )
@@ -178,7 +178,7 @@ def _arrive(sent: _Sent, x: Any, operands: Operands, connection: Connection) -> 
     most, num_neurons = cast(int, connection.max_delay), delays.shape[0]
     are_lists = isinstance(x, SparseSpikes)
     rows = as_dense(x.ids, values, num_neurons) if are_lists else values
-    linear, first = Linear(None, None, delays), LayerState(None, None, None, pending)
+    linear, first = LinearOperands(None, None, delays), LayerState(None, None, None, pending)
     received, left = delayed_inputs(operands, linear, rows, first, connection)
     fits = num_neurons <= _MOST_NEURONS and pending.shape[0] == 0
     if are_lists and fits and (most + 2) * x.capacity <= num_neurons:

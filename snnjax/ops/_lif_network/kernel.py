@@ -33,7 +33,7 @@ from snnjax.ops._lif_network.records import (
     LayerConstants,
     LayerNumbers,
     Operands,
-    Readout,
+    ReadoutOperands,
 )
 from snnjax.ops._lif_network.shapes import result_shapes
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable
@@ -238,7 +238,7 @@ def _cotangents(operands: Operands, groups: int) -> Operands:
     readout = operands.readout
     if readout is not None:
         decay, gain = per_neuron((readout.decay, readout.gain), operands.first_readout)
-        readout = Readout(shapes_of(readout.linear), decay, gain)
+        readout = ReadoutOperands(shapes_of(readout.linear), decay, gain)
     return operands._replace(
         inputs=shapes_of(operands.inputs, operands.dtype),
         linears=tuple(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, LIFNetworkState, SparseSpikes
+from snnjax import LIFLayer, LIFNetworkState, LIFReadout, SparseSpikes
 from snnjax.surrogates import Surrogate
 from tests.ipu.device import placing
 
@@ -115,7 +115,7 @@ def network_results(given: Arrays, options: Any) -> Arrays:
     layers = [LIFLayer(*(given.get(f"{part}{layer}") for part in PARAMETERS)) for layer in range(count)]
     readout = None
     if "readout_weights" in given:
-        readout = LeakyReadout(*(given[f"readout_{part}"] for part in ("weights", "decay", "gain", "bias")))
+        readout = LIFReadout(*(given[f"readout_{part}"] for part in ("weights", "decay", "gain", "bias")))
     second = tuple(given[f"second_threshold{layer}"] for layer in range(count))
     options = {
         "second_threshold": second,

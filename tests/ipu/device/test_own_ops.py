@@ -121,7 +121,7 @@ def network(
     """Layers and a readout."""
     pairs = zip((5, *widths), widths, strict=False)
     layers = tuple(cases.network_layer(rng, *pair, recurrent=recurrent) for pair in pairs)
-    readout = snnjax.LeakyReadout(
+    readout = snnjax.LIFReadout(
         cases.dyadic(rng, -16, 16, widths[-1], 3), cases.halves(rng), cases.halves(rng)
     )
     return jax.tree.map(lambda leaf: leaf.astype(dtype), (layers, readout))

@@ -97,7 +97,7 @@ def test_networks_reach_their_codelets_where_these_are_faster(neurons, capacity,
     square = jax.ShapeDtypeStruct((neurons, neurons), jnp.float32) if recurrent else None
 
     def output(x, weights, square):
-        hidden, readout = layer(weights=weights, recurrent=square), snnjax.LeakyReadout(weights.T, 0.9)
+        hidden, readout = layer(weights=weights, recurrent=square), snnjax.LIFReadout(weights.T, 0.9)
         return snnjax.lif_network(x, [hidden], readout, capacity=capacity)[0].output
 
     x = jax.ShapeDtypeStruct((8, 4, 6), jnp.float32)
