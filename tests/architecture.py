@@ -237,6 +237,18 @@ def upward_imports(path: str, source: str) -> list[str]:
     return found
 
 
+def core_of_the_ipu(path: str, source: str) -> list[str]:
+    """Imports in `snnjax/ipu` of more than the bottom of the library; one file says what else the IPU needs of it."""
+    if path == "snnjax/ipu/device/core.py" or not path.startswith("snnjax/ipu/"):
+        return []
+    found = [(name, line) for name, line in imports(source) if starts_with(name, "snnjax")]
+    return [
+        f"{path}:{line}: {name}"
+        for name, line in found
+        if not starts_with(name, "snnjax.ipu") and layer_of(name) not in ("_check", "_jax_compat", "_write")
+    ]
+
+
 def import_circles(files: Mapping[str, str]) -> list[str]:
     """A circle of imports among files, paths with their texts; imports within functions and for types count too."""
     modules = {module_of(path): source for path, source in files.items()}

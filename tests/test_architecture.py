@@ -65,7 +65,7 @@ def text_files():
 
 OF_LIBRARY = (
     *(rules.upward_imports, rules.private_jax, rules.compiled_code, rules.heavy_imports, rules.prints),
-    *(rules.long_file, rules.long_functions),
+    *(rules.long_file, rules.long_functions, rules.core_of_the_ipu),
 )
 
 
@@ -214,6 +214,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
             "xla_ext/pjrt/snnjax_jax_plugin/_wire.py",
             "from snnjax_jax_plugin import _library",
         ),
+        (rules.core_of_the_ipu, "snnjax/ipu/device/own_ops.py", "from snnjax.surrogates import Surrogate"),
         (rules.private_jax, "snnjax/ops/spike.py", "from jax._src import core"),
         (rules.private_jax, "snnjax/ops/spike.py", "import jaxlib"),
         (rules.private_jax, "snnjax/network.py", "import jax\nx = jax.core.get_aval(1)"),
@@ -278,6 +279,12 @@ def test_rule_finds(rule, path, source):
         (rules.upward_imports, "snnjax/ops/lif_network.py", "from snnjax.ops.spike import spike"),
         (rules.upward_imports, "snnjax/data/digits.py", "import numpy\nfrom snnjax import encoding"),
         (rules.upward_imports, "snnjax/cli.py", "from snnjax import train"),
+        (rules.core_of_the_ipu, "snnjax/ipu/device/core.py", "from snnjax.surrogates import Surrogate"),
+        (
+            rules.core_of_the_ipu,
+            "snnjax/ipu/session.py",
+            "from snnjax._check import fail\nfrom snnjax import ipu",
+        ),
         (rules.private_jax, "snnjax/_jax_compat.py", "from jax._src import core"),
         (rules.private_jax, "snnjax/_jax_compat.py", "import jaxlib"),
         (

@@ -23,11 +23,11 @@ from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import (
     LayerConstants,
     LayerState,
-    LinearOperands,
     Operands,
     ReadoutOperands,
     Results,
     SecondState,
+    Weighted,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
 from snnjax.ops.delay_spikes import bounded
@@ -345,16 +345,14 @@ def as_operands(
 
     last = None
     if readout is not None:
-        last = ReadoutOperands(LinearOperands(readout.weights, readout.bias), *leak(readout, state.readout))
+        last = ReadoutOperands(Weighted(readout.weights, readout.bias), *leak(readout, state.readout))
     each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
     if isinstance(inputs, SparseSpikes):
         counts = dict.fromkeys(("num_spikes", "num_listed", "num_dropped"))
         inputs = dataclasses.replace(inputs.with_values(), ids=uint16_or_int32(inputs.ids), **counts)
     operands = Operands(
         inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
-        linears=tuple(
-            LinearOperands(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers
-        ),
+        linears=tuple(Weighted(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
         constants=tuple(constants(layer, first.v, *rest) for layer, first, *rest in each),
         readout=last,
         first=state.layers,

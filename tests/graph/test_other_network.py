@@ -143,7 +143,7 @@ ALIKE: dict[str, dict[str, snnjax.Network]] = {
         "residual": one(before=[residual(layer(6))]),
         "either": one(before=[residual(layer(6), join="either")]),
     },
-    "named": {"named": one(name="hidden")},
+    "named": {"named": network(INPUTS, [layer(8).named("hidden")], leaky_readout(3))},
     "pool": {"pool": network((4, 2), [sum_pool(2), layer(8)], leaky_readout(3))},
     "conv": {
         "conv": image(layer(conv1d(4, 3))),

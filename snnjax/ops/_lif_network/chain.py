@@ -34,11 +34,11 @@ from snnjax.ops._lif_network.records import (
     Kept,
     LayerRecord,
     LayerState,
-    LinearOperands,
     Operands,
     ReadoutOperands,
     Record,
     Results,
+    Weighted,
 )
 from snnjax.ops._lif_network.shapes import LEFT_OUT
 from snnjax.ops._lif_network.switches import LayerSwitches, Needs, Switches, differentiable, reads_currents
@@ -126,7 +126,7 @@ def record_of(operands: Operands, layers: list[LayerOverTime]) -> Record:
     return Record(*bits, tuple(_record_of_layer(*layer) for layer in each))
 
 
-def _record_of_layer(layer: LayerOverTime, linear: LinearOperands, first: LayerState) -> LayerRecord:
+def _record_of_layer(layer: LayerOverTime, linear: Weighted, first: LayerState) -> LayerRecord:
     (constants, switches, *_), current, run, sent, _ = layer
     if switches.records_current and constants.recurrent is not None:
         before = jnp.concatenate([first.spikes[None], sent])[:-1]
@@ -168,7 +168,7 @@ def as_dense(ids: Array, values: Array, num_neurons: int) -> Array:
 
 
 def delayed_inputs(
-    operands: Operands, linear: LinearOperands, x: Array, first: LayerState, connection: Connection
+    operands: Operands, linear: Weighted, x: Array, first: LayerState, connection: Connection
 ) -> tuple[Array, Any]:
     """The part of `x` that arrives at a layer, in the accumulation dtype, and the spikes then in transit to it."""
     if connection.max_delay is None:
@@ -184,7 +184,7 @@ def _ends(operands: Operands, num_steps: int) -> Array | None:
 
 
 def current_of(
-    linear: LinearOperands, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
+    linear: Weighted, x: Array, connection: Connection, loops: Loops = PLAIN, again: bool = False
 ) -> Array:
     """The input current, with its bias, for all steps at once, in the accumulation dtype."""
     guard = without_zeros if loops.branches else of_tested_weights

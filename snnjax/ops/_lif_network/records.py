@@ -37,7 +37,7 @@ class SecondState(NamedTuple):
     threshold_coupling: Annotated[Any, _COUPLING] = None
 
 
-class LinearOperands(NamedTuple):
+class Weighted(NamedTuple):
     """What turns the incoming spikes of a layer into its current."""
 
     # An array or `Quantised`, or the weights of a convolution; None for a first layer whose inputs are its currents
@@ -90,7 +90,7 @@ class LayerConstants(NamedTuple):
 class ReadoutOperands(NamedTuple):
     """A leaky integrator after the last layer."""
 
-    linear: LinearOperands
+    linear: Weighted
     decay: Annotated[Any, _CONSTANT]
     gain: Annotated[Any, _CONSTANT]
 
@@ -144,7 +144,7 @@ class Operands(NamedTuple):
     inputs: Annotated[
         Any, arrays("inputs", "steps", "batch", "width", gradient="wanted", form="events")
     ]  # an array or `SparseSpikes`
-    linears: tuple[LinearOperands, ...]  # one per layer
+    linears: tuple[Weighted, ...]  # one per layer
     constants: tuple[LayerConstants, ...]
     readout: ReadoutOperands | None
     first: tuple[LayerState, ...]

@@ -14,10 +14,10 @@ from snnjax.ops._lif_network.records import (
     ForwardResults,
     LayerConstants,
     LayerRecord,
-    LinearOperands,
     Operands,
     Record,
     Results,
+    Weighted,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches, reads_currents
 
@@ -38,9 +38,7 @@ def result_shapes(operands: Operands, switches: Switches) -> ForwardResults:
     def marks(width: int) -> Any:
         return timed(-(-width // 8), dtype=jnp.uint8)
 
-    def record(
-        width: int, linear: LinearOperands, constants: LayerConstants, layer: LayerSwitches
-    ) -> LayerRecord:
+    def record(width: int, linear: Weighted, constants: LayerConstants, layer: LayerSwitches) -> LayerRecord:
         kept = recorded_dtype(constants, operands.dtype, layer.rounds_record)
         return LayerRecord(
             v=None if reads_currents(linear, constants) else timed(width, dtype=kept),
