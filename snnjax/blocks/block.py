@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +11,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._check import fail
+from snnjax._sparse_spikes import SparseSpikes, values_of
 from snnjax._types import Params, Signal, State, Stats, accumulation_dtype, upcast
-from snnjax.sparse_spikes import SparseSpikes, values_of
 
 Shape = tuple[
     int, ...
@@ -54,8 +54,38 @@ class BlockResult(NamedTuple):
     membranes: Array | None = None  # of neurons, ``[time, batch, *shape]``, if the context asks for them
 
 
+_P = TypeVar("_P", bound="Item")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class Item:
+    """A block or a container, and where it stands in a network.
+
+    Example:
+        >>> import snnjax
+        >>> from snnjax import blocks
+        >>> low, high = snnjax.layer(4).named("low"), snnjax.layer(4).named("high")
+        >>> both = blocks.join("add").receiving("low", "high")
+        >>> snnjax.network(3, [low, high, both]).nodes[-1].sources
+        ('low/neuron', 'high/neuron')
+    """
+
+    kind: ClassVar[str] = "part"  # names a part without a name, with its number among those of its kind
+    name: str | None = None
+    # The names of the inputs, blocks or containers that it receives; None for what stands before it.
+    source: tuple[str, ...] | None = None
+
+    def named(self: _P, name: str | None) -> _P:
+        """The same part under a name, by which params, results and other parts know it."""
+        return dataclasses.replace(self, name=name)
+
+    def receiving(self: _P, *sources: str) -> _P:
+        """The same part with the signals of these inputs, blocks or containers in place of the one before it."""
+        return dataclasses.replace(self, source=sources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block(Item):
     """A part of a network; one's own is a frozen dataclass derived from it, with at least `apply`.
 
     Shapes are those of the neurons of each incoming signal. A block holds no arrays: what it learns are its params,
@@ -75,14 +105,11 @@ class Block:
         ['double_0', 'layer_0/connection', 'layer_0/neuron']
     """
 
-    kind: ClassVar[str] = "block"  # names a block without a name, with its number among those of its kind
+    kind: ClassVar[str] = "block"
     num_signals: ClassVar[int | None] = 1  # that it receives; None for any number
     is_spiking: ClassVar[bool] = False  # whether its signal are the spikes of neurons
     # Whether nothing is multiplied by weights but what a `Linear` or its `op` says: metrics count these operations.
     is_counted: ClassVar[bool] = False
-    name: str | None = None
-    # The names of the inputs, blocks or containers that it receives; None for what stands before it.
-    source: str | tuple[str, ...] | None = None
 
     def fitted(self, *shapes: Shape) -> "Block":
         """The block for signals of these shapes, where it has to know them."""

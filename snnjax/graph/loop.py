@@ -17,16 +17,16 @@ from jaxtyping import Array
 
 from snnjax._check import fail
 from snnjax._sharding import vary_alike
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal, State, accumulation_dtype, wide_floats
+from snnjax.blocks._sparse import Sparse
 from snnjax.blocks.block import BlockResult, Context, Shape, rounded, shaped
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.join import Join
 from snnjax.blocks.late import Late
-from snnjax.blocks.sparse import Sparse
 from snnjax.graph.alone import run_alone
 from snnjax.graph.containers import Node
 from snnjax.ops._time_scan import platform_scan
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class Loop(NamedTuple):

@@ -5,14 +5,14 @@ import functools
 from typing import Any, NamedTuple, cast
 
 from snnjax._check import fail
+from snnjax.blocks._dense import Dense
+from snnjax.blocks._sparse import Sparse
+from snnjax.blocks._synaptic import Synaptic
 from snnjax.blocks.block import Block
 from snnjax.blocks.delay import Axonal, HasDelays
-from snnjax.blocks.dense import Dense
 from snnjax.blocks.join import Join
 from snnjax.blocks.late import Late
-from snnjax.blocks.sparse import Sparse
 from snnjax.blocks.spiking import Spiking
-from snnjax.blocks.synaptic import Synaptic
 from snnjax.graph.containers import Node
 
 
@@ -82,7 +82,7 @@ def parts(nodes: tuple[Node, ...]) -> tuple[tuple[int, ...], ...]:
 
 @functools.lru_cache(maxsize=256)
 def recurrences(nodes: tuple[Node, ...]) -> dict[int, Recurrence]:
-    """The loops of recurrent layers, by their neurons: what plans, NIR and online rules know of loops."""
+    """The loops of recurrent layers, by their neurons: what segments, NIR and online rules know of loops."""
     readers: dict[str, list[int]] = {}
     for index, node in enumerate(nodes):
         for source in node.sources:

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snnjax._check import fail
+from snnjax.blocks._dense import Dense
 from snnjax.blocks.block import Block
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.delay import Axonal
-from snnjax.blocks.dense import Dense
 from snnjax.blocks.join import Join
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network, Node
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.containers import Node
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.graph.recurrence import Recurrence, given_blocks, recurrences
 from snnjax.nir._layout import Layout, Shape, channels_first
 from snnjax.nir._metadata import written

@@ -1,5 +1,6 @@
 """Convert the neurons of a graph: their constants per step, and the scale of their input."""
 
+import dataclasses
 import inspect
 import math
 from typing import Any, NamedTuple
@@ -243,7 +244,7 @@ def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
     switches = {"normalize": normalize, "normalize_synapse": normalize_synapse, **resets}
     factor = np.prod(scales, axis=0) if scales else None
     cell = constants.cell(neurons.current_lif, neurons.CurrentLIFParams, factor, **switches)
-    return cell._replace(neuron=cell.neuron._replace(spikes=spiking))
+    return cell._replace(neuron=dataclasses.replace(cell.neuron, spikes=spiking))
 
 
 def _gain(

@@ -109,7 +109,7 @@ def _arguments(where: str, neuron: Neuron) -> dict[str, Any]:
     given, make = dict(neuron.arguments), _MAKERS.get(neuron.name)
     # Its surrogate, and for a readout whether it spikes, may be others than those of the function.
     replaced = {"surrogate": neuron.surrogate, "spikes": neuron.spikes}
-    if not (make is not None and bool(given) and make(**given)._replace(**replaced) == neuron):
+    if not (make is not None and bool(given) and dataclasses.replace(make(**given), **replaced) == neuron):
         fail(
             f"to_nir: `network` must hold only neurons that NIR has: {', '.join(_MAKERS)}, got "
             f"{neuron.name} in {where}. Replace them, or save the network in a checkpoint of snnjax.train."

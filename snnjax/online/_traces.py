@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import State, upcast
 from snnjax.blocks._fire import fire
 from snnjax.blocks.block import Context
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph.chain import ChainLayer
+from snnjax.graph.layers import ChainLayer
 from snnjax.neurons import Neuron
 from snnjax.neurons._neuron import for_each
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class LayerArrays(NamedTuple):

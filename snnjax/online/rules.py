@@ -13,10 +13,9 @@ from snnjax._types import upcast
 from snnjax.blocks.late import Late, LateState
 from snnjax.blocks.linear import Product
 from snnjax.blocks.spiking import Spiking
-from snnjax.graph import Network
-from snnjax.graph.chain import ChainLayer, layers_of
 from snnjax.graph.check import check_state
-from snnjax.graph.network import Params, State, Stats, params_dtype
+from snnjax.graph.layers import ChainLayer, layers_of
+from snnjax.graph.network import Network, Params, State, Stats, params_dtype
 from snnjax.online._rates import Rates, no_rates, update_rates
 from snnjax.online._traces import (
     LayerArrays,

@@ -12,6 +12,7 @@ from snnjax._batching import SHARED
 from snnjax._check import check_float_array, fail, plural
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, gather, scatter
 from snnjax._types import upcast
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
@@ -29,7 +30,6 @@ from snnjax.ops._tables.spike_conv import (
     WeightsBackwardResults,
 )
 from snnjax.ops.spike_matmul import as_rows, neurons_of, without_zeros
-from snnjax.sparse_spikes import SparseSpikes, gather, scatter
 
 
 @explained

@@ -16,6 +16,7 @@ from snnjax._check import check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
 from snnjax._types import accumulation_dtype, uint16_or_int32, upcast
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.spike_matmul import (
@@ -28,7 +29,6 @@ from snnjax.ops._tables.spike_matmul import (
     WeightsBackwardOperands,
     WeightsBackwardResults,
 )
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
 
 # Up to this many rows, and this share of neurons listed, gathering weight rows is faster in jnp than a dense product:
 # measured on two CPU cores by the section "forms" of tests/benchmarks.

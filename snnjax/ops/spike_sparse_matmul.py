@@ -13,6 +13,8 @@ from snnjax._check import check_shape, fail, short_repr
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._quantised import Quantised, check_weights, refuse_gradient, scaled
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, gather, scatter
+from snnjax._synapses import Synapses, ends_and_targets, targets_or_beyond
 from snnjax._types import accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.spike_sparse_matmul import (
@@ -28,8 +30,6 @@ from snnjax.ops._tables.spike_sparse_matmul import (
     WeightsBackwardResults,
 )
 from snnjax.ops.spike_matmul import as_rows, neurons_of, shared
-from snnjax.sparse_spikes import SparseSpikes, gather, scatter
-from snnjax.synapses import Synapses, ends_and_targets, targets_or_beyond
 
 
 @explained

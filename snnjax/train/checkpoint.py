@@ -17,14 +17,14 @@ import numpy as np
 
 from snnjax._check import alternatives, fail, short_repr, type_words
 from snnjax._write import write_atomically
+from snnjax.blocks._sparse import SparseParams
+from snnjax.blocks._synaptic import SynapticParams, SynapticState, SynapticStats
 from snnjax.blocks.delay import DelayParams, DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import NormParams, NormStats
-from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.synaptic import SynapticParams, SynapticState, SynapticStats
-from snnjax.graph import Network
 from snnjax.graph.describe import describe, first_difference
+from snnjax.graph.network import Network
 from snnjax.train import _format3
 
 _FORMAT = "snnjax checkpoint 4"
@@ -95,23 +95,12 @@ def save_checkpoint(
         "header": text,
         "sha256": _digest(text, {name: each.tobytes() for name, each in named.items()}),
     }
-    write_atomically(path, save(named, metadata))
+    write_atomically("save_checkpoint", path, save(named, metadata))
 
 
-def read_header(path: Path | str) -> dict[str, Any]:
-    """Read only the header of a checkpoint.
-
-    Errors: the file is missing, incomplete, damaged, or not a checkpoint.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from snnjax.train import read_header, save_checkpoint
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "checkpoint.safetensors"
-        >>> save_checkpoint(path, {}, {"epoch": 3})
-        >>> read_header(path)
-        {'epoch': 3}
-    """
-    return _read("read_header", Path(path), ())[1]["header"]
+def header_of(op: str, path: Path) -> dict[str, Any]:
+    """Only the header of a checkpoint; errors name `op`."""
+    return _read(op, path, ())[1]["header"]
 
 
 def load_checkpoint(
@@ -148,7 +137,7 @@ def load_checkpoint(
     members, content = _read(op, path, tuple(_text(jax.tree_util.DictKey(name)) for name in like))
     if network is not None:
         now = describe(network) if content["format"] == _FORMAT else _format3.described(network)
-        _check_same(op, path, content["network"], now)
+        _check_same(op, path, _format3.with_new_fields(content["network"]), now)
         if content["format"] != _FORMAT:
             members, content["arrays"] = _with_new_names(members, content["arrays"], network)
     wanted = {name: _kind(op, name, leaf) for name, leaf in likes.items()}

@@ -17,8 +17,7 @@ from snnjax.blocks._listing import warn_unless_below
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
 from snnjax.data import Batch, batches
-from snnjax.graph import Network, NetworkOutput
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.network import Network, NetworkOutput, Params, Stats
 from snnjax.losses import activity_lower_bound, activity_upper_bound
 from snnjax.metrics.classification import right_answers
 from snnjax.train.config import TrainConfig

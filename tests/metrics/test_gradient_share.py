@@ -26,8 +26,8 @@ from snnjax import (
 )
 from snnjax._types import Params, Signal, State
 from snnjax.blocks.linear import LinearParams
-from snnjax.graph.chain import layers_of
 from snnjax.graph.containers import Node
+from snnjax.graph.layers import layers_of
 from snnjax.metrics.gradient_share import in_full, spike_gradients
 from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.ops.common import jit

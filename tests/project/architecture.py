@@ -5,12 +5,13 @@ import fnmatch
 import functools
 import graphlib
 import importlib
+import inspect
 import io
 import pkgutil
 import posixpath
 import re
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -25,10 +26,10 @@ LAYERS = {
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),
-        ("ops", "event_times", "plasticity", "_plasticity", "rewiring"),
+        ("ops", "event_times", "plasticity", "_plasticity", "_rewiring"),
         ("_compare", "_quantised"),
-        ("synapses",),
-        ("sparse_spikes", "surrogates"),
+        ("_synapses",),
+        ("_sparse_spikes", "surrogates"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
         ("_arguments", "_check"),
         ("_types", "_schema", "_jax_compat", "_lazy"),
@@ -263,6 +264,18 @@ def upward_imports(path: str, source: str) -> list[str]:
     return found
 
 
+def core_of_the_ipu(path: str, source: str) -> list[str]:
+    """Imports in `snnjax/ipu` of more than the bottom of the library; one file says what else the IPU needs of it."""
+    if path == "snnjax/ipu/device/core.py" or not path.startswith("snnjax/ipu/"):
+        return []
+    found = [(name, line) for name, line in imports(source) if starts_with(name, "snnjax")]
+    return [
+        f"{path}:{line}: {name}"
+        for name, line in found
+        if not starts_with(name, "snnjax.ipu") and layer_of(name) not in ("_check", "_jax_compat", "_write")
+    ]
+
+
 def import_circles(files: Mapping[str, str]) -> list[str]:
     """A circle of imports among files, paths with their texts; imports within functions and for types count too."""
     modules = {module_of(path): source for path, source in files.items()}
@@ -449,6 +462,28 @@ def public_names(source: str) -> list[str]:
     nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = (alias.name for node in nodes for alias in node.names if alias.asname == alias.name)
     return [name for name in names if not name.startswith("_")]
+
+
+def names_of(module: ModuleType) -> dict[str, object]:
+    """What users find in a module: what it re-exports, and the functions and classes that it defines."""
+    own = {
+        name: thing
+        for name, thing in vars(module).items()
+        if getattr(thing, "__module__", None) == module.__name__
+        and inspect.isroutine(thing) | inspect.isclass(thing)
+    }
+    exported = {name: getattr(module, name) for name in public_names(inspect.getsource(module))}
+    return {name: thing for name, thing in {**exported, **own}.items() if not name.startswith("_")}
+
+
+def second_paths(modules: Iterable[ModuleType]) -> list[str]:
+    """Names by which something is found that has been found by another; modules are not counted."""
+    found: dict[int, list[str]] = {}
+    for module in modules:
+        for name, thing in names_of(module).items():
+            if not isinstance(thing, ModuleType):
+                found.setdefault(id(thing), []).append(f"{module.__name__}.{name}")
+    return [f"{name} is {paths[0]}" for paths in found.values() for name in paths[1:]]
 
 
 def shadowed_modules(package: ModuleType) -> list[str]:

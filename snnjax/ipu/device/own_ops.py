@@ -10,16 +10,25 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
-from snnjax._dispatch import Kernel, Target
 from snnjax.ipu.device import network_cost, network_pieces
+from snnjax.ipu.device.core import (
+    BackwardArguments,
+    BackwardOnTiles,
+    ForwardOnTiles,
+    Kernel,
+    Needs,
+    Surrogate,
+    Switches,
+    Target,
+    as_kernel_reads,
+    call_for_cotangents,
+    call_forward,
+    differentiable,
+    named,
+    result_shapes,
+)
+from snnjax.ipu.device.core import Operands as NetworkOperands
 from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
-from snnjax.ops._kernel_operands import named
-from snnjax.ops._lif_network.kernel import as_kernel_reads, call_for_cotangents, call_forward
-from snnjax.ops._lif_network.records import BackwardArguments, BackwardOnTiles, ForwardOnTiles
-from snnjax.ops._lif_network.records import Operands as NetworkOperands
-from snnjax.ops._lif_network.shapes import result_shapes
-from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
 _UNKNOWN = ("bfloat16", "float64", "int8")
