@@ -415,7 +415,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "network: `source` must be the name of an input or an earlier block, got 'last'. Choose input.",
     ),
     (
-        lambda: network(4, [dense(3).receiving(0)]),  # type: ignore[arg-type]
+        lambda: network(4, [dataclasses.replace(dense(3), source=(0,))]),  # type: ignore[arg-type]
         "network: `source` must be the name of an input or an earlier block, got 0. Choose input.",
     ),
     (
