@@ -174,8 +174,8 @@ def _with_new_names(
 
 def _check_same(op: str, path: Path, stored: Any, now: Any) -> None:
     """Check that the description of a network in a file is the one that it has now."""
-    both = (_format3.with_new_fields(each) for each in (stored, json.loads(json.dumps(now))))
-    found = first_difference(*both, "network")
+    stored, now = map(_format3.with_new_fields, (stored, json.loads(json.dumps(now))))
+    found = first_difference(stored, now, "network")
     if found is not None:
         where, old, new = found
         fail(f"{op}: `{where}` must be {_in_words(old)} as in {path}, got {_in_words(new)}. {_REBUILD}.")

@@ -1,5 +1,6 @@
 """Graphs of blocks: how containers are wired, what joins compute, and the names by which blocks are found."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
