@@ -29,6 +29,16 @@ class Node(NamedTuple):
     block: Block
     sources: tuple[str, ...]
 
+    @property
+    def is_late(self) -> bool:
+        """Whether a signal of a loop returns through it."""
+        return isinstance(self.block, Late)
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it adds signals."""
+        return isinstance(self.block, Join) and self.block.how == "add"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Container(Item):

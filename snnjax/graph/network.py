@@ -31,7 +31,6 @@ from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal
 from snnjax.blocks.block import Context, Shape, rounded
 from snnjax.blocks.delay import without_rows
-from snnjax.blocks.late import Late
 from snnjax.graph.card import card, in_words
 from snnjax.graph.check import CONNECTIONS, check_dtypes, check_params, check_state, checked_stats
 from snnjax.graph.containers import Graph, Node
@@ -87,7 +86,7 @@ class Network:
     def shapes(self) -> dict[str, Shape]:
         """The shape of the signal of each input and node, by name."""
         found = dict(self.inputs)
-        found |= {node.name: node.block.shape for node in self.nodes if isinstance(node.block, Late)}
+        found |= {node.name: node.block.out_shape() for node in self.nodes if node.is_late}
         for node in self.nodes:  # what is late may come from a block behind it
             if node.name not in found:
                 found[node.name] = node.block.out_shape(*(found[source] for source in node.sources))

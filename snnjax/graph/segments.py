@@ -278,8 +278,7 @@ class _Chooser:
 
     def is_small(self, layers: tuple[FusedLayer, ...]) -> bool:
         """Whether a chain begins with too few given currents of neurons, none listed and none fed back."""
-        neuron, op = layers[0].neuron, self.ops[layers[0].neuron]
-        assert isinstance(op, FusedNeurons)
+        neuron = layers[0].neuron
         is_given = layers[0].product is None and not self.nodes[neuron].block.lists_spikes
         return (
             is_given
@@ -289,9 +288,9 @@ class _Chooser:
 
     def is_apart(self, layers: tuple[FusedLayer, ...]) -> bool:
         """Whether a chain is one convolution whose spikes are not listed: all of them leave it."""
-        (layer, *others), op = layers, self.ops[layers[0].neuron]
-        assert isinstance(op, FusedNeurons)
-        return not others and layer.connection.convolution is not None and op.capacity is None
+        layer, *others = layers
+        is_listed = self.nodes[layer.neuron].block.lists_spikes
+        return not others and layer.connection.convolution is not None and not is_listed
 
     def spikes(self, layer: FusedLayer) -> bool:
         """Whether the neurons of a layer spike; those of a readout do not."""

@@ -44,9 +44,9 @@ _INTEGER, _TERNARY = (
 
 @explained
 def integer_lif(
-    largest: int = 4,
     decay: Constant = 0.9,
     threshold: Constant = 1.0,
+    largest: int = 4,
     *,
     per: str = "channel",
     surrogate: str | Surrogate = "boxcar",

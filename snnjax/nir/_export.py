@@ -10,7 +10,6 @@ from snnjax.blocks._dense import Dense
 from snnjax.blocks.block import Block
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.delay import Axonal
-from snnjax.blocks.join import Join
 from snnjax.blocks.pool import Flatten, Pool
 from snnjax.blocks.readout import Integrator
 from snnjax.blocks.spiking import Spiking
@@ -83,7 +82,7 @@ class _Graph:
         signals = [self.signals[source] for source in node.sources if source not in self.returning]
         if node.block.is_skipped(train=False):
             self.signals[node.name] = signals[0]
-        elif isinstance(node.block, Join) and node.block.how == "add":
+        elif node.is_sum:
             self.signals[node.name] = signals[0] if len(signals) == 1 else _sum(node.name, signals)
         else:
             writer = _WRITERS.get(type(node.block))

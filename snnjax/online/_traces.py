@@ -1,6 +1,6 @@
 """Traces: the derivatives of a layer's states with respect to its weights and constants, updated at each step."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -168,8 +168,8 @@ def advance(
 
 def _fired(layer: ChainLayer, own: LayerArrays, membrane: Array, threshold: Array, second: Any) -> Fired:
     """The spikes of one step and their slopes; the slope of the listed ones is 0 for neurons that are not listed."""
-    block, unit = layer.neuron.block, jnp.ones_like(membrane)
-    if not isinstance(block, Spiking):
+    block, unit = cast(Spiking, layer.neuron.block), jnp.ones_like(membrane)
+    if layer.is_readout:
         return Fired(membrane, unit, membrane, unit)
 
     def both(membrane: Array) -> tuple[Array, Array]:

@@ -18,9 +18,10 @@ _FIELDS = {"init_stats": "initial_stats"}
 
 
 def with_new_fields(stored: Any) -> Any:
-    """The description of a network in a file, by the names that its fields have now."""
+    """The description of a network in JSON, by the names that fields have now; arguments of neurons in any order."""
     if isinstance(stored, dict):
-        return {_FIELDS.get(name, name): with_new_fields(part) for name, part in stored.items()}
+        new = {_FIELDS.get(name, name): with_new_fields(part) for name, part in stored.items()}
+        return new | {"arguments": dict(new["arguments"])} if "glif" in new else new
     return list(map(with_new_fields, stored)) if isinstance(stored, list) else stored
 
 

@@ -137,7 +137,7 @@ def load_checkpoint(
     members, content = _read(op, path, tuple(_text(jax.tree_util.DictKey(name)) for name in like))
     if network is not None:
         now = describe(network) if content["format"] == _FORMAT else _format3.described(network)
-        _check_same(op, path, _format3.with_new_fields(content["network"]), now)
+        _check_same(op, path, content["network"], now)
         if content["format"] != _FORMAT:
             members, content["arrays"] = _with_new_names(members, content["arrays"], network)
     wanted = {name: _kind(op, name, leaf) for name, leaf in likes.items()}
@@ -174,7 +174,8 @@ def _with_new_names(
 
 def _check_same(op: str, path: Path, stored: Any, now: Any) -> None:
     """Check that the description of a network in a file is the one that it has now."""
-    found = first_difference(stored, json.loads(json.dumps(now)), "network")
+    stored, now = map(_format3.with_new_fields, (stored, json.loads(json.dumps(now))))
+    found = first_difference(stored, now, "network")
     if found is not None:
         where, old, new = found
         fail(f"{op}: `{where}` must be {_in_words(old)} as in {path}, got {_in_words(new)}. {_REBUILD}.")

@@ -108,7 +108,7 @@ def _layer(pick: Any, width: int) -> Any:
         lif,
         lif,
         neurons.refractory(lif, steps=2),
-        neurons.current_lif(0.5, 0.5, **switches),
+        neurons.current_lif(0.5, synapse_decay=0.5, **switches),
         neurons.integrate_and_fire(1.0, **switches),
     )
     most = pick(None, 1, 3, 7, 40, 1000)

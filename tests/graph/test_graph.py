@@ -1,5 +1,6 @@
 """Graphs of blocks: how containers are wired, what joins compute, and the names by which blocks are found."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -415,7 +416,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "network: `source` must be the name of an input or an earlier block, got 'last'. Choose input.",
     ),
     (
-        lambda: network(4, [dense(3).receiving(0)]),  # type: ignore[arg-type]
+        lambda: network(4, [dataclasses.replace(dense(3), source=(0,))]),  # type: ignore[arg-type]
         "network: `source` must be the name of an input or an earlier block, got 0. Choose input.",
     ),
     (

@@ -391,7 +391,7 @@ def test_decay_outside_its_range_is_refused(name: str) -> None:
 def test_decay_of_one_is_for_inputs_that_are_not_normalized() -> None:
     assert neurons.leaky_integrator(1.0, normalize=False).glif is not None
     with pytest.raises(ValueError) as error:
-        neurons.current_lif(0.5, 1.0)
+        neurons.current_lif(0.5, synapse_decay=1.0)
     assert str(error.value) == (
         "current_lif: `synapse_decay` must be below 1 for a gain of 1 - synapse_decay, got 1. "
         "Pass normalize_synapse=False."
