@@ -1,6 +1,6 @@
 """What both sides of the plugin's calls agree on: the platform's name, the library's file, its functions, their types.
 
-The functions are those of ``xla_ext/pjrt/programs/compile.hpp`` and ``xla_ext/pjrt/devices/{host_callback,client}.hpp``.
+The functions: ``programs/compile.hpp``, ``devices/host_callback.hpp`` and ``devices/client.hpp`` of ``xla_ext/pjrt``.
 """
 
 import ctypes
