@@ -1,12 +1,13 @@
 """`Quantised`: weights as 8-bit integers times one scale per output."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int8
+from jaxtyping import Array, Float, Int8, PyTree
 
 from snnjax._check import check_float_array, check_shape, fail
 from snnjax._types import accumulation_dtype, upcast
@@ -41,7 +42,7 @@ class Quantised(NamedTuple):
         return self._replace(scale=self.scale.astype(scale_dtype(dtype)), dtype=jnp.dtype(dtype))
 
 
-def scale_dtype(dtype: DTypeLike) -> Any:
+def scale_dtype(dtype: DTypeLike) -> DTypeLike:
     """The dtype of the scales of weights; bfloat16 has the range of float32, and the kernels read it."""
     return dtype if dtype == jnp.bfloat16 else accumulation_dtype(dtype)
 
@@ -51,7 +52,7 @@ def _children(weights: Quantised) -> tuple[tuple[tuple[Any, Any], ...], np.dtype
     return tuple(keyed), jnp.dtype(weights.dtype)
 
 
-def _made(dtype: np.dtype, children: Any) -> Quantised:
+def _made(dtype: np.dtype, children: Iterable[Any]) -> Quantised:
     values, scale = children
     return Quantised(values, scale, dtype)
 
@@ -106,13 +107,13 @@ def check_weights(op: str, argument: str, weights: Any, num_targets: int | None 
     return check_shape(op, f"{argument}.scale", weights.scale, outputs, axes, hint)
 
 
-def any_quantised(tree: Any) -> bool:
+def any_quantised(tree: PyTree) -> bool:
     """Whether any weights in a tree are quantised."""
     leaves = jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Quantised))
     return any(isinstance(leaf, Quantised) for leaf in leaves)
 
 
-def refuse_gradient(op: str, tree: Any) -> None:
+def refuse_gradient(op: str, tree: PyTree) -> None:
     """Raise an error for gradients through quantised weights, which have none."""
     if any_quantised(tree):
         fail(

@@ -177,7 +177,7 @@ def values_of(spikes: SparseSpikes, dtype: DTypeLike | None = None) -> Array:
     return jnp.asarray(spikes.values).astype(dtype)
 
 
-def beyond(count: Any, capacity: int) -> Any:
+def beyond(count: ArrayLike, capacity: int) -> Any:
     """How many of `count` spikes do not fit into a list of `capacity` slots."""
     return jnp.maximum(count - capacity, 0)
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, Integer
 
 from snnjax._arguments import explained
@@ -23,7 +24,7 @@ from snnjax._check import (
     fail,
     short_repr,
 )
-from snnjax._types import as_int32, id_dtype, uint16_or_int32
+from snnjax._types import Unchecked, as_int32, id_dtype, uint16_or_int32
 from snnjax.sparse_spikes import in_range
 
 # Up to this share of all targets, drawing again the few that were drawn twice takes a few rounds.
@@ -342,7 +343,7 @@ def _pairs_drawn(key: Array, count: int, probability: float) -> np.ndarray:
 
 
 @jax.jit
-def _words(key: Array, number: Any) -> Array:
+def _words(key: Array, number: ArrayLike) -> Array:
     """Random words, always as many: each shape would be compiled by itself."""
     return jax.random.bits(jax.random.fold_in(key, number), (2, _WORDS_AT_ONCE), jnp.uint32)
 
@@ -413,7 +414,7 @@ def ends_and_targets(synapses: Synapses) -> tuple[Int[Array, " neurons"], Intege
     return as_int32(synapses.ends), uint16_or_int32(synapses.targets)
 
 
-def _check_sizes(op: str, key: Any, num_neurons: int, num_targets: int) -> tuple[int, int]:
+def _check_sizes(op: str, key: Unchecked, num_neurons: int, num_targets: int) -> tuple[int, int]:
     check_key(op, key)
     return (
         check_integer(op, "num_neurons", num_neurons, 0),
@@ -421,7 +422,7 @@ def _check_sizes(op: str, key: Any, num_neurons: int, num_targets: int) -> tuple
     )
 
 
-def _check_known_key(op: str, key: Any) -> None:
+def _check_known_key(op: str, key: Unchecked) -> None:
     if concrete(jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key) is None:
         fail(
             f"{op}: `key` must be known, got a tracer. Draw outside of jit: the number of synapses is random."
@@ -429,7 +430,7 @@ def _check_known_key(op: str, key: Any) -> None:
 
 
 def _check_draw(
-    op: str, key: Any, num_neurons: int, num_targets: int, each: int, *, among_targets: bool
+    op: str, key: Unchecked, num_neurons: int, num_targets: int, each: int, *, among_targets: bool
 ) -> tuple[int, int, int]:
     """The sizes, and how many of `each` row are drawn, after checking them."""
     num_neurons, num_targets = _check_sizes(op, key, num_neurons, num_targets)

@@ -24,7 +24,7 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Write a warning as one line; stands in for `warnings.showwarning`."""
     sys.stderr.write(f"snnjax: warning: {message}\n")
 

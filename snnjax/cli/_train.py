@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -301,7 +301,7 @@ def _join(options: argparse.Namespace) -> None:
         fail(f"train: `processes` must be known to JAX, got {str(error).rstrip('.')!r}. {hint}.")
 
 
-def _devices(platform: str | None, wanted: int | None) -> Any:
+def _devices(platform: str | None, wanted: int | None) -> Sequence[Any] | None:
     """The devices of a platform: the first one, or the `wanted` number per process, or None for JAX's choice."""
     import jax
 
@@ -333,7 +333,7 @@ def _say_task(settings: Any, net: Any, parts: Any) -> None:
     say(f"{parts.num_classes} classes, {lists(settings)}; {_size(parts.validation)} validation samples\n")
 
 
-def _size(dataset: Any) -> int:
+def _size(dataset: Sized | None) -> int:
     return 0 if dataset is None else len(dataset)
 
 

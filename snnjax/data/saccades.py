@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from snnjax._check import check_integer, fail
-from snnjax._types import id_dtype
+from snnjax._types import Unchecked, id_dtype
 from snnjax.data.augment import DEFAULT_AUGMENTATION, Augmentation, augment_images, check_images
 from snnjax.data.datasets import EventDataset
 from snnjax.data.event_lists import RaggedLists, check_capacity, concatenate, pack
@@ -47,7 +47,7 @@ class _View(NamedTuple):
 
 def saccade_events(
     images: np.ndarray,
-    labels: Any,
+    labels: Unchecked,
     *,
     num_classes: int = 10,
     num_steps: int = 30,

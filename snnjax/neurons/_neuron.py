@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from snnjax._check import check_array, check_choice, check_shape, fail, plural, short_repr
 from snnjax._types import Params, State, Stats, accumulation_dtype, upcast
@@ -101,7 +101,7 @@ class Neuron(NamedTuple):
         )
         return None if is_replaced or self.glif is None or self.glif.conventions else self.glif
 
-    def merged(self, params: Params, stats: Stats) -> Any:
+    def merged(self, params: Params, stats: Stats) -> Params:
         """The params with what stats hold in place of None, in the same dtype.
 
         Example:
@@ -187,12 +187,14 @@ def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
     return {"channel": shape[-1], "neuron": math.prod(shape), "layer": 1}[neuron.per]
 
 
-def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Any:
+def drawn(
+    neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32
+) -> tuple[Params, Stats]:
     """All constants of a neuron that are no numbers, learned or not."""
     return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.init_stats(key, num_neurons))
 
 
-def for_each(neuron: Neuron, params: Params, stats: Stats, shape: tuple[int, ...]) -> Any:
+def for_each(neuron: Neuron, params: Params, stats: Stats, shape: tuple[int, ...]) -> PyTree:
     """Params and stats merged, with one set of constants for each neuron of `shape`.
 
     `params` may be None if nothing is learned.
@@ -219,13 +221,13 @@ _FEW, _MORE = 2, 3
 
 
 @functools.cache
-def _few(neuron: Neuron) -> Any:
+def _few(neuron: Neuron) -> PyTree:
     """The params of few neurons, without arrays."""
     return jax.eval_shape(lambda: neuron.init(jax.random.key(0), _FEW))
 
 
 @functools.cache
-def _axes(neuron: Neuron) -> Any:
+def _axes(neuron: Neuron) -> PyTree:
     """The axis of each constant that is as long as there are neurons, None for those without."""
     few, more = (
         jax.eval_shape(lambda count=count: drawn(neuron, jax.random.key(0), count)) for count in (_FEW, _MORE)
@@ -245,7 +247,7 @@ def _axis(name: str, few: tuple[int, ...], more: tuple[int, ...]) -> int | None:
     return found[0] if found else None
 
 
-def check_spiking(op: str, neuron: Any) -> None:
+def check_spiking(op: str, neuron: object) -> None:
     """Check that `neuron` is a `Neuron` that spikes."""
     if not isinstance(neuron, Neuron):
         refuse_simulated(op, "neuron", neuron)
@@ -263,7 +265,7 @@ def check_spiking(op: str, neuron: Any) -> None:
         check_form(op, "neuron.glif.", neuron.glif)
 
 
-def refuse_simulated(op: str, argument: str, neuron: Any) -> None:
+def refuse_simulated(op: str, argument: str, neuron: object) -> None:
     """Refuse neurons that only `snnjax.simulate` runs."""
     if isinstance(neuron, SynapticLIF):
         hint = "Run it with snnjax.simulate, or choose neurons.current_lif()"

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
@@ -15,7 +16,7 @@ _MOST_STEPS = 2**24  # that the kernels count
 _SAME = 1e-9
 
 
-def in_steps(op: str, refractory: Any, dt: float) -> Array:
+def in_steps(op: str, refractory: ArrayLike, dt: float) -> Array:
     """A refractory period in ms as the nearest number of steps, int32."""
     time = positive(op, "refractory", refractory, or_zero=True)
     steps = np.rint(time / dt)
@@ -28,7 +29,7 @@ def in_steps(op: str, refractory: Any, dt: float) -> Array:
     return jnp.asarray(steps, jnp.int32)
 
 
-def voltages(op: str, **values: Any) -> dict[str, Array]:
+def voltages(op: str, **values: ArrayLike) -> dict[str, Array]:
     """Potentials in mV by name."""
     found = {name: known(op, name, value) for name, value in values.items()}
     _check_reset(op, found["reset"], found["threshold"])

@@ -8,6 +8,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from snnjax._check import check_integer
+from snnjax._types import Params, State
 from snnjax.neurons._neuron import Neuron, check_spiking, drawn, no_stats
 from snnjax.neurons._step import Bound
 from snnjax.ops._glif_step import align
@@ -17,13 +18,13 @@ from snnjax.surrogates import Surrogate
 class RefractoryParams(NamedTuple):
     """The parameters of `refractory`."""
 
-    neuron: Any  # the parameters of the wrapped neuron
+    neuron: Params  # the parameters of the wrapped neuron
 
 
 class RefractoryState(NamedTuple):
     """The state of `refractory`."""
 
-    neuron: Any  # the state of the wrapped neuron
+    neuron: State  # the state of the wrapped neuron
     remaining: Int[Array, "batch neurons"]  # int32, steps until the neuron may spike again
 
 

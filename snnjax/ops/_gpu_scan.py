@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 # Measured on an H200: 32 to 256 neurons a block, 1 to 8 warps and 16 steps at once are all as fast.
 _BLOCK = 128  # neurons of a program
@@ -61,13 +61,15 @@ class _Form(NamedTuple):
     steps: int
     reverse: bool
 
-    def read(self, block: _Block, refs: Sequence[Any], step: Any) -> Any:
+    def read(self, block: _Block, refs: Sequence[Any], step: Any) -> PyTree:
         """The inputs of a step."""
         leaves = [block.load(ref, step) if ref.ndim == 3 else block.load_flag(ref, step) for ref in refs]
         each = zip(leaves, self.flags, strict=True)
         return jax.tree.unflatten(self.xs, [leaf != 0 if is_flag else leaf for leaf, is_flag in each])
 
-    def run(self, block: _Block, constants: Any, xs: Sequence[Any], ys: Sequence[Any], carry: Any) -> Any:
+    def run(
+        self, block: _Block, constants: PyTree, xs: Sequence[Any], ys: Sequence[Any], carry: PyTree
+    ) -> PyTree:
         """All steps: read from `xs`, write to `ys`, return the last carry, in leaves."""
 
         def several(start: Any, carry: Sequence[Array], number: int) -> list[Array]:
@@ -88,9 +90,9 @@ class _Form(NamedTuple):
 
 def scan(
     step: Callable[[Any, Any, Any], tuple[Any, Any]],
-    constants: Any,
-    first: Any,
-    xs: Any,
+    constants: PyTree,
+    first: PyTree,
+    xs: PyTree,
     *,
     reverse: bool,
     interpret: bool,

@@ -1,6 +1,7 @@
 """`delay_spikes`: axonal delays, one learnable and fractional delay per neuron."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -240,12 +241,14 @@ def _as_kernel_reads(operands: Operands) -> Operands:
     return operands._replace(ends=jnp.full((1, spikes.shape[2]), spikes.shape[1], jnp.int32))
 
 
-def _call(operands: Operands, max_delay: int, results: Any) -> list[Array]:
+def _call(operands: Operands, max_delay: int, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     read = _as_kernel_reads(operands)
     return call_by_records("snnjax_delay_spikes", read, Results(*results), [DelayNumbers(max_delay)])
 
 
-def _call_backward(arguments: BackwardOperands, max_delay: int, results: Any) -> list[Array]:
+def _call_backward(
+    arguments: BackwardOperands, max_delay: int, results: Sequence[jax.ShapeDtypeStruct]
+) -> list[Array]:
     read = arguments._replace(operands=_as_kernel_reads(arguments.operands))
     shapes = BackwardResults(*results)
     return call_by_records("snnjax_delay_spikes_backward", read, shapes, [DelayNumbers(max_delay)])

@@ -1,6 +1,7 @@
 """`simulate`: recurrent networks of neurons with exponential synapses, many time steps at once, without training."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import jax
@@ -24,7 +25,7 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import State, accumulation_dtype, as_int32, uint16_or_int32
+from snnjax._types import State, Unchecked, accumulation_dtype, as_int32, uint16_or_int32
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._simulation.checks import (
     check_conductances,
@@ -220,7 +221,7 @@ def simulation_state(
     )
 
 
-def _delays(delays: Any, synapses: Synapses, longest: int) -> Array:
+def _delays(delays: Unchecked, synapses: Synapses, longest: int) -> Array:
     """Delays ``[synapses]`` or ``[1]``."""
     is_number = isinstance(delays, int)
     if is_number:
@@ -360,7 +361,7 @@ def _yielded(
     return SimulationOutput(spikes, results.counts, changed, seen), after
 
 
-def _call(operands: Operands, static: Static, results: Any) -> list[Array]:
+def _call(operands: Operands, static: Static, results: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
     read = operands._replace(
         delays=operands.delays
         if operands.delays.dtype == jnp.uint16
@@ -371,7 +372,7 @@ def _call(operands: Operands, static: Static, results: Any) -> list[Array]:
     return call_by_records("snnjax_simulate", read, records, [numbers])
 
 
-def _obstacle(shapes: Operands, _: Any) -> str | None:
+def _obstacle(shapes: Operands, _: object) -> str | None:
     receptors = shapes.received.shape[-2]
     if not 1 <= receptors <= _MOST_RECEPTORS:
         return f"{receptors} receptors"
@@ -393,7 +394,7 @@ def _undifferentiated(operands: Operands) -> Operands:
 
 
 @_undifferentiated.defjvp
-def _refuse(primals: Any, tangents: Any) -> NoReturn:
+def _refuse(primals: object, tangents: object) -> NoReturn:
     del primals, tangents
     fail(
         f"{_OP}: `weights` must not be differentiated, nor the other arguments, got a tangent. "

@@ -173,7 +173,7 @@ class _Forked:
     server: "subprocess.Popen[str]"
     pipe: str
 
-    def __init__(self, command: list[str], **_: Any) -> None:
+    def __init__(self, command: list[str], **_) -> None:
         path, time_limit, what = command[3:]
         self._ask([path, int(time_limit), what, self.pipe])
         self.number, self.status = int(self._answer()), None
@@ -276,7 +276,7 @@ class Fuzz:
             refusal = self.try_one(reader, reader.content)
             assert refusal is None, refusal
 
-    def check(self, example: Any, counted: Counter[str]) -> None:
+    def check(self, example, counted: Counter[str]) -> None:
         """Each file is read, or refused in words."""
         for number in range(self.rounds):
             rng = np.random.default_rng((example, number))

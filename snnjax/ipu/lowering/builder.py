@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from snnjax.ipu.lowering.errors import Unsupported, refusal
 from snnjax.ipu.lowering.plan import EFFECTS, Block, Instruction, Step, is_splat
@@ -66,7 +67,7 @@ class Builder:
             self._blocks[0].known[key] = (value,)
         return value
 
-    def splat(self, number: Any, type_: ArrayType) -> int:
+    def splat(self, number: ArrayLike, type_: ArrayType) -> int:
         """A constant of equal elements."""
         return self.constant(np.broadcast_to(np.asarray(number, numpy_dtype(type_.dtype)), type_.shape))
 
@@ -171,7 +172,7 @@ class Builder:
         return refusal(self.op, (self.types[value] for value in inputs), what, hint, self.where)
 
 
-def bits(number: Any) -> int:
+def bits(number: ArrayLike) -> int:
     """The content of a slot for a number: its 32 bits as an int32."""
     register = register_of(name_of(np.asarray(number).dtype))
     return int(np.asarray(number).astype(numpy_dtype(register)).view(np.int32))
@@ -190,7 +191,7 @@ class Expression:
         self.steps.append(Step(operation, arguments))
         return len(self.steps) - 1
 
-    def constant(self, number: Any) -> int:
+    def constant(self, number: ArrayLike) -> int:
         """A step that holds a NumPy scalar."""
         return self.step(f"constant.{register_of(name_of(np.asarray(number).dtype))}", bits(number))
 

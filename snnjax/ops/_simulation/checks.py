@@ -23,7 +23,7 @@ from snnjax._check import (
 )
 from snnjax._plasticity import ShortTermState, STDPTraces, check_short_term, check_stdp
 from snnjax._quantised import Quantised, check_weights
-from snnjax._types import State, accumulation_dtype, as_int32
+from snnjax._types import State, Unchecked, accumulation_dtype, as_int32
 from snnjax.ops._simulation.records import PoissonInput, SimulationState, SynapticLIF
 from snnjax.synapses import Synapses
 
@@ -40,13 +40,13 @@ _GIVEN_AS = {
 _SAME_STEP = 1e-6  # relative: a length of a step may have been rounded to float32
 
 
-def check_neurons(op: str, neurons: Any) -> None:
+def check_neurons(op: str, neurons: Unchecked) -> None:
     if not isinstance(neurons, SynapticLIF):
         hint = "Make them with snnjax.neurons.cuba_lif or coba_lif"
         fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
 
 
-def check_network(neurons: Any, synapses: Any, weights: Any) -> None:
+def check_network(neurons: Unchecked, synapses: Any, weights: Any) -> None:
     check_neurons(_OP, neurons)
     if not isinstance(synapses, Synapses):
         hint = "Make them with Synapses.with_probability, for instance"
@@ -140,7 +140,7 @@ def check_input(
     check_key(_OP, key)
 
 
-def check_record(neurons: int, record: Any) -> None:
+def check_record(neurons: int, record: Unchecked) -> None:
     """Check ids of neurons; the potential of a traced one that is none is not a number."""
     if record is None:
         return

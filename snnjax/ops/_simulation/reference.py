@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._jax_compat import threefry_2x32
 from snnjax._plasticity import (
@@ -76,7 +76,7 @@ def reference(operands: Operands, static: Static) -> Results:
         weights = dequantise(weights, synapses)
     plasticity = _Plasticity.of(operands)
 
-    def step(carry: Any, current: Array | None) -> tuple[Any, tuple[Array, Array, Any]]:
+    def step(carry: PyTree, current: Array | None) -> tuple[Any, tuple[Array, Array, Any]]:
         (v, received, remaining, pending, counts, number), plastic = carry
         arrived = pending[0]
         if operands.poisson_limits.shape[0] > 0:
@@ -111,7 +111,7 @@ def _seen(v: Array, ids: Array) -> Array:
     return jnp.take(v, jnp.where(ids < 0, v.shape[0], ids), mode="fill", fill_value=jnp.nan)
 
 
-def tree_of_results(operands: Operands) -> Any:
+def tree_of_results(operands: Operands) -> PyTree:
     """The structure of the results of these operands."""
     stdp, short_term = _plastic(operands)
     recorded = None if operands.recorded is None else 0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from snnjax_jax_plugin import _library, _wire
 
-from tests.architecture import ROOT
+from tests.project.architecture import ROOT
 
 # The version that the tables describe; later ones only append to each structure and to the list of functions.
 tables: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
@@ -50,7 +50,7 @@ def own_structures() -> list[str]:
     return re.findall(r"^struct (\w+)(?: : \w+)? \{", text, re.MULTILINE)
 
 
-def their_structure(own: str) -> Any:
+def their_structure(own: str):
     """``BufferDeviceArgs`` is ``PJRT_Buffer_Device_Args``; underscores within names are not ours."""
     if own in OTHER_NAMES:
         name = OTHER_NAMES[own]
@@ -214,13 +214,13 @@ def test_structures_of_the_installed_jaxlib_are_those_of_the_tables() -> None:
 
 
 @pytest.fixture
-def plugin(model: None) -> Any:
+def plugin(model: None):
     """The plugin as the client of another author sees it."""
     return importlib.import_module("pypjrt._loader").Plugin(_wire.path())
 
 
 @pytest.mark.usefixtures("model")
-def test_conformance(plugin: Any) -> None:
+def test_conformance(plugin) -> None:
     """The harness finds nothing that the plugin promises and does not keep."""
     conform = importlib.import_module("pypjrt.conform")
     _library.connect()
@@ -234,7 +234,7 @@ def test_conformance(plugin: Any) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin: Any) -> None:
+def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin) -> None:
     """Bytes reach the plugin as they are; jaxlib wraps them and would find some of this itself."""
     client_of = importlib.import_module("pypjrt.client").Client
     text = "module @m { func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> } }"
@@ -261,7 +261,7 @@ def test_bytes_of_no_program_and_of_other_ipus_are_refused(plugin: Any) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_deleted_buffer_has_an_event_that_failed(plugin: Any) -> None:
+def test_deleted_buffer_has_an_event_that_failed(plugin) -> None:
     """jaxlib ends the process where there is none."""
     errors = importlib.import_module("pypjrt.errors")
     client_of = importlib.import_module("pypjrt.client").Client
@@ -277,14 +277,14 @@ def test_deleted_buffer_has_an_event_that_failed(plugin: Any) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_function_that_is_not_there_says_so(plugin: Any) -> None:
+def test_function_that_is_not_there_says_so(plugin) -> None:
     errors = importlib.import_module("pypjrt.errors")
     with pytest.raises(errors.Unimplemented, match="PJRT_Client_DmaMap is not there for the IPU"):
         plugin.call("PJRT_Client_DmaMap", plugin.args("PJRT_Client_DmaMap_Args"))
 
 
 @pytest.mark.usefixtures("model")
-def test_structure_that_ends_too_early_is_refused(plugin: Any) -> None:
+def test_structure_that_ends_too_early_is_refused(plugin) -> None:
     """As that of a caller who is older than the last field that the plugin needs."""
     errors = importlib.import_module("pypjrt.errors")
     args = plugin.args("PJRT_Client_Create_Args")

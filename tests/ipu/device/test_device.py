@@ -18,8 +18,8 @@ import pytest
 from jax.experimental import serialize_executable
 
 from snnjax.ipu import read_profile
-from tests.architecture import ROOT
-from tests.ipu.device.placing import ARRAYS, cpu, ipu, put
+from tests.ipu.device.on_device import ARRAYS, cpu, ipu, put
+from tests.project.architecture import ROOT
 
 pytestmark = pytest.mark.usefixtures("ipus")
 

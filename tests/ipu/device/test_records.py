@@ -11,7 +11,7 @@ from snnjax.ipu import read_profile
 from snnjax.ops._connection import Connection
 from snnjax.ops._lif_network.records import SecondState
 from tests.ipu.device import by_name, cases
-from tests.ipu.device.placing import cpu, ipu, put
+from tests.ipu.device.on_device import cpu, ipu, put
 
 pytestmark = pytest.mark.usefixtures("ipus")
 
