@@ -161,9 +161,9 @@ def test_top_level_holds_the_fixed_entries():
     assert rules.foreign_top_level([path.name for path in rules.entries(rules.ROOT)]) == []
 
 
-def test_folders_of_cpp_are_small():
-    assert rules.crowded_folders("poplar_kernels", "xla_ext") == []
-    assert rules.crowded_folders("tests")
+def test_folders_are_small():
+    assert rules.crowded_folders("poplar_kernels", "xla_ext", "tests") == []
+    assert rules.crowded_folders("xla_ext/custom_op", most=1)
 
 
 def test_each_op_has_its_tests():
