@@ -150,7 +150,7 @@ class Neuron(NamedTuple):
         membranes, thresholds, after = self.sequence(params, state, upcast(inputs)[None], None)
         return membranes[0], thresholds, after
 
-    def finish(self, state: State, spikes: Array) -> Any:
+    def finish(self, state: State, spikes: Array) -> State:
         """The state after the step and its spikes, from that of `advance`."""
         return state if self.fire is None else self.fire(state, spikes)
 

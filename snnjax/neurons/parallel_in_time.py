@@ -1,5 +1,6 @@
 """Leaky integrators without reset, computed for all time steps at once by an associative scan."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -117,7 +118,7 @@ def _of_row(row: list[Array], state: State, added: Array) -> Array:
     return _sum(factor * own for factor, own in zip(row, state, strict=True)) + added
 
 
-def _sum(terms: Any) -> Array:
+def _sum(terms: Iterable[Array]) -> Array:
     first, *others = terms
     for other in others:
         first = first + other
