@@ -4,7 +4,6 @@ from typing import Any
 
 import jax
 from jax.sharding import PartitionSpec
-from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 
@@ -23,7 +22,7 @@ def vary_alike(arrays: PyTree) -> PyTree:
 def gathered(tree: PyTree) -> PyTree:
     """The arrays whole on every device: a target takes no array that is sharded over explicit axes of a mesh."""
 
-    def replicated(leaf: Any) -> ArrayLike:
+    def replicated(leaf: Any) -> object:
         sharding = getattr(jax.typeof(leaf), "sharding", None) if isinstance(leaf, jax.Array) else None
         if sharding is None or not any(sharding.spec):
             return leaf

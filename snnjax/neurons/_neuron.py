@@ -187,9 +187,7 @@ def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
     return {"channel": shape[-1], "neuron": math.prod(shape), "layer": 1}[neuron.per]
 
 
-def drawn(
-    neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32
-) -> tuple[Params, Stats]:
+def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Params:
     """All constants of a neuron that are no numbers, learned or not."""
     return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.init_stats(key, num_neurons))
 
