@@ -2,7 +2,7 @@
 
 Every error is one sentence about what is wrong and where, and one about what to do,
 ``op: `argument` must <expected>, got <actual>. <hint>.``: a check has it in its source as it reads.
-`tests/messages.py` lists all of them, and every test checks the form of those that it provokes.
+`tests/errors/messages.py` lists all of them, and every test checks the form of those that it provokes.
 """
 
 from collections.abc import Sequence

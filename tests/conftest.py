@@ -24,10 +24,10 @@ os.environ["MPLBACKEND"] = "agg"
 
 import jaxtyping
 
-import tests.type_checker  # noqa: F401  (the hook looks it up by name)
+import tests.project.type_checker  # noqa: F401  (the hook looks it up by name)
 
 # Before snnjax is imported: the hook rewrites the modules as they are loaded.
-jaxtyping.install_import_hook("snnjax", "tests.type_checker.check")
+jaxtyping.install_import_hook("snnjax", "tests.project.type_checker.check")
 
 import hypothesis
 import jax
@@ -35,7 +35,7 @@ import pytest
 from snnjax_jax_plugin import _wire
 
 from snnjax.graph import plan as plans
-from tests import messages
+from tests.errors import messages
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
 IPUS = {"SNNJAX_IPU_DEVICES": "4", "SNNJAX_IPU_TILES": "8"}

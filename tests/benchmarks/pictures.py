@@ -9,9 +9,9 @@ import matplotlib as mpl
 from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from tests.benchmarks import networks
-from tests.benchmarks.networks import DONATED
 from tests.benchmarks.peers import PEERS
+from tests.benchmarks.programs import networks
+from tests.benchmarks.programs.networks import DONATED
 from tests.benchmarks.report import OWN, alternatives, columns, ratio
 from tests.benchmarks.tables import DENSITY, PRODUCTS, SCALING, SPEED, Table
 

@@ -4,7 +4,9 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tests.benchmarks import (
+from tests.benchmarks import peers, process
+from tests.benchmarks.plan import Plan
+from tests.benchmarks.programs import (
     cameras,
     convolutions,
     delayed,
@@ -14,15 +16,12 @@ from tests.benchmarks import (
     mixed,
     networks,
     neurons,
-    peers,
-    process,
     products,
     residuals,
     stored,
     streaming,
 )
-from tests.benchmarks.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
-from tests.benchmarks.plan import Plan
+from tests.benchmarks.programs.networks import DONATED, FORWARD, GRADIENT, INFERENCE, TRAINING
 from tests.benchmarks.tables import (
     DENSITY,
     MEGABYTES,
@@ -290,7 +289,7 @@ def start(plan: Plan) -> Iterator[Table]:
 
 def on_ipus(plan: Plan) -> Iterator[Table]:
     """The IPU Model: a network of the published comparison, dense and sparse, by activity; then over several IPUs."""
-    from tests.benchmarks import ipus
+    from tests.benchmarks.devices import ipus
 
     announce(f"{plan.on_ipu.name} on the IPU Model")
     measured: dict[str, Cells] = {what: {} for what in ipus.UNITS}
@@ -316,7 +315,7 @@ def on_ipus(plan: Plan) -> Iterator[Table]:
 
 def beside(plan: Plan) -> Iterator[Table]:
     """The IPU Model: sparse networks beside dense ones on the matrix unit, by width and batch."""
-    from tests.benchmarks import beside_dense
+    from tests.benchmarks.devices import beside_dense
 
     for kind in ("feed-forward", "recurrent"):
         cells: Cells = {}

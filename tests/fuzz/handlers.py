@@ -33,7 +33,7 @@ from snnjax.plasticity import STDP, ShortTerm
 from snnjax.quantisation import quantise
 from tests.fuzz import calls, values
 from tests.ops.common import with_gradient
-from tests.ops.random_networks import arguments, random_form, runner
+from tests.ops.lif_network.random_networks import arguments, random_form, runner
 
 FORGET = 300  # examples after which compiled programs are dropped, for memory
 # What a handler says when it refuses; anything else is a mistake of its own.

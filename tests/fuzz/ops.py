@@ -25,7 +25,7 @@ from snnjax import (
 )
 from tests.fuzz import values
 from tests.ops.common import jit, with_gradient
-from tests.ops.random_networks import LIST_INPUTS, Form, arguments, random_form, runner
+from tests.ops.lif_network.random_networks import LIST_INPUTS, Form, arguments, random_form, runner
 
 ROUNDING = {"rtol": 1e-5, "atol": 1e-5}  # sums of up to 200 numbers of order 1 in another order
 ABSURD = 2**31 - 1  # a capacity

@@ -23,7 +23,7 @@ from tests.fuzz.plan_mutations import mutated
 from tests.ipu.lowering.artifacts import artifact, options
 from tests.ipu.lowering.reader import read
 from tests.ops.common import with_gradient
-from tests.ops.random_networks import ADAPTIVE, ADLIF, ALL, Form, arguments, runner
+from tests.ops.lif_network.random_networks import ADAPTIVE, ADLIF, ALL, Form, arguments, runner
 
 TILES, DEVICES = 4, 2
 # What the executor says when it refuses, as absl::StatusCode; anything else is a mistake of its own.

@@ -17,7 +17,6 @@ from snnjax import blocks, neurons
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.norm import NormStats
 from snnjax.nir import from_nir, to_nir
-from tests.architecture import ROOT
 from tests.nir.graphs import (
     DT,
     EAGER,
@@ -32,6 +31,7 @@ from tests.nir.graphs import (
     stats_of,
 )
 from tests.numbers import assert_close, assert_same_bits
+from tests.project.architecture import ROOT
 
 ARCHIVE = ROOT / "tests" / "golden" / "nir.zip"
 

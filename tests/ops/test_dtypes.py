@@ -20,10 +20,10 @@ from snnjax import (
 )
 from snnjax.ops._lif_network.recorded import membranes_of, recorded_membranes
 from snnjax.ops._lif_network.records import LayerConstants
-from tests import integers
 from tests.cases import CASES, Case, as_numpy
 from tests.numbers import assert_close
 from tests.ops.common import draws, float_leaves, is_float, jit, of_floats, with_gradient
+from tests.soak import integers
 
 # The kernels compute in float32.
 EACH_DTYPE = [

@@ -19,7 +19,7 @@ from snnjax import _dispatch, losses, train
 from snnjax.data import Batch
 from snnjax.train.parallel import forward
 from tests import quick
-from tests.architecture import ROOT
+from tests.project.architecture import ROOT
 from tests.train.toy import CLASSES, CONFIG, INPUTS, NET, STEPS, VALIDATION, events
 
 # Gradients of shares are added in another order; 60 steps of Adam enlarge that to some 1e-6 of parameters of order 1.

@@ -10,8 +10,8 @@ import pytest
 
 from snnjax import leaky_readout, network
 from snnjax.train import TASKS, FitResult, read_runs, record_run, results_page, write_run
-from tests.architecture import ROOT
-from tests.benchmarks import reproduce
+from tests.benchmarks.trained import reproduce
+from tests.project.architecture import ROOT
 
 RUN = {
     "task": "digits",

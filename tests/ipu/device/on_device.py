@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.architecture import ROOT
+from tests.project.architecture import ROOT
 
 NUMBERS = ("float32", "float16", "bfloat16", "int32", "uint32")
 ANY = (*NUMBERS, "int8", "uint8", "int16", "uint16", "bool")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from snnjax_jax_plugin import _library, _wire
 
-from tests.architecture import ROOT
 from tests.ipu.device.on_device import in_process
+from tests.project.architecture import ROOT
 
 # The version that the tables describe; later ones only append to each structure and to the list of functions.
 tables: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")

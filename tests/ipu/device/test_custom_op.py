@@ -16,7 +16,7 @@ import pytest
 
 import snnjax
 from snnjax.ipu import custom_op
-from tests.architecture import ROOT
+from tests.project.architecture import ROOT
 
 # Where it was built: with an SDK (xla_ext/custom_op/README.md) in another folder.
 BUILD = Path(os.environ.get("SNNJAX_CUSTOM_OP", ROOT / "build" / "release"))

@@ -11,8 +11,8 @@ import pytest
 
 from snnjax import _targets
 from snnjax.ipu.device import library
-from tests.architecture import ROOT
 from tests.ipu.device.on_device import in_process
+from tests.project.architecture import ROOT
 
 LIBRARY = ROOT / "snnjax" / "_ipu_model.so"
 CODELETS = ROOT / "snnjax" / "snnjax.gp"

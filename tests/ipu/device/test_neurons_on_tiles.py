@@ -1,7 +1,7 @@
 """Networks of generalised LIF neurons on the device: codelets against the reference, on few tiles and many.
 
-Arguments are dyadic (tests/ops/random_networks.py), so that results are held equal bit for bit; gradients go through
-quotients and cosines, which differ in their last bits.
+Arguments are dyadic (tests/ops/lif_network/random_networks.py), so that results are held equal bit for bit; gradients
+go through quotients and cosines, which differ in their last bits.
 """
 
 import functools
@@ -17,8 +17,8 @@ import pytest
 from snnjax import lif_network
 from snnjax.ipu import read_profile
 from tests.cases import as_numpy
-from tests.ops import random_networks
-from tests.ops.random_networks import ADAPTIVE, ADLIF, ALL, RESONANCE, SYNAPSE, Form
+from tests.ops.lif_network import random_networks
+from tests.ops.lif_network.random_networks import ADAPTIVE, ADLIF, ALL, RESONANCE, SYNAPSE, Form
 
 # A step's current is told from the states around it: a difference of numbers of their size, over a gain of 1/4.
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}

@@ -23,7 +23,7 @@ from snnjax.ipu.device import network_cost
 from snnjax.ops._connection import Connection
 from snnjax.quantisation import quantise_network
 from tests import cases
-from tests.ops.test_simulate import STEPS, random_network
+from tests.ops.simulation.test_simulate import STEPS, random_network
 
 CASES = {case.name: case for case in cases.OPS}
 OF_CODELETS = {

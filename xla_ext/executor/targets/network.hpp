@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <builders/lif_network.hpp>
+#include "builders/network/lif_network.hpp"
 
 #include "executor/operations.hpp"
 #include "executor/targets/call.hpp"
