@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, PyTree
 
 from snnjax._arguments import explained
 from snnjax._batching import SHARED
@@ -253,7 +253,7 @@ def _operands(
     stdp: STDP | None,
     short_term: ShortTerm | None,
     *,
-    key: Any,
+    key: Unchecked,
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype, and potentials relative to rest."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
@@ -317,7 +317,7 @@ def _of(neurons: SynapticLIF, name: str, count: int, dtype: DTypeLike) -> Array:
     return constant(_OP, f"neurons.{name}", getattr(neurons, name), count).astype(dtype)
 
 
-def _stdp_operands(rule: STDP | None, traces: Any, dtype: DTypeLike) -> Any:
+def _stdp_operands(rule: STDP | None, traces: State, dtype: DTypeLike) -> PyTree:
     if rule is None:
         return None
     *pairs, plastic = in_dtype(rule, dtype)
@@ -326,7 +326,7 @@ def _stdp_operands(rule: STDP | None, traces: Any, dtype: DTypeLike) -> Any:
     return tables.Stdp(decay, rates, bounds, before, after, plastic)
 
 
-def _short_term_operands(rule: ShortTerm | None, state: State, dtype: DTypeLike) -> Any:
+def _short_term_operands(rule: ShortTerm | None, state: State, dtype: DTypeLike) -> PyTree:
     if rule is None:
         return None
     use, recovery, facilitation = map(jnp.atleast_1d, jax.tree.leaves(in_dtype(rule, dtype)))
