@@ -55,7 +55,7 @@ FREE = {
 
 @functools.cache
 def valid_calls() -> dict[str, list[Call]]:
-    """Calls of every handler, as the ops make them, by target: of networks, and the largest of each form of single ops."""
+    """Calls of every handler, as the ops make them, by target: of networks, and the largest of single ops."""
     found: dict[str, list[Call]] = {target: [] for target in TARGETS}
     for form in NETWORKS:
         given = arguments(form, np.random.default_rng(0))
