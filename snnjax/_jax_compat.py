@@ -28,7 +28,6 @@ from jax.interpreters import batching as batching
 from jax.interpreters import mlir as mlir
 from jax.interpreters.partial_eval import dce_rules
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
-from jax.typing import ArrayLike
 from jaxlib import version as _jaxlib_version
 from jaxlib import xla_client
 from jaxlib.mlir.passmanager import PassManager
@@ -81,7 +80,7 @@ def default_compile_options() -> bytes:
     return xla_client.CompileOptions().SerializeAsString()
 
 
-def canonical(value: ArrayLike) -> np.ndarray:
+def canonical(value: object) -> np.ndarray:
     """A value as an array of the dtype that JAX has for it."""
     array = np.asarray(value)
     return np.ascontiguousarray(array, dtypes.canonicalize_dtype(array.dtype)).reshape(array.shape)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int8, PyTree
 
 from snnjax._check import check_float_array, check_shape, fail
 from snnjax._synapses import Synapses, targets_or_beyond
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._types import Unchecked, Weights, accumulation_dtype, upcast
 
 
 class Quantised(NamedTuple):
@@ -85,12 +85,12 @@ def scaled(sums: Array, scale: Array) -> Array:
     return scale.reshape((1,) * (sums.ndim - 1) + (-1,)) * sums
 
 
-def unscaled(weights: Any) -> Array:
+def unscaled(weights: Weights) -> Array:
     """The stored numbers of weights: for quantised ones, without their scale."""
     return weights.values if isinstance(weights, Quantised) else weights
 
 
-def check_weights(op: str, argument: str, weights: Any, num_targets: int | None = None) -> None:
+def check_weights(op: str, argument: str, weights: Unchecked, num_targets: int | None = None) -> None:
     """Check that weights are a floating-point array, or quantised: those of synapses with a scale for each target."""
     if not isinstance(weights, Quantised):
         return check_float_array(op, argument, weights)

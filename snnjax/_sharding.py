@@ -1,8 +1,10 @@
 """What ops do with arrays of several devices before a target takes them."""
 
+from typing import Any
+
 import jax
 from jax.sharding import PartitionSpec
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 
 def vary_alike(arrays: PyTree) -> PyTree:
@@ -20,7 +22,7 @@ def vary_alike(arrays: PyTree) -> PyTree:
 def gathered(tree: PyTree) -> PyTree:
     """The arrays whole on every device: a target takes no array that is sharded over explicit axes of a mesh."""
 
-    def replicated(leaf: Array) -> Array:
+    def replicated(leaf: Any) -> object:
         sharding = getattr(jax.typeof(leaf), "sharding", None) if isinstance(leaf, jax.Array) else None
         if sharding is None or not any(sharding.spec):
             return leaf

@@ -22,7 +22,7 @@ from snnjax._check import (
     fail,
     short_repr,
 )
-from snnjax._types import as_int32, id_dtype, upcast
+from snnjax._types import Unchecked, as_int32, id_dtype, upcast
 
 
 @jax.tree_util.register_dataclass
@@ -93,7 +93,7 @@ class SparseSpikes:
         """
         return dataclasses.replace(self, values=values_of(self, dtype))
 
-    def __getitem__(self, index: Any) -> "SparseSpikes":
+    def __getitem__(self, index: Unchecked) -> "SparseSpikes":
         """The lists at `index` of the leading axes; neurons cannot be indexed."""
         index = index if isinstance(index, tuple) else (index,)
         # An ellipsis stands for leading axes only: the slot axis comes after it.
@@ -177,7 +177,7 @@ def values_of(spikes: SparseSpikes, dtype: DTypeLike | None = None) -> Array:
     return jnp.asarray(spikes.values).astype(dtype)
 
 
-def beyond(count: ArrayLike, capacity: int) -> Any:
+def beyond(count: ArrayLike, capacity: int) -> Array:
     """How many of `count` spikes do not fit into a list of `capacity` slots."""
     return jnp.maximum(count - capacity, 0)
 

@@ -18,6 +18,10 @@ GREY, LIGHT_GREY = "#555555", "#AAAAAA"
 # Inches; single panels fit into a text column, pairs across a page.
 PANEL, PAIR = (6.4, 3.2), (8.6, 3.2)
 
+# Of matplotlib, which is imported when something is drawn.
+Axes = Any
+Figure = Any
+
 
 def by_name(signals: Any, name: str) -> dict[str, Any]:
     """The inputs or outputs of a network by name; `name` is that of a single one."""
@@ -41,12 +45,12 @@ def colour_of(layer: int) -> str:
     return LAYER_COLOURS[layer % len(LAYER_COLOURS)]
 
 
-def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
+def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Axes]:
     from matplotlib import pyplot
 
     return pyplot.subplots(rows, columns, figsize=size, layout="constrained", **options)
 
 
-def tidy(ax: Any) -> None:
+def tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.xaxis.get_major_locator().set_params(integer=True)  # steps and epochs are integers

@@ -116,7 +116,7 @@ def check_constant(op: str, argument: str, value: Unchecked) -> None:
         fail(f"{op}: `{argument}` must be a number or a range (low, high), got {actual}. {hint}.")
 
 
-def check_decay(op: str, argument: str, value: Any, is_fixed: bool) -> None:
+def check_decay(op: str, argument: str, value: Unchecked, is_fixed: bool) -> None:
     """Check that `value` is a number or a range between 0 and 1, both of which only a fixed number may be."""
     check_constant(op, argument, value)
     low, high = value if isinstance(value, tuple) else (value, value)

@@ -9,7 +9,16 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, PyTree
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, Params, Stats, accumulation_dtype, upcast
+from snnjax._types import (
+    RESET_TIMES,
+    RESETS,
+    SPIKE_SOURCES,
+    Params,
+    Stats,
+    Unchecked,
+    accumulation_dtype,
+    upcast,
+)
 from snnjax.neurons._constants import check_constant, check_decay, draw, draw_raw_decay, raw_to_decay
 from snnjax.neurons._glif import GLIF, check_form
 from snnjax.neurons._neuron import OWNERS, Neuron, no_stats
@@ -141,7 +150,7 @@ def _drawn(key: Array, num_neurons: int, dtype: DTypeLike, given: Given, wanted:
     parameters, owners = given.parameters, None if given.per == "layer" else num_neurons
     keys = jax.random.split(key, len(parameters)) if len(parameters) > 1 else [key]
 
-    def value(key: Array, parameter: Parameter, initial: Any, is_wanted: bool) -> Array | None:
+    def value(key: Array, parameter: Parameter, initial: Unchecked, is_wanted: bool) -> Array | None:
         make = draw_raw_decay if parameter.is_decay else draw
         return make(key, initial, owners, dtype) if is_wanted else None
 
@@ -160,7 +169,7 @@ def values_of(params: Params, given: Given) -> tuple[Array, ...]:
     """The physical values of all constants: numbers, and what params hold; decays in the accumulation dtype."""
     dtype = next((accumulation_dtype(leaf.dtype) for leaf in jax.tree.leaves(params)), jnp.result_type(float))
 
-    def value(own: Array | None, parameter: Parameter, initial: Any, is_held: bool) -> Array:
+    def value(own: Array | None, parameter: Parameter, initial: Unchecked, is_held: bool) -> Array:
         if own is not None:
             return raw_to_decay(upcast(own)) if parameter.is_decay else own
         if is_held:

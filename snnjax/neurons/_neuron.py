@@ -159,7 +159,7 @@ class Neuron(_Traits):
         membranes, thresholds, after = self.sequence(params, state, upcast(inputs)[None], None)
         return membranes[0], thresholds, after
 
-    def finish(self, state: State, spikes: Array) -> Any:
+    def finish(self, state: State, spikes: Array) -> State:
         """The state after the step and its spikes, from that of `advance`."""
         return state if self.fire is None else self.fire(state, spikes)
 
@@ -196,9 +196,7 @@ def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
     return {"channel": shape[-1], "neuron": math.prod(shape), "layer": 1}[neuron.per]
 
 
-def drawn(
-    neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32
-) -> tuple[Params, Stats]:
+def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Params:
     """All constants of a neuron that are no numbers, learned or not."""
     return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.initial_stats(key, num_neurons))
 

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from snnjax._check import fail, short_repr
+from snnjax._types import Unchecked
 from snnjax.ops._simulation.records import constants, known, positive
 
 _MOST_STEPS = 2**24  # that the kernels count
@@ -45,7 +46,7 @@ def _check_reset(op: str, reset: np.ndarray, threshold: np.ndarray) -> None:
         fail(f"{op}: `reset` must be at most the threshold, {most:g}, got {own:g}. Do not swap the two.")
 
 
-def sequence(op: str, name: str, values: Any) -> Sequence[Any]:
+def sequence(op: str, name: str, values: Unchecked) -> Sequence[Any]:
     """One value for each receptor, of which there is at least one."""
     if not isinstance(values, tuple | list) or not values:
         hint = "Pass one for each receptor, such as (5.0, 10.0)"

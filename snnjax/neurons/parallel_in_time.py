@@ -1,6 +1,7 @@
 """Leaky integrators without reset, computed for all time steps at once by an associative scan."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -118,7 +119,7 @@ def _of_row(row: list[Array], state: State, added: Array) -> Array:
     return _sum(factor * own for factor, own in zip(row, state, strict=True)) + added
 
 
-def _sum(terms: Any) -> Array:
+def _sum(terms: Iterable[Array]) -> Array:
     first, *others = terms
     for other in others:
         first = first + other

@@ -1,6 +1,6 @@
 """An absolute refractory period for any neuron."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -87,7 +87,7 @@ class _UnfinishedState(NamedTuple):
     """The state of a step before its spikes are known."""
 
     before: RefractoryState
-    after: Any  # of the wrapped neuron, without regard to the period
+    after: State  # of the wrapped neuron, without regard to the period
 
 
 def _init(

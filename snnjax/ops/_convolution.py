@@ -261,7 +261,7 @@ def _pairs(
     return padding
 
 
-def checked_padding(op: str, padding: Unchecked, space: int) -> Any:
+def checked_padding(op: str, padding: Unchecked, space: int) -> str | Sequence[Any]:
     """The padding of so many axes, "same", "valid" or a tuple of pairs, after checking it."""
     if isinstance(padding, str) and padding.lower() in ("same", "valid"):  # "SAME" is JAX's spelling
         return padding.lower()

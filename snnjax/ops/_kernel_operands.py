@@ -52,9 +52,7 @@ def call_kernel(
     return dict(zip(results, called, strict=True))
 
 
-def call_by_records(
-    target: str, operands: PyTree, results: Sequence[jax.ShapeDtypeStruct], *static: Sequence[Any]
-) -> list[Array]:
+def call_by_records(target: str, operands: PyTree, results: PyTree, *static: Sequence[Any]) -> list[Array]:
     """The same for results that are a record of shapes, in its order."""
     return list(call_kernel(target, operands, named(results), *static).values())
 

@@ -15,7 +15,7 @@ from snnjax._check import as_lengths, check_float, check_integer, check_real_arr
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
 from snnjax._sparse_spikes import SparseSpikes, check_spikes
-from snnjax._types import accumulation_dtype, upcast
+from snnjax._types import Unchecked, accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.delay_spikes import (
     BackwardOperands,
@@ -102,7 +102,7 @@ def delay_spikes(
     return results.delayed, results.left
 
 
-def _spikes_and_delays(spikes: Any, delays: Any, max_delay: int) -> tuple[Array, Array]:
+def _spikes_and_delays(spikes: Unchecked, delays: Unchecked, max_delay: int) -> tuple[Array, Array]:
     """The spikes as a float array, and the clipped delays ``[neurons]`` in the accumulation dtype."""
     check_float(_OP, "delays", delays)
     delays = jnp.asarray(delays)
@@ -131,7 +131,7 @@ def bounded(delays: Array, max_delay: int, neurons: int, dtype: DTypeLike) -> Ar
     return jnp.broadcast_to(delays, (neurons,))
 
 
-def _ends(lengths: Any, num_steps: int, batch: int) -> Array:
+def _ends(lengths: Unchecked, num_steps: int, batch: int) -> Array:
     """The step after the last one of each sequence, int32 ``[batch]``."""
     return as_lengths(_OP, lengths, num_steps, batch)
 

@@ -17,6 +17,7 @@ from snnjax._synapses import Synapses, ends_and_targets
 from snnjax._types import accumulation_dtype, id_dtype, steps_within, uint16_or_int32, upcast
 from snnjax.ops._kernel_operands import call_kernel, dtype_obstacle
 from snnjax.ops._lif_network.recorded import packed
+from snnjax.ops._product import neurons_of
 from snnjax.ops._tables.delayed_spike_matmul import (
     Operands,
     Received,
@@ -28,7 +29,7 @@ from snnjax.ops._tables.delayed_spike_matmul import (
     WeightsBackwardResults,
 )
 from snnjax.ops.delay_spikes import bounded
-from snnjax.ops.spike_matmul import neurons_of, spike_matmul
+from snnjax.ops.spike_matmul import spike_matmul
 
 _OP = "delayed_spike_matmul"
 _MOST_ENTRIES = 2**31 - 1  # of a matrix, numbered in int32

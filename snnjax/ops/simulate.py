@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, PyTree
 
 from snnjax._arguments import explained
 from snnjax._batching import SHARED
@@ -29,6 +29,7 @@ from snnjax._sparse_spikes import SparseSpikes, beyond
 from snnjax._synapses import Synapses, ends_and_targets
 from snnjax._types import State, Unchecked, accumulation_dtype, as_int32, uint16_or_int32
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
+from snnjax.ops._product import shared
 from snnjax.ops._simulation.checks import (
     check_conductances,
     check_input,
@@ -44,7 +45,6 @@ from snnjax.ops._simulation.records import PoissonInput, SimulationOutput, Simul
 from snnjax.ops._simulation.reference import Static, reference, tree_of_results
 from snnjax.ops._tables import simulate as tables
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
-from snnjax.ops.spike_matmul import shared
 
 _OP = "simulate"
 _MOST_RECEPTORS = 4  # of the kernel
@@ -253,7 +253,7 @@ def _operands(
     stdp: STDP | None,
     short_term: ShortTerm | None,
     *,
-    key: Any,
+    key: Unchecked,
 ) -> Operands:
     """All arrays, with numbers in the accumulation dtype, and potentials relative to rest."""
     dtype, count = accumulation_dtype(weights.dtype), synapses.num_neurons
@@ -317,7 +317,7 @@ def _of(neurons: SynapticLIF, name: str, count: int, dtype: DTypeLike) -> Array:
     return constant(_OP, f"neurons.{name}", getattr(neurons, name), count).astype(dtype)
 
 
-def _stdp_operands(rule: STDP | None, traces: Any, dtype: DTypeLike) -> Any:
+def _stdp_operands(rule: STDP | None, traces: State, dtype: DTypeLike) -> PyTree:
     if rule is None:
         return None
     *pairs, plastic = in_dtype(rule, dtype)
@@ -326,7 +326,7 @@ def _stdp_operands(rule: STDP | None, traces: Any, dtype: DTypeLike) -> Any:
     return tables.Stdp(decay, rates, bounds, before, after, plastic)
 
 
-def _short_term_operands(rule: ShortTerm | None, state: State, dtype: DTypeLike) -> Any:
+def _short_term_operands(rule: ShortTerm | None, state: State, dtype: DTypeLike) -> PyTree:
     if rule is None:
         return None
     use, recovery, facilitation = map(jnp.atleast_1d, jax.tree.leaves(in_dtype(rule, dtype)))

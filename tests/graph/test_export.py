@@ -29,7 +29,7 @@ from tests.graph.helpers import initial, random_spikes
 from tests.ops.common import jit
 
 INPUTS = 12
-KERNELS = ("lif_network", "lif_network_backward", "spike_matmul_rows", "spike_matmul_rows_backward")
+KERNELS = ("lif_network", "lif_network_backward", "spike_matmul", "spike_matmul_weights_backward")
 NETWORKS = {
     "listed and recurrent": network(
         INPUTS, [layer(8, capacity=3), layer(8, neurons.adlif(), recurrent=True)], spiking_readout(4)

@@ -313,11 +313,11 @@ def test_whole_number_inputs_equal_floats_layer_by_layer() -> None:
     "neuron, ops",
     [
         (LEARNED, {"lif_network"}),
-        (neurons.izhikevich(), {"select_spikes", "spike_matmul", "spike_matmul_rows"}),
-        (AFTER, {"select_spikes", "spike_matmul", "spike_matmul_rows"}),
+        (neurons.izhikevich(), {"select_spikes", "spike_matmul"}),
+        (AFTER, {"select_spikes", "spike_matmul"}),
         (
             neurons.refractory(neurons.current_lif(reset_time="immediate"), 1),
-            {"select_spikes", "spike_matmul", "spike_matmul_rows"},
+            {"select_spikes", "spike_matmul"},
         ),
     ],
 )

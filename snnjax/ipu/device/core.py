@@ -45,4 +45,5 @@ from snnjax.ops._lif_network.shapes import result_shapes as result_shapes
 from snnjax.ops._lif_network.switches import Needs as Needs
 from snnjax.ops._lif_network.switches import Switches as Switches
 from snnjax.ops._lif_network.switches import differentiable as differentiable
+from snnjax.ops._product import Sizes as Sizes
 from snnjax.surrogates import Surrogate as Surrogate

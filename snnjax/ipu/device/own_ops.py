@@ -17,6 +17,7 @@ from snnjax.ipu.device.core import (
     ForwardOnTiles,
     Kernel,
     Needs,
+    Sizes,
     Surrogate,
     Switches,
     Target,
@@ -68,13 +69,13 @@ def _product_pays(shapes: PyTree, static: object) -> bool:
     return 9.4 * shapes.ids.size <= 3e3 + num_neurons * (num_outputs / 400 + 0.16 * rows)
 
 
-def _values_pay(shapes: PyTree, static: object) -> bool:
+def _slots_pay(shapes: PyTree, static: object) -> bool:
     del static
     return shapes.ids.size <= 40 + shapes.weights.size / 47_000
 
 
-def _weights_pay(shapes: PyTree, num_neurons: int) -> bool:
-    return shapes.ids.size <= 26 + num_neurons * shapes.g.shape[-1] / 146_000
+def _weights_pay(shapes: Any, sizes: Sizes) -> bool:
+    return shapes.ids.size <= 26 + math.prod(sizes) / 146_000
 
 
 def _obstacle(
@@ -87,7 +88,7 @@ def _obstacle(
 
 def _of_product(target: str, shapes: PyTree, static: object) -> str | None:
     del target, static
-    return _of_sizes(shapes)
+    return "spikes as rows" if shapes.ids is None else _of_sizes(shapes)
 
 
 def _of_surrogate(surrogate: Surrogate) -> str | None:
@@ -155,13 +156,13 @@ def _of_widths(operands: NetworkOperands) -> str | None:
 # Fitted to 20 products with lists, of 65 thousand to 16.8 million weights on 1,472 tiles.
 _PAYS: dict[str, Callable[[Any, Any], bool]] = {
     "spike_matmul": _product_pays,
-    "spike_matmul_values": _values_pay,
+    "spike_matmul_spikes": _slots_pay,
     "spike_matmul_weights": _weights_pay,
     "lif_network": _network_pays,
 }
 _OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
     "spike_matmul": _of_product,
-    "spike_matmul_values": _of_product,
+    "spike_matmul_spikes": _of_product,
     "spike_matmul_weights": _of_product,
     "select_spikes": _of_selection,
     "lif_network": _of_network,

@@ -46,7 +46,7 @@ def check_neurons(op: str, neurons: Unchecked) -> None:
         fail(f"{op}: `neurons` must be a SynapticLIF, got {type_words(neurons)}. {hint}.")
 
 
-def check_network(neurons: Unchecked, synapses: Any, weights: Any) -> None:
+def check_network(neurons: Unchecked, synapses: Unchecked, weights: Unchecked) -> None:
     check_neurons(_OP, neurons)
     if not isinstance(synapses, Synapses):
         hint = "Make them with Synapses.with_probability, for instance"
@@ -62,7 +62,7 @@ def check_network(neurons: Unchecked, synapses: Any, weights: Any) -> None:
         )
 
 
-def check_conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -> None:
+def check_conductances(neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked) -> None:
     """Check that what spikes add is not negative, if it is a conductance."""
     for argument, added in _conductances(neurons, weights, poisson, stdp):
         known = concrete(added)
@@ -72,7 +72,9 @@ def check_conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: A
             fail(f"{_OP}: `{argument}` must be at least 0 with conductances, got {least:g}. {hint}.")
 
 
-def _conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -> Iterator[tuple[str, Any]]:
+def _conductances(
+    neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked
+) -> Iterator[tuple[str, Any]]:
     """All that must not be negative, by argument."""
     if not neurons.has_conductances:
         return
@@ -88,7 +90,7 @@ def _conductances(neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any) -
 
 
 def traced_faults(
-    neurons: SynapticLIF, weights: Any, poisson: Any, stdp: Any, delays: Array, longest: int
+    neurons: SynapticLIF, weights: Unchecked, poisson: Unchecked, stdp: Unchecked, delays: Array, longest: int
 ) -> list[Array]:
     """Whether traced arguments are out of range, which no error can say: a boolean for each."""
     added = [each for _, each in _conductances(neurons, weights, poisson, stdp) if concrete(each) is None]
@@ -118,7 +120,12 @@ def check_state(neurons: SynapticLIF, num_neurons: int, state: State) -> None:
 
 
 def check_input(
-    neurons: SynapticLIF, num_neurons: int, steps: int, currents: Any, poisson: Any, key: Any
+    neurons: SynapticLIF,
+    num_neurons: int,
+    steps: int,
+    currents: Unchecked,
+    poisson: Unchecked,
+    key: Unchecked,
 ) -> None:
     if currents is not None:
         check_float_array(_OP, "currents", currents)
@@ -153,7 +160,12 @@ def check_record(neurons: int, record: Unchecked) -> None:
 
 
 def check_plasticity(
-    neurons: SynapticLIF, num_neurons: int, weights: Any, state: SimulationState, stdp: Any, short_term: Any
+    neurons: SynapticLIF,
+    num_neurons: int,
+    weights: Unchecked,
+    state: SimulationState,
+    stdp: Unchecked,
+    short_term: Unchecked,
 ) -> None:
     """Check the rules of plasticity, and that the state has what they carry."""
     each = (("stdp", stdp, "traces", STDPTraces), ("short_term", short_term, "short_term", ShortTermState))

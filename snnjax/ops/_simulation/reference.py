@@ -23,7 +23,7 @@ from snnjax._quantised import Quantised, dequantise
 from snnjax._sharding import vary_alike
 from snnjax._sparse_spikes import list_ids
 from snnjax._synapses import Synapses, targets_or_beyond
-from snnjax._types import id_dtype, upcast
+from snnjax._types import State, id_dtype, upcast
 from snnjax.ops._tables.simulate import Operands, Results, ShortTermResults, StdpResults
 
 _SIGN = 1 << 31  # random words as signed numbers keep their order
@@ -135,8 +135,8 @@ class _Plasticity(NamedTuple):
     """Both kinds of plasticity in the reference; its states are those of the results, or None."""
 
     start: tuple[StdpResults | None, ShortTermResults | None]
-    stdp: Any  # the rules
-    short_term: Any
+    stdp: PyTree  # the rules
+    short_term: PyTree
     ends: SynapseEnds
 
     @classmethod
@@ -152,7 +152,7 @@ class _Plasticity(NamedTuple):
             ends,
         )
 
-    def strength(self, states: Any, weights: Array, sources: Array) -> Array:
+    def strength(self, states: State, weights: Array, sources: Array) -> Array:
         """What a spike sends through each synapse."""
         stdp, short = states
         weights = weights if stdp is None else stdp.weights
@@ -161,7 +161,7 @@ class _Plasticity(NamedTuple):
         release = released(ShortTermState(*short), self.short_term)
         return weights * jnp.take(release, sources, mode="fill", fill_value=0)
 
-    def after(self, states: Any, spikes: Array) -> Any:
+    def after(self, states: State, spikes: Array) -> State:
         """The states after a step."""
         stdp, short = states
         if stdp is not None:

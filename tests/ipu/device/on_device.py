@@ -1,5 +1,8 @@
 """A function on the modelled IPU beside the same function on the CPU; the devices, and arrays of every kind."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
+
+from tests.project.architecture import ROOT
 
 NUMBERS = ("float32", "float16", "bfloat16", "int32", "uint32")
 ANY = (*NUMBERS, "int8", "uint8", "int16", "uint16", "bool")
@@ -25,6 +30,21 @@ def on(device: jax.Device, function: Callable[..., Any], *arguments) -> list[np.
     """The leaves of the results of the compiled function, on a device."""
     results = jax.jit(function)(*jax.device_put(arguments, device))
     return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
+
+
+def in_process(program: str, *arguments: object, **settings: str) -> str:
+    """What a program writes in a process of its own, which must end well and say nothing else."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX")}
+    done = subprocess.run(
+        (sys.executable, "-c", program, *map(str, arguments)),
+        cwd=ROOT,
+        env={**known, "SNNJAX_IPU_TILES": "4", **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 def check(

@@ -4,17 +4,16 @@ import array
 import ctypes
 import importlib
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from snnjax_jax_plugin import _library, _wire
 
+from tests.ipu.device.on_device import in_process
 from tests.project.architecture import ROOT
 
 # The version that the tables describe; later ones only append to each structure and to the list of functions.
@@ -194,17 +193,7 @@ APPENDED_SINCE = {"PJRT_Device_MemoryStats"}
 
 @pytest.mark.usefixtures("model")
 def test_structures_of_the_installed_jaxlib_are_those_of_the_tables() -> None:
-    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX")}
-    done = subprocess.run(
-        (sys.executable, "-c", SIZES),
-        cwd=ROOT,
-        env={**known, "SNNJAX_IPU_TILES": "4"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    sizes = json.loads(done.stdout)
+    sizes = json.loads(in_process(SIZES))
     assert len(sizes) > 50
     for name, size in sizes.items():
         theirs = getattr(tables, f"{name}_Args")

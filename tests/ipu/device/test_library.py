@@ -11,6 +11,7 @@ import pytest
 
 from snnjax import _targets
 from snnjax.ipu.device import library
+from tests.ipu.device.on_device import in_process
 from tests.project.architecture import ROOT
 
 LIBRARY = ROOT / "snnjax" / "_ipu_model.so"
@@ -61,14 +62,7 @@ try:
 except jax.errors.JaxRuntimeError as error:
     sys.stdout.write(str(error).splitlines()[0])
 """
-        settings = {
-            "JAX_PLATFORMS": "cpu,ipu",
-            "SNNJAX_IPU_TILES": "4",
-            "SNNJAX_IPU_CODELETS": str(tmp_path / "snnjax.gp"),
-        }
-        command, environment = (sys.executable, "-c", program), {**os.environ, **settings}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-        assert done.stdout == (
+        assert in_process(program, SNNJAX_IPU_CODELETS=str(tmp_path / "snnjax.gp")) == (
             f"INVALID_ARGUMENT: compile: `snnjax.gp` must be built with the tables of arrays {digest.decode()}, "
             "as this library is, got others. Build both with `make kernels`."
         )
@@ -152,13 +146,4 @@ jax.jit(lambda x: x * 2)(jax.device_put(1.0, jax.devices("ipu")[0]))
     ids=["while a program runs", "with a function that compiles"],
 )
 def test_process_ends(program: str, output: str) -> None:
-    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX")}
-    done = subprocess.run(
-        (sys.executable, "-c", program),
-        cwd=ROOT,
-        env={**known, "SNNJAX_IPU_TILES": "4"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
+    assert in_process(program) == output
