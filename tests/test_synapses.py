@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Synapses, synapses
+from snnjax import Synapses, _synapses
 
 KEY = jax.random.key(0)
 
@@ -112,7 +112,7 @@ def test_distance_decides_who_is_connected() -> None:
 
 
 def test_distance_of_many_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(synapses, "_PAIRS_AT_ONCE", 7 * 30)
+    monkeypatch.setattr(_synapses, "_PAIRS_AT_ONCE", 7 * 30)
     places = jnp.zeros((20, 2)), jnp.ones((30, 2))
     right = lambda distance: jnp.abs(distance - 2**0.5) < 1e-6  # noqa: E731
     drawn = Synapses.by_distance(KEY, *places, lambda distance: right(distance).astype(jnp.float32))
@@ -256,7 +256,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "Synapses.to_dense: `weights` must have shape [synapses] = [6], got [5]. Pass one a synapse.",
     ),
     (
-        lambda: synapses.ends_and_targets(Synapses(jnp.ones(3, jnp.int32), jnp.ones(1), 2)),
+        lambda: _synapses.ends_and_targets(Synapses(jnp.ones(3, jnp.int32), jnp.ones(1), 2)),
         "Synapses: `targets` must hold integers, got float32. Cast it with targets.astype(int).",
     ),
 ]
