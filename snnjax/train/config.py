@@ -9,6 +9,7 @@ import numpy as np
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, fail, short_repr
+from snnjax._types import Unchecked
 from snnjax.graph.check import are_weights
 from snnjax.train.online import RULES
 
@@ -89,7 +90,7 @@ class TrainConfig:
         return default if self.activity_strength is None else self.activity_strength
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Unchecked) -> bool:
     """Whether `value` is a real number of Python or NumPy; text such as "1e-3", as YAML reads it, is not."""
     return isinstance(value, float | int | np.floating | np.integer) and not math.isnan(value)
 

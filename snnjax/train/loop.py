@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import fail, plural, short_repr, type_words
@@ -176,7 +176,7 @@ def _programs(
     optimiser = make_optimiser(config, steps)  # steps of an epoch
     train_step = make_train_step(network, loss, optimiser, config, decoder, places.mesh)
 
-    def step(state: TrainState, batch: Any, second_threshold: Any, key: Any) -> Any:
+    def step(state: TrainState, batch: PyTree, second_threshold: Any, key: Any) -> Any:
         return train_step(state, batch, second_threshold, jax.random.wrap_key_data(key))
 
     evaluation_step = make_evaluation_step(network, loss, decoder)
@@ -266,7 +266,7 @@ def _places(devices: Sequence[Any] | None, config: TrainConfig) -> _Places:
     return _Places(None, data_mesh(devices))
 
 
-def _check_arguments(loss: Any, config: Any, network: Network, params: Any, validation: Any) -> None:
+def _check_arguments(loss: Any, config: Any, network: Network, params: Params, validation: Any) -> None:
     if not callable(loss):
         hint = "Pass one of snnjax.losses, as in loss=losses.cross_entropy_sum"
         fail(f"fit: `loss` must be a function, got {short_repr(loss)}. {hint}.")

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
 
 from snnjax._types import Params, Signal, Stats
 from snnjax.blocks.norm import BatchNorm
@@ -50,7 +51,7 @@ def forward(
     ) -> NetworkOutput:
         if key is not None and mesh is not None:
             key = jax.random.fold_in(key, jax.lax.axis_index(AXIS))
-        given: Any = {"stats": stats, "train": train, "key": key, "lengths": lengths}
+        given: dict[str, Any] = {"stats": stats, "train": train, "key": key, "lengths": lengths}
         return network.apply(params, None, inputs, second_threshold=second, **given)[0]
 
     if mesh is not None:
@@ -82,7 +83,7 @@ def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
     local = [share for device, share in shares if device.process_index == jax.process_index()]
     batch = dataset.take(np.concatenate(local))
 
-    def place(leaves: Any, spec: PartitionSpec) -> Any:
+    def place(leaves: PyTree, spec: PartitionSpec) -> PyTree:
         sharding = NamedSharding(mesh, spec)
         put = jax.make_array_from_process_local_data
         return jax.tree.map(lambda leaf: put(sharding, np.asarray(leaf)), leaves)
@@ -92,11 +93,11 @@ def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
     return Batch(place(batch.inputs, _COLUMNS), labels, place(batch.lengths, _ROWS))
 
 
-def replicate(mesh: Mesh, tree: Any) -> Any:
+def replicate(mesh: Mesh, tree: PyTree) -> PyTree:
     """A copy of `tree`, which is the same in all processes, on each device of the mesh."""
     sharding = NamedSharding(mesh, PartitionSpec())
 
-    def copy(leaf: Any) -> Any:
+    def copy(leaf: Any) -> PyTree:
         value = np.array(leaf)
         return jax.make_array_from_callback(value.shape, sharding, lambda place: value[place])
 

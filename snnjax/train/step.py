@@ -88,12 +88,12 @@ def make_train_step(
     def penalty(activity: dict[str, Array]) -> Array:
         return config.penalty_weight * _activity_penalty([activity[name] for name in hidden], config)
 
-    def objective(params: Params, stats: Any, batch: Batch, *others: Any) -> tuple[Array, Any]:
+    def objective(params: Params, stats: Stats, batch: Batch, *others: Any) -> tuple[Array, Any]:
         output = run(params, stats, batch, *others)
         error = loss(output.output, batch.labels, lengths=batch.lengths)
         return error + penalty(output.activity).astype(error.dtype), (error, output)
 
-    def compute(params: Params, stats: Any, batch: Batch, *others: Any) -> tuple[Any, Params]:
+    def compute(params: Params, stats: Stats, batch: Batch, *others: Any) -> tuple[Any, Params]:
         if config.rule == "bptt":
             with_gradients = jax.value_and_grad(objective, has_aux=True)
             (_, results), gradients = with_gradients(params, stats, batch, *others)

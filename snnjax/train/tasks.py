@@ -14,6 +14,7 @@ from jaxtyping import PRNGKeyArray
 from snnjax import losses, neurons
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_switches, check_within, fail, short_repr
+from snnjax._types import Unchecked
 from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool, synaptic
 from snnjax.graph import Network, layer, leaky_readout, residual, spiking_readout
 from snnjax.graph.build import network
@@ -40,7 +41,7 @@ FOLDS = {"nmnist": 10, "speech": 6}
 _CAMERAS = {"digits": 34, "fashion": 34, "nmnist": 34, "dvs-gesture": 128}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Unchecked) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
