@@ -10,8 +10,8 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, PyTree
 
 from snnjax._arguments import explained
 from snnjax._check import check_number, check_per_neuron, check_shape, concrete, fail, short_repr, type_words
+from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import Unchecked, Weights
-from snnjax.synapses import Synapses, targets_or_beyond
 
 _DECAY = "A decay is exp(-dt / tau)"
 

@@ -10,8 +10,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int8, PyTree
 
 from snnjax._check import check_float_array, check_shape, fail
+from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import Unchecked, Weights, accumulation_dtype, upcast
-from snnjax.synapses import Synapses, targets_or_beyond
 
 
 class Quantised(NamedTuple):
@@ -118,5 +118,5 @@ def refuse_gradient(op: str, tree: PyTree) -> None:
     if any_quantised(tree):
         fail(
             f"{op}: `weights` must be floating-point where a gradient is taken, got int8. "
-            "Train with quantisation.straight_through(params)."
+            "Train with quantisation.fake_quantise(params)."
         )

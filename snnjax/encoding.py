@@ -24,8 +24,8 @@ from snnjax._check import (
     concrete,
     fail,
 )
+from snnjax._sparse_spikes import SparseSpikes, beyond
 from snnjax._types import Unchecked, id_dtype, upcast
-from snnjax.sparse_spikes import SparseSpikes, beyond
 
 # Of the log form.
 _THRESHOLD = 0.1

@@ -20,9 +20,9 @@ from snnjax._plasticity import (
     short_term_after,
     with_spikes,
 )
+from snnjax._sparse_spikes import SparseSpikes, in_range, values_of
+from snnjax._synapses import Synapses
 from snnjax._types import as_int32
-from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
-from snnjax.synapses import Synapses
 
 
 def stdp(

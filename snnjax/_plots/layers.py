@@ -9,9 +9,9 @@ from jax.typing import ArrayLike
 
 from snnjax._check import fail, type_words
 from snnjax._plots.style import GREY, RED, Figure, by_name, colour_of, layer_name, subplots, tidy
-from snnjax.graph import NetworkOutput
+from snnjax.graph.network import NetworkOutput
 from snnjax.metrics import dropped_share, mean_activity, silent_layers
-from snnjax.ops import LIFNetworkOutput
+from snnjax.ops.lif_network import LIFNetworkOutput
 
 _MOSTLY = 2 / 3  # from this fraction of silent neurons on, a layer's bars are red
 

@@ -7,8 +7,8 @@ from jaxtyping import PyTree
 
 from snnjax._check import check_shape, fail
 from snnjax._plots.style import BLUE, GREY, PANEL, RED, Axes, subplots, tidy
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal
-from snnjax.sparse_spikes import SparseSpikes
 
 _MOST = 8  # neurons drawn by default: more lanes are too narrow to read
 

@@ -21,8 +21,8 @@ from snnjax._plots.style import (
     subplots,
     tidy,
 )
+from snnjax._sparse_spikes import SparseSpikes, values_of
 from snnjax._types import Signal
-from snnjax.sparse_spikes import SparseSpikes, values_of
 
 
 def raster(spikes: Signal, ax: Axes = None, *, title: str = "", colour: str = BLUE) -> Axes:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax._sparse_spikes import SparseSpikes
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 LAYER_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED)

@@ -11,9 +11,9 @@ from snnjax._check import check_integer, check_switches, fail
 from snnjax._types import Signal, Unchecked, Weights, upcast
 from snnjax.blocks.block import Shape, flat, shaped
 from snnjax.blocks.linear import Linear, Product
-from snnjax.ops import spike_conv
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution, checked_padding
+from snnjax.ops.spike_conv import spike_conv
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,6 @@ def conv1d(
     groups: int = 1,
     dilation: int = 1,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Convolve:
     """Make a convolution along one axis, like `conv2d`, for neurons of the shape (length, channels).
 
@@ -95,7 +93,7 @@ def conv1d(
         (10, 8)
     """
     form = _Form((kernel,), (strides,), padding, groups, (dilation,))
-    return _convolve("conv1d", channels, form, bias, name, source)
+    return _convolve("conv1d", channels, form, bias)
 
 
 @explained
@@ -108,8 +106,6 @@ def conv2d(
     groups: int = 1,
     dilation: int | tuple[int, int] = 1,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Convolve:
     """Make a convolution over images, for neurons of the shape (height, width, channels).
 
@@ -125,8 +121,6 @@ def conv2d(
         groups: number of groups that the channels on both sides are split into; each group is connected to one.
         dilation: how far the places of the kernel are apart, along height and width, or one number for both.
         bias: add a learned bias to the current of every step, one for each channel.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if a length is below 1; in a network, if its inputs have no pixels.
@@ -139,7 +133,7 @@ def conv2d(
         (26, 26, 12)
     """
     form = _Form(_pair(kernel), _pair(strides), padding, groups, _pair(dilation))
-    return _convolve("conv2d", channels, form, bias, name, source)
+    return _convolve("conv2d", channels, form, bias)
 
 
 @explained
@@ -151,8 +145,6 @@ def conv1d_transpose(
     padding: str | Sequence[tuple[int, int]] = "same",
     dilation: int = 1,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Convolve:
     """Make a transposed convolution along one axis, like `conv2d_transpose`.
 
@@ -162,7 +154,7 @@ def conv1d_transpose(
         (20, 8)
     """
     form = _Form((kernel,), (strides,), padding, 1, (dilation,))
-    return _convolve("conv1d_transpose", channels, form, bias, name, source)
+    return _convolve("conv1d_transpose", channels, form, bias)
 
 
 @explained
@@ -174,8 +166,6 @@ def conv2d_transpose(
     padding: str | Sequence[tuple[int, int]] = "same",
     dilation: int | tuple[int, int] = 1,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Convolve:
     """Make a transposed convolution over images, which makes them larger: `jax.lax.conv_transpose`.
 
@@ -191,8 +181,6 @@ def conv2d_transpose(
             zeros (before, after) the inputs with those between them.
         dilation: how far the places of the kernel are apart, along height and width, or one number for both.
         bias: add a learned bias to the current of every step, one for each channel.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if a length is below 1; in a network, if its inputs have no pixels.
@@ -203,7 +191,7 @@ def conv2d_transpose(
         (16, 16, 12)
     """
     form = _Form(_pair(kernel), _pair(strides), padding, 1, _pair(dilation))
-    return _convolve("conv2d_transpose", channels, form, bias, name, source)
+    return _convolve("conv2d_transpose", channels, form, bias)
 
 
 class _Form(NamedTuple):
@@ -216,9 +204,7 @@ class _Form(NamedTuple):
     dilation: Unchecked
 
 
-def _convolve(
-    op: str, channels: int, form: _Form, bias: bool, name: Unchecked, source: Unchecked
-) -> Convolve:
+def _convolve(op: str, channels: int, form: _Form, bias: bool) -> Convolve:
     channels = check_integer(op, "channels", channels, 1)
     for argument in ("kernel", "strides", "dilation"):
         for length in getattr(form, argument):
@@ -226,8 +212,7 @@ def _convolve(
     check_integer(op, "groups", form.groups, 1)
     check_switches(op, bias=bias)
     own = form._replace(padding=checked_padding(op, form.padding, len(form.kernel)))
-    options = {"bias": bool(bias), "name": name, "source": source}
-    return Convolve(channels, *own, op.endswith("transpose"), **options)
+    return Convolve(channels, *own, op.endswith("transpose"), bias=bool(bias))
 
 
 def _pair(number: Unchecked) -> Any:

@@ -19,6 +19,7 @@ from snnjax._check import (
     short_repr,
     type_words,
 )
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Signal, Unchecked, id_dtype
 from snnjax.data.event_lists import (
     MOST_OUTSIDE,
@@ -30,7 +31,6 @@ from snnjax.data.event_lists import (
     warn_of_one_step,
     warn_of_outside,
 )
-from snnjax.sparse_spikes import SparseSpikes
 
 
 class Batch(NamedTuple):

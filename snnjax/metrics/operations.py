@@ -12,6 +12,9 @@ from jaxtyping import Array, Float, Integer, PyTree, Shaped
 
 from snnjax._check import check_shape, fail
 from snnjax._quantised import unscaled
+from snnjax._sparse_spikes import SparseSpikes, in_range, values_of
+from snnjax.blocks._sparse import Sparse
+from snnjax.blocks._synaptic import Synaptic
 from snnjax.blocks.block import Block, Shape
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.join import Join
@@ -19,13 +22,9 @@ from snnjax.blocks.late import Late
 from snnjax.blocks.linear import Linear, Product
 from snnjax.blocks.pool import Flattened, Pooled
 from snnjax.blocks.rate_pool import RatePool
-from snnjax.blocks.sparse import Sparse
-from snnjax.blocks.synaptic import Synaptic
-from snnjax.graph import Network
 from snnjax.graph.check import are_weights, check_params
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.metrics.decode import check_lengths, check_outputs, class_sums
-from snnjax.sparse_spikes import SparseSpikes, in_range, values_of
 
 
 class SynapticOperations(NamedTuple):
@@ -212,7 +211,7 @@ def _of_neurons(activity: Mapping[str, Array], name: str, shape: Shape, steps: A
 
 
 def _operations(
-    block: Block, params: Params, stats: Stats, received: list[_Arriving], shapes: tuple[Shape, ...]
+    block: Block, params: Any, stats: Any, received: list[_Arriving], shapes: tuple[Shape, ...]
 ) -> list[_Operations]:
     """The operations of a connection; none of other blocks."""
     if isinstance(block, Synaptic):
@@ -309,7 +308,7 @@ def _joined(how: str, received: list[_Arriving], shapes: tuple[Shape, ...]) -> _
     return _Arriving(joined.reshape(batch, -1), most, is_binary)
 
 
-def connection_sparsity(params: Params) -> Float[Array, ""]:
+def connection_sparsity(params: PyTree) -> Float[Array, ""]:
     """Compute the fraction of weights that are zero, float32: those of connections, and others with two or more axes.
 
     A convolution weight counts once. Biases, decays and delays are not weights. Masked weights count because
@@ -352,7 +351,7 @@ def footprint(*trees: PyTree) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(trees))
 
 
-def parameter_count(params: Params) -> int:
+def parameter_count(params: PyTree) -> int:
     """Count the parameters: the elements of all arrays in `params`.
 
     Example:

@@ -132,7 +132,7 @@ def given_of(
 def draws_of(own: Given) -> dict[str, Any]:
     """The fields of a `Neuron` by which its constants are drawn."""
     stats = Bound(draw_stats, given=own) if any(own.drawn) else no_stats
-    return {"init": Bound(draw_params, given=own), "init_stats": stats, "per": own.per}
+    return {"init": Bound(draw_params, given=own), "initial_stats": stats, "per": own.per}
 
 
 def draw_params(key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32, *, given: Given) -> Params:
@@ -173,7 +173,7 @@ def values_of(params: Params, given: Given) -> tuple[Array, ...]:
         if own is not None:
             return raw_to_decay(upcast(own)) if parameter.is_decay else own
         if is_held:
-            hint = "Use neuron.init, and neuron.merged(params, stats) with what neuron.init_stats draws"
+            hint = "Use neuron.init, and neuron.merged(params, stats) with what neuron.initial_stats draws"
             fail(f"{given.op}: `params` must hold the {parameter.argument} of each neuron, got None. {hint}.")
         return jnp.asarray(initial, dtype)
 

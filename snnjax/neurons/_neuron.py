@@ -3,7 +3,8 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from snnjax.surrogates import Surrogate, superspike
 
 # Which neurons of an image share their constants: those of a channel, none, or all. The first is the default.
 OWNERS = ("channel", "neuron", "layer")
+_SUPERSPIKE = superspike()
 
 
 def threshold_of_params(params: Params) -> Array:
@@ -32,16 +34,40 @@ def no_stats(key: Array, num_neurons: int) -> None:
     del key, num_neurons
 
 
-class Neuron(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class _Traits:
+    """What few models say of themselves, with what holds for all others."""
+
+    spikes: bool = True  # else the output is the membrane
+    # The surrogate of the spikes that `integrate` computes from the previous membrane, if it does.
+    inner_surrogate: Surrogate | None = None
+    glif: GLIF | None = None
+    # (key, num_neurons) -> the constants that are drawn and not learned, in the form of the params; None for none
+    initial_stats: Callable[..., Any] = no_stats
+    # Whether one set of constants belongs to a "channel" of an image, a "neuron" or the "layer": `init` draws so many.
+    per: str = "channel"
+    # The arguments of the function of this name that made the neuron, by name; none for one's own.
+    arguments: tuple[tuple[str, Any], ...] = ()
+    # All steps at once: (params, state, currents[time, batch, neurons], valid[time, batch] or None)
+    # -> (membranes[time, batch, neurons], thresholds, state after the last valid step). Other currents are 0.
+    sequence: Callable[..., tuple[Array, Array, Any]] | None = None
+    num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
+    # The least and the largest value of a spike. A graded spike is the membrane in units of twice the threshold,
+    # rounded and clipped to these values, so that it is not 0 where the membrane is above the threshold.
+    levels: tuple[int, int] = (0, 1)
+
+
+@dataclass(frozen=True)
+class Neuron(_Traits):
     """A neuron model: pure functions of its `params` and `state`, both NamedTuples of arrays.
 
-    The params hold what is learned and nothing else. Other constants are numbers, or drawn by `init_stats`; `merged`
+    The params hold what is learned and nothing else. Other constants are numbers, or drawn by `initial_stats`; `merged`
     gives the functions both: ``neuron.merged(params, stats)`` takes the place of `params`.
 
     A model states its equation as `glif`, which is fast on every device, or as `integrate`. `step` is ``advance``, then
     ``spikes = [membrane > threshold]`` with the surrogate derivative, or graded ones (`levels`), then ``finish``. A
-    network that passes spikes on as lists calls both itself, so an `integrate` or a `fire` set by ``_replace`` takes
-    the place of `glif` in it too. A model without reset may state `sequence`, which networks call in place of its
+    network that passes spikes on as lists calls both itself, so an `integrate` or a `fire` set by `dataclasses.replace`
+    takes the place of `glif` in it too. A model without reset may state `sequence`, which networks call in place of its
     steps.
 
     Example:
@@ -64,25 +90,8 @@ class Neuron(NamedTuple):
     # (state after the step, spikes[batch, neurons]) -> new state, of neurons whose state depends on these spikes
     fire: Callable[[Any, Array], Any] | None = None
     threshold: Callable[[Any], Array] = threshold_of_params  # (params) -> resting threshold [neurons]
-    surrogate: Surrogate = superspike()  # surrogate of the spikes
+    surrogate: Surrogate = _SUPERSPIKE  # of the spikes
     rest: float = 0.0  # the membrane at rest without input, in the unit of the threshold
-    spikes: bool = True  # else the output is the membrane
-    # The surrogate of the spikes that `integrate` computes from the previous membrane, if it does.
-    inner_surrogate: Surrogate | None = None
-    glif: GLIF | None = None
-    # (key, num_neurons) -> the constants that are drawn and not learned, in the form of the params; None for none
-    init_stats: Callable[..., Any] = no_stats
-    # Whether one set of constants belongs to a "channel" of an image, a "neuron" or the "layer": `init` draws so many.
-    per: str = "channel"
-    # The arguments of the function of this name that made the neuron, by name; none for one's own.
-    arguments: tuple[tuple[str, Any], ...] = ()
-    # All steps at once: (params, state, currents[time, batch, neurons], valid[time, batch] or None)
-    # -> (membranes[time, batch, neurons], thresholds, state after the last valid step). Other currents are 0.
-    sequence: Callable[..., tuple[Array, Array, Any]] | None = None
-    num_steps: int | None = None  # of every sequence, of neurons that need all of its steps
-    # The least and the largest value of a spike. A graded spike is the membrane in units of twice the threshold,
-    # rounded and clipped to these values, so that it is not 0 where the membrane is above the threshold.
-    levels: tuple[int, int] = (0, 1)
 
     @property
     def is_graded(self) -> bool:
@@ -108,7 +117,7 @@ class Neuron(NamedTuple):
             >>> import jax
             >>> from snnjax import neurons
             >>> neuron = neurons.lif(decay=(0.8, 0.95))
-            >>> stats = neuron.init_stats(jax.random.key(0), 3)
+            >>> stats = neuron.initial_stats(jax.random.key(0), 3)
             >>> neuron.merged(neuron.init(jax.random.key(0), 3), stats).raw_decay.shape
             (3,)
         """
@@ -189,7 +198,7 @@ def num_owners(neuron: Neuron, shape: tuple[int, ...]) -> int:
 
 def drawn(neuron: Neuron, key: Array, num_neurons: int, dtype: DTypeLike = jnp.float32) -> Params:
     """All constants of a neuron that are no numbers, learned or not."""
-    return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.init_stats(key, num_neurons))
+    return neuron.merged(neuron.init(key, num_neurons, dtype), neuron.initial_stats(key, num_neurons))
 
 
 def for_each(neuron: Neuron, params: Params, stats: Stats, shape: tuple[int, ...]) -> PyTree:

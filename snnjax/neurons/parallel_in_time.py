@@ -1,5 +1,6 @@
 """Leaky integrators without reset, computed for all time steps at once by an associative scan."""
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -55,7 +56,7 @@ def parallel_in_time(neuron: Neuron) -> Neuron:
             f"parallel_in_time: `neuron` must have a state that its spikes do not change, got {neuron.name}. "
             "Pass reset='none' to a neuron without adaptation."
         )
-    return neuron._replace(sequence=Bound(_scan, form=neuron.fused))
+    return dataclasses.replace(neuron, sequence=Bound(_scan, form=neuron.fused))
 
 
 def _jumps(neuron: Neuron) -> bool:

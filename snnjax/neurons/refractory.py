@@ -66,7 +66,7 @@ def refractory(neuron: Neuron, steps: int) -> Neuron:
         neuron.surrogate,
         neuron.rest,
         inner_surrogate=_inner_surrogate(neuron),
-        init_stats=no_stats if neuron.init_stats is no_stats else Bound(_init_stats, **bound),
+        initial_stats=no_stats if neuron.initial_stats is no_stats else Bound(_init_stats, **bound),
         per=neuron.per,
         levels=neuron.levels,
     )
@@ -97,7 +97,7 @@ def _init(
 
 
 def _init_stats(key: Array, num_neurons: int, *, neuron: Neuron) -> RefractoryParams:
-    return RefractoryParams(neuron.init_stats(key, num_neurons))
+    return RefractoryParams(neuron.initial_stats(key, num_neurons))
 
 
 def _threshold(params: RefractoryParams, *, neuron: Neuron) -> Array:

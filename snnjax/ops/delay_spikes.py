@@ -14,6 +14,7 @@ from snnjax._batching import SHARED
 from snnjax._check import as_lengths, check_float, check_integer, check_real_array, check_shape, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, check_spikes
 from snnjax._types import Unchecked, accumulation_dtype, upcast
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
 from snnjax.ops._tables.delay_spikes import (
@@ -23,7 +24,6 @@ from snnjax.ops._tables.delay_spikes import (
     Operands,
     Results,
 )
-from snnjax.sparse_spikes import SparseSpikes, check_spikes
 
 _OP = "delay_spikes"
 

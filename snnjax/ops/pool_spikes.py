@@ -15,9 +15,9 @@ from jaxtyping import Array, Shaped
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_real_array, fail, plural
 from snnjax._sharding import gathered
+from snnjax._sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
 from snnjax._types import Signal, Unchecked, id_dtype, upcast
 from snnjax.ops._convolution import tuple_words
-from snnjax.sparse_spikes import SparseSpikes, check_spikes, gather, in_range, scatter, values_of
 
 # What is made of the spikes of a window, and the word for several of them.
 POOLS = {"sum": "sums", "mean": "means", "max": "maxima"}

@@ -15,6 +15,7 @@ from snnjax._batching import SHARED, any_group
 from snnjax._check import check_float_array, check_integer, check_number, fail
 from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, beyond, gather, in_range, list_ids, scatter
 from snnjax._types import hash_of, id_dtype, upcast
 from snnjax.ops._kernel_operands import call_by_records, obstacle_of, surrogate_numbers
 from snnjax.ops._tables.select_spikes import (
@@ -26,7 +27,6 @@ from snnjax.ops._tables.select_spikes import (
     SurrogateNumbers,
 )
 from snnjax.ops.spike import spike
-from snnjax.sparse_spikes import SparseSpikes, beyond, gather, in_range, list_ids, scatter
 from snnjax.surrogates import Surrogate, as_surrogate
 
 # The default second threshold lies below the threshold by this share of its distance from rest.

@@ -25,8 +25,11 @@ from snnjax._dispatch import Kernel, Target, evaluate
 from snnjax._plasticity import STDP, ShortTerm, ShortTermState, STDPTraces, in_dtype
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered, vary_alike
+from snnjax._sparse_spikes import SparseSpikes, beyond
+from snnjax._synapses import Synapses, ends_and_targets
 from snnjax._types import State, Unchecked, accumulation_dtype, as_int32, uint16_or_int32
 from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
+from snnjax.ops._product import shared
 from snnjax.ops._simulation.checks import (
     check_conductances,
     check_input,
@@ -42,9 +45,6 @@ from snnjax.ops._simulation.records import PoissonInput, SimulationOutput, Simul
 from snnjax.ops._simulation.reference import Static, reference, tree_of_results
 from snnjax.ops._tables import simulate as tables
 from snnjax.ops._tables.simulate import Operands, Results, SimulationNumbers
-from snnjax.ops.spike_matmul import shared
-from snnjax.sparse_spikes import SparseSpikes, beyond
-from snnjax.synapses import Synapses, ends_and_targets
 
 _OP = "simulate"
 _MOST_RECEPTORS = 4  # of the kernel

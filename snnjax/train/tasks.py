@@ -15,10 +15,15 @@ from snnjax import losses, neurons
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, check_switches, check_within, fail, short_repr
 from snnjax._types import Unchecked
-from snnjax.blocks import axonal, batch_norm, conv2d, dense, spiking, sum_pool, synaptic
-from snnjax.graph import Network, layer, leaky_readout, residual, spiking_readout
+from snnjax.blocks import batch_norm, spiking
+from snnjax.blocks._dense import dense
+from snnjax.blocks._synaptic import synaptic
+from snnjax.blocks.conv import conv2d
+from snnjax.blocks.delay import axonal
+from snnjax.blocks.pool import sum_pool
 from snnjax.graph.build import network
-from snnjax.graph.network import Params
+from snnjax.graph.containers import layer, leaky_readout, residual, spiking_readout
+from snnjax.graph.network import Network, Params
 from snnjax.train.config import TrainConfig
 
 NEURONS = {
@@ -306,7 +311,9 @@ TASKS |= {
 _SPARSE_IMAGES = {"batch_size": 32, "activity_bound": 0.02, "activity_floor": 0.01}
 
 
-def _convolutional(task: str, *, hidden: tuple[int, ...] = (), kernels: Any, **training: Any) -> TaskSettings:
+def _convolutional(
+    task: str, *, hidden: tuple[int, ...] = (), kernels: Unchecked, **training: Any
+) -> TaskSettings:
     settings = TASKS[task]
     return replace(
         settings,

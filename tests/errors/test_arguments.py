@@ -30,8 +30,8 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
         "layer: `capcity` must be one of its arguments, got 4. Call it `capacity`.",
     ),
     "of a record": (
-        lambda: snnjax.LeakyReadout(jnp.ones((2, 3)), decoy=0.9),
-        "LeakyReadout: `decoy` must be one of its arguments, got 0.9. Call it `decay`.",
+        lambda: snnjax.LIFReadout(jnp.ones((2, 3)), decoy=0.9),
+        "LIFReadout: `decoy` must be one of its arguments, got 0.9. Call it `decay`.",
     ),
     "unknown": (
         lambda: snnjax.network(8, [], seed=1),

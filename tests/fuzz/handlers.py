@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import (
-    LeakyReadout,
     LIFLayer,
+    LIFReadout,
     PoissonInput,
     SparseSpikes,
     Synapses,
@@ -113,7 +113,7 @@ def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[An
     def run(inputs: Signal, weights, recurrent, some, ring):
         second = LIFLayer(recurrent, 0.9, recurrent=some, recurrent_synapses=ring)
         layers = [LIFLayer(weights, 0.9, recurrent=recurrent), second]
-        readout = LeakyReadout(recurrent, 0.9)
+        readout = LIFReadout(recurrent, 0.9)
         return lif_network(inputs, layers, readout, capacity=3, implementation="cpu")
 
     network = run, (jnp.ones((5, batch, width)), weights, recurrent, some, ring)

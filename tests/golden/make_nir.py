@@ -228,7 +228,7 @@ def load_ours_in_snntorch() -> None:
 
     options = {"reset": "zero", "normalize": False}
     lif = neurons.lif(0.8, 0.5, **options)
-    current = neurons.current_lif(0.8, 0.6, 0.5, **options, normalize_synapse=False)
+    current = neurons.current_lif(0.8, 0.5, 0.6, **options, normalize_synapse=False)
     for name, neuron, case in (
         ("ours", lif, "dense"),
         ("ours_current", current, "dense"),
@@ -252,7 +252,7 @@ def load_ours_in_norse() -> None:
     from snnjax import neurons
 
     lif = neurons.lif(0.8, 0.1, reset="zero")
-    current = neurons.current_lif(0.8, 0.6, 0.1, reset="zero")
+    current = neurons.current_lif(0.8, 0.1, 0.6, reset="zero")
     for name, neuron, case in (
         ("ours", lif, "dense"),
         ("ours_if", neurons.integrate_and_fire(0.5, reset="zero"), "dense"),
@@ -308,7 +308,7 @@ def load_ours_in_spyx() -> None:
 
     late = {"spike_from": "old"}
     unscaled = {"normalize": False, "reset_time": "after_decay"}
-    current = neurons.current_lif(0.8, 0.6, 0.5, normalize=False, normalize_synapse=False, **late)
+    current = neurons.current_lif(0.8, 0.5, 0.6, normalize=False, normalize_synapse=False, **late)
     for name, neuron, case in (
         ("ours", neurons.lif(0.8, 0.5, **unscaled, **late), "dense"),
         ("ours_if", neurons.integrate_and_fire(0.5, reset_time="after_decay", **late), "dense"),

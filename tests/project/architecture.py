@@ -5,12 +5,13 @@ import fnmatch
 import functools
 import graphlib
 import importlib
+import inspect
 import io
 import pkgutil
 import posixpath
 import re
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -25,10 +26,10 @@ LAYERS = {
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),
-        ("ops", "event_times", "plasticity", "_plasticity", "rewiring"),
+        ("ops", "event_times", "plasticity", "_plasticity", "_rewiring"),
         ("_compare", "_quantised"),
-        ("synapses",),
-        ("sparse_spikes", "surrogates"),
+        ("_synapses",),
+        ("_sparse_spikes", "surrogates"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
         ("_arguments", "_check"),
         ("_types", "_schema", "_jax_compat", "_lazy"),
@@ -153,7 +154,7 @@ KNOWS_THE_MODEL = re.compile(r"<ipu_model/(profile|json)\.hpp>")
 
 MAX_NAMES = 60
 MAX_FILE_LINES = 600
-# Of a folder of C++.
+# Of a folder of C++ or of tests.
 MAX_ENTRIES = 29
 MIRROR = "xla_ext/ipu_model/include/poplar"
 MAX_FUNCTION_LINES = 40
@@ -261,6 +262,18 @@ def upward_imports(path: str, source: str) -> list[str]:
             ):
                 found.append(f"{path}:{line}: {importer} imports {name}")
     return found
+
+
+def core_of_the_ipu(path: str, source: str) -> list[str]:
+    """Imports in `snnjax/ipu` of more than the bottom of the library; one file says what else the IPU needs of it."""
+    if path == "snnjax/ipu/device/core.py" or not path.startswith("snnjax/ipu/"):
+        return []
+    found = [(name, line) for name, line in imports(source) if starts_with(name, "snnjax")]
+    return [
+        f"{path}:{line}: {name}"
+        for name, line in found
+        if not starts_with(name, "snnjax.ipu") and layer_of(name) not in ("_check", "_jax_compat", "_write")
+    ]
 
 
 def import_circles(files: Mapping[str, str]) -> list[str]:
@@ -398,11 +411,11 @@ def upward_includes(path: str, source: str) -> list[str]:
     return found
 
 
-def crowded_folders(*folders: str) -> list[str]:
+def crowded_folders(*folders: str, most: int = MAX_ENTRIES) -> list[str]:
     """Folders in `folders`, or these, with too many entries; that of Poplar's headers is as large as Poplar's."""
     places = sorted({path.parent for folder in folders for path in tracked_files(ROOT / folder)})
     counts = [(place.relative_to(ROOT).as_posix(), len(entries(place))) for place in places]
-    return [f"{place}: {count} entries" for place, count in counts if count > MAX_ENTRIES and place != MIRROR]
+    return [f"{place}: {count} entries" for place, count in counts if count > most and place != MIRROR]
 
 
 def includes(source: str) -> list[tuple[int, str]]:
@@ -449,6 +462,28 @@ def public_names(source: str) -> list[str]:
     nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = (alias.name for node in nodes for alias in node.names if alias.asname == alias.name)
     return [name for name in names if not name.startswith("_")]
+
+
+def names_of(module: ModuleType) -> dict[str, object]:
+    """What users find in a module: what it re-exports, and the functions and classes that it defines."""
+    own = {
+        name: thing
+        for name, thing in vars(module).items()
+        if getattr(thing, "__module__", None) == module.__name__
+        and inspect.isroutine(thing) | inspect.isclass(thing)
+    }
+    exported = {name: getattr(module, name) for name in public_names(inspect.getsource(module))}
+    return {name: thing for name, thing in {**exported, **own}.items() if not name.startswith("_")}
+
+
+def second_paths(modules: Iterable[ModuleType]) -> list[str]:
+    """Names by which something is found that has been found by another; modules are not counted."""
+    found: dict[int, list[str]] = {}
+    for module in modules:
+        for name, thing in names_of(module).items():
+            if not isinstance(thing, ModuleType):
+                found.setdefault(id(thing), []).append(f"{module.__name__}.{name}")
+    return [f"{name} is {paths[0]}" for paths in found.values() for name in paths[1:]]
 
 
 def shadowed_modules(package: ModuleType) -> list[str]:

@@ -14,21 +14,25 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from snnjax.ipu.device.network_record import sent_by, without_counts
-from snnjax.ops._connection import Connection
-from snnjax.ops._lif_network.chain import as_dense, delayed_inputs
-from snnjax.ops._lif_network.records import (
+from snnjax.ipu.device.core import (
     BackwardArguments,
     BackwardOnTiles,
+    Connection,
     Cotangents,
     ForwardOnTiles,
     LayerState,
-    Linear,
+    Needs,
     Operands,
     RecordOnTiles,
+    SparseSpikes,
+    Switches,
+    Weighted,
+    as_dense,
+    delayed_inputs,
+    differentiable,
+    in_range,
 )
-from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.sparse_spikes import SparseSpikes, in_range
+from snnjax.ipu.device.network_record import sent_by, without_counts
 
 # That send spikes to delayed lists: twice as many rows of weights have ids of 16 bits, the largest of which is unused.
 _MOST_NEURONS = 32_767
@@ -182,7 +186,7 @@ def _arrive(
     most, num_neurons = cast(int, connection.max_delay), delays.shape[0]
     are_lists = isinstance(x, SparseSpikes)
     rows = as_dense(x.ids, values, num_neurons) if are_lists else values
-    linear, first = Linear(None, None, delays), LayerState(None, None, None, pending)
+    linear, first = Weighted(None, None, delays), LayerState(None, None, None, pending)
     received, left = delayed_inputs(operands, linear, rows, first, connection)
     fits = num_neurons <= _MOST_NEURONS and pending.shape[0] == 0
     if are_lists and fits and (most + 2) * x.capacity <= num_neurons:

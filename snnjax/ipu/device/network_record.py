@@ -13,33 +13,33 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array
 
-from snnjax._types import id_dtype
-from snnjax.ipu.lowering.rules.calls import KEEP, KEPT
-from snnjax.ops._kernel_operands import named
-from snnjax.ops._lif_network.chain import (
+from snnjax.ipu.device.core import (
+    BackwardArguments,
+    LayerConstants,
+    LayerOnTiles,
     LayerOverTime,
+    LayerRecord,
+    LayerRun,
+    Needs,
+    Neurons,
+    Operands,
+    Record,
+    RecordOnTiles,
+    SparseSpikes,
+    Switches,
     as_dense,
     current_of,
     delayed_inputs,
     dense_inputs,
+    id_dtype,
+    named,
     neurons_of,
     record_of,
     run_of,
+    unpacked,
     valid_steps,
 )
-from snnjax.ops._lif_network.layer import LayerRun, Neurons
-from snnjax.ops._lif_network.recorded import unpacked
-from snnjax.ops._lif_network.records import (
-    BackwardArguments,
-    LayerConstants,
-    LayerOnTiles,
-    LayerRecord,
-    Operands,
-    Record,
-    RecordOnTiles,
-)
-from snnjax.ops._lif_network.switches import Needs, Switches
-from snnjax.sparse_spikes import SparseSpikes
+from snnjax.ipu.lowering.rules.calls import KEEP, KEPT
 
 # The header of a list: spikes kept, listed, true spikes, and where the spikes of the second to sixth share of the
 # neurons begin, each with an even number of them (poplar_kernels/conventions.hpp).

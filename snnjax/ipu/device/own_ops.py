@@ -10,16 +10,26 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
-from snnjax._dispatch import Kernel, Target
 from snnjax.ipu.device import network_cost, network_pieces
+from snnjax.ipu.device.core import (
+    BackwardArguments,
+    BackwardOnTiles,
+    ForwardOnTiles,
+    Kernel,
+    Needs,
+    Sizes,
+    Surrogate,
+    Switches,
+    Target,
+    as_kernel_reads,
+    call_for_cotangents,
+    call_forward,
+    differentiable,
+    named,
+    result_shapes,
+)
+from snnjax.ipu.device.core import Operands as NetworkOperands
 from snnjax.ipu.device.network_record import keep, kept, on_tiles_from, record_from, shapes_on_tiles
-from snnjax.ops._kernel_operands import named
-from snnjax.ops._lif_network.kernel import as_kernel_reads, call_for_cotangents, call_forward
-from snnjax.ops._lif_network.records import BackwardArguments, BackwardOnTiles, ForwardOnTiles
-from snnjax.ops._lif_network.records import Operands as NetworkOperands
-from snnjax.ops._lif_network.shapes import result_shapes
-from snnjax.ops._lif_network.switches import Needs, Switches, differentiable
-from snnjax.surrogates import Surrogate
 
 _DTYPES = ("float32", "float16")
 _UNKNOWN = ("bfloat16", "float64", "int8")
@@ -59,13 +69,13 @@ def _product_pays(shapes: PyTree, static: object) -> bool:
     return 9.4 * shapes.ids.size <= 3e3 + num_neurons * (num_outputs / 400 + 0.16 * rows)
 
 
-def _values_pay(shapes: PyTree, static: object) -> bool:
+def _slots_pay(shapes: PyTree, static: object) -> bool:
     del static
     return shapes.ids.size <= 40 + shapes.weights.size / 47_000
 
 
-def _weights_pay(shapes: PyTree, num_neurons: int) -> bool:
-    return shapes.ids.size <= 26 + num_neurons * shapes.g.shape[-1] / 146_000
+def _weights_pay(shapes: Any, sizes: Sizes) -> bool:
+    return shapes.ids.size <= 26 + math.prod(sizes) / 146_000
 
 
 def _obstacle(
@@ -78,7 +88,7 @@ def _obstacle(
 
 def _of_product(target: str, shapes: PyTree, static: object) -> str | None:
     del target, static
-    return _of_sizes(shapes)
+    return "spikes as rows" if shapes.ids is None else _of_sizes(shapes)
 
 
 def _of_surrogate(surrogate: Surrogate) -> str | None:
@@ -146,13 +156,13 @@ def _of_widths(operands: NetworkOperands) -> str | None:
 # Fitted to 20 products with lists, of 65 thousand to 16.8 million weights on 1,472 tiles.
 _PAYS: dict[str, Callable[[Any, Any], bool]] = {
     "spike_matmul": _product_pays,
-    "spike_matmul_values": _values_pay,
+    "spike_matmul_spikes": _slots_pay,
     "spike_matmul_weights": _weights_pay,
     "lif_network": _network_pays,
 }
 _OBSTACLES: dict[str, Callable[[str, Any, Any], str | None]] = {
     "spike_matmul": _of_product,
-    "spike_matmul_values": _of_product,
+    "spike_matmul_spikes": _of_product,
     "spike_matmul_weights": _of_product,
     "select_spikes": _of_selection,
     "lif_network": _of_network,

@@ -21,11 +21,11 @@ from snnjax._check import (
 )
 from snnjax._compare import check_like, same_array
 from snnjax._quantised import Quantised, check_weights
+from snnjax._sparse_spikes import SparseSpikes, check_spikes
+from snnjax._synapses import Synapses
 from snnjax._types import RESETS, State, accumulation_dtype
 from snnjax.ops._connection import DENSE, Connection
-from snnjax.sparse_spikes import SparseSpikes, check_spikes
 from snnjax.surrogates import Surrogate, as_surrogate
-from snnjax.synapses import Synapses
 
 _OP = "lif_network"
 _OWN_STATE = "Use lif_network_state, or the state from an earlier call of the same network"

@@ -23,9 +23,9 @@ from snnjax._check import (
 )
 from snnjax._plasticity import ShortTermState, STDPTraces, check_short_term, check_stdp
 from snnjax._quantised import Quantised, check_weights
+from snnjax._synapses import Synapses
 from snnjax._types import State, Unchecked, accumulation_dtype, as_int32
 from snnjax.ops._simulation.records import PoissonInput, SimulationState, SynapticLIF
-from snnjax.synapses import Synapses
 
 _OP = "simulate"
 # The arguments of `cuba_lif`, `coba_lif` and `PoissonInput.of` from which constants are made.

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, Int
 from snnjax._arguments import explained
 from snnjax._check import check_integer, concrete, fail, short_repr
 from snnjax._plasticity import ShortTermState, STDPTraces
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import Unchecked
-from snnjax.sparse_spikes import SparseSpikes
 
 # The largest mean number of events in a step: each has a row in the table of the counts.
 _MOST_EVENTS = 500.0

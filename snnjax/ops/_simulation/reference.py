@@ -21,10 +21,10 @@ from snnjax._plasticity import (
 )
 from snnjax._quantised import Quantised, dequantise
 from snnjax._sharding import vary_alike
+from snnjax._sparse_spikes import list_ids
+from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import State, Unchecked, id_dtype, upcast
 from snnjax.ops._tables.simulate import Operands, Results, ShortTermResults, StdpResults
-from snnjax.sparse_spikes import list_ids
-from snnjax.synapses import Synapses, targets_or_beyond
 
 _SIGN = 1 << 31  # random words as signed numbers keep their order
 

@@ -126,7 +126,7 @@ def of_workload(workload: workloads.Workload, form: str, forward: Callable[..., 
 def of_network(net, inputs: tuple[int, ...], implementation: str | None, train: bool = False) -> Program:
     """A training step of a network, and if it has statistics, with those of the batch."""
     params = jax.eval_shape(lambda: net.init(jax.random.key(0)))
-    stats = jax.eval_shape(lambda: net.init_stats(jax.random.key(0)))
+    stats = jax.eval_shape(lambda: net.initial_stats(jax.random.key(0)))
     optimiser = optax.adam(workloads.LEARNING_RATE)
 
     def step(params: Params, state: State, stats: Stats, inputs: Signal, labels):

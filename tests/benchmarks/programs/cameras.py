@@ -15,7 +15,7 @@ import optax
 from snnjax import SparseSpikes, conv2d, layer, leaky_readout, network, sum_pool
 from snnjax._types import Params
 from snnjax.data import load_mnist_10k, saccade_spikes
-from snnjax.graph.chain import layers_of
+from snnjax.graph.layers import layers_of
 from tests.benchmarks import peers, workloads
 from tests.benchmarks.programs.convolutions import convolve
 from tests.benchmarks.programs.networks import INFERENCE, TRAINING, jit

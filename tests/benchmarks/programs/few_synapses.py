@@ -39,7 +39,7 @@ def made(shape: Shape, fan_out: int, name: str):
 def data(shape: Shape, fan_out: int) -> tuple[Any, Any, jax.Array, jax.Array]:
     """Parameters of the fused network, its stats, inputs and labels."""
     net, key, (inputs, labels) = made(shape, fan_out, FUSED), jax.random.key(workloads.SEED), sample(shape)
-    stats = net.init_stats(key)
+    stats = net.initial_stats(key)
     return net.init(key, inputs, stats=stats, target_activity=shape.rate), stats, inputs, labels
 
 

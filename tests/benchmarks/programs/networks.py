@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, compiler_options, lif_network
+from snnjax import LIFLayer, LIFReadout, SparseSpikes, compiler_options, lif_network
 from snnjax._types import Signal, State
 from snnjax.ops._connection import DENSE, Connection
+from snnjax.surrogates import Surrogate
 from tests.benchmarks import workloads
 from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload
@@ -108,7 +109,7 @@ def through_snnjax(
     out, _ = lif_network(
         inputs,
         network,
-        LeakyReadout(layers[-1].weights, DECAY, 1.0) if readout else None,
+        LIFReadout(layers[-1].weights, DECAY, 1.0) if readout else None,
         capacity=capacity,
         second_threshold=workloads.SECOND_THRESHOLD,
         surrogate=surrogate,

@@ -11,7 +11,7 @@ import optax
 
 from snnjax import layer, leaky_readout, network, neurons
 from snnjax._types import Params, Signal, State
-from snnjax.graph.chain import layers_of
+from snnjax.graph.layers import layers_of
 from tests.benchmarks.programs.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.timing import Program, Timer, timer
 

@@ -83,7 +83,7 @@ def data(of: Residual) -> tuple[Any, Any, jax.Array, jax.Array]:
     labels = jnp.asarray(draw.integers(0, of.outputs, of.batch), jnp.int32)
     params = net.init(jax.random.key(workloads.SEED), inputs, target_activity=of.rate)
     keeping = jax.jit(lambda stats: net.apply(params, None, inputs, stats=stats, train=True)[0].stats)
-    first = net.init_stats(jax.random.key(workloads.SEED))
+    first = net.initial_stats(jax.random.key(workloads.SEED))
     after = keeping(first)
     # A call keeps nine tenths of the statistics before it.
     stats = jax.tree.map(lambda old, new: old + 10 * (new - old), first, after)

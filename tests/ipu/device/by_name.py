@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import snnjax
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate
-from snnjax.ops import LIFNetworkState
+from snnjax import LIFLayer, LIFNetworkState, LIFReadout, SparseSpikes
+from snnjax.surrogates import Surrogate
 from tests.ipu.device import on_device
 
 Arrays = dict[str, Any]
@@ -115,7 +115,7 @@ def network_results(given: Arrays, options) -> Arrays:
     layers = [LIFLayer(*(given.get(f"{part}{layer}") for part in PARAMETERS)) for layer in range(count)]
     readout = None
     if "readout_weights" in given:
-        readout = LeakyReadout(*(given[f"readout_{part}"] for part in ("weights", "decay", "gain", "bias")))
+        readout = LIFReadout(*(given[f"readout_{part}"] for part in ("weights", "decay", "gain", "bias")))
     second = tuple(given[f"second_threshold{layer}"] for layer in range(count))
     options = {
         "second_threshold": second,

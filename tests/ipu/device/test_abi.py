@@ -45,7 +45,7 @@ OTHER_FIELDS = {
 
 def own_structures() -> list[str]:
     """The structures that the headers define."""
-    text = "".join((ROOT / "xla_ext" / "pjrt" / header).read_text() for header in HEADERS)
+    text = "".join((ROOT / "xla_ext" / "pjrt" / "interface" / header).read_text() for header in HEADERS)
     return re.findall(r"^struct (\w+)(?: : \w+)? \{", text, re.MULTILINE)
 
 
@@ -82,7 +82,7 @@ def assertions(own: str) -> list[str]:
 def compiles(lines: list[str], folder: Path) -> str:
     """The compiler's output for a file that includes the headers and contains these lines."""
     source = folder / "abi.cpp"
-    includes = [f'#include "pjrt/{header}"' for header in HEADERS]
+    includes = [f'#include "pjrt/interface/{header}"' for header in HEADERS]
     source.write_text("\n".join([*includes, "using namespace snnjax::pjrt;", *lines]))
     command = (
         "c++",
@@ -113,7 +113,7 @@ def test_a_field_that_lies_elsewhere_is_found(tmp_path: Path) -> None:
 
 
 def test_functions_stand_in_the_order_of_the_table() -> None:
-    text = (ROOT / "xla_ext" / "pjrt" / "functions.hpp").read_text()
+    text = (ROOT / "xla_ext" / "pjrt" / "interface" / "functions.hpp").read_text()
     theirs = sorted(tables.SLOT, key=tables.SLOT.__getitem__)[:SLOTS_OF_OUR_VERSION]
     assert re.findall(r'^    "(\w+)",$', text, re.MULTILINE) == [
         name.removeprefix("PJRT_") for name in theirs

@@ -122,7 +122,7 @@ def network(
     """Layers and a readout."""
     pairs = zip((5, *widths), widths, strict=False)
     layers = tuple(cases.network_layer(rng, *pair, recurrent=recurrent) for pair in pairs)
-    readout = snnjax.LeakyReadout(
+    readout = snnjax.LIFReadout(
         cases.dyadic(rng, -16, 16, widths[-1], 3), cases.halves(rng), cases.halves(rng)
     )
     return jax.tree.map(lambda leaf: leaf.astype(dtype), (layers, readout))
@@ -323,7 +323,7 @@ def test_weights_of_8_bits_run_on_the_references(ipus, recurrent):
     """The codelets do not take int8: the products convert it; nor recurrent weights of few synapses."""
     net = snnjax.network(12, [snnjax.layer(9, recurrent=recurrent)], snnjax.leaky_readout(3))
     inputs = jnp.asarray(np.random.default_rng(0).random((4, 2, 12)) < 0.4, jnp.float32)
-    stats = net.init_stats(jax.random.key(1))
+    stats = net.initial_stats(jax.random.key(1))
     params = net.init(jax.random.key(0), inputs, stats=stats, target_activity=0.2)
     params = quantise_network(params, stats=stats)
     run = jax.jit(lambda params, stats, inputs: net.apply(params, None, inputs, stats=stats)[0].output)

@@ -11,12 +11,12 @@ from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, check_switches, fail
+from snnjax._synapses import Synapses
 from snnjax._types import Params, Signal, State, Stats, upcast
 from snnjax.blocks.block import Block, BlockResult, Context, Shape, Stepwise, flat, given, times
 from snnjax.blocks.linear import normal
 from snnjax.neurons._drive import EXPECTED_RATE
-from snnjax.ops import spike_sparse_matmul
-from snnjax.synapses import Synapses
+from snnjax.ops.spike_sparse_matmul import spike_sparse_matmul
 
 
 class SparseParams(NamedTuple):
@@ -122,13 +122,11 @@ def sparse(
     fan_out: int | None = None,
     fan_in: int | None = None,
     bias: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Sparse:
     """Make a connection with few synapses, of which only weights that exist are stored, multiplied and learned.
 
     ``current[j] = bias[j] + sum of weights[s] * spikes[i]`` over the synapses s from neuron i to neuron j
-    (`snnjax.spike_sparse_matmul`). Which exist is drawn by ``init_stats`` and does not change; to use one's own, put
+    (`snnjax.spike_sparse_matmul`). Which exist is drawn by ``initial_stats`` and does not change; to use one's own, put
     `Synapses` with as many synapses into the stats.
 
     Args:
@@ -136,8 +134,6 @@ def sparse(
         fan_out: the number of different neurons that each input is connected with, drawn uniformly.
         fan_in: the number of different inputs that each neuron is connected with, in place of `fan_out`.
         bias: add a learned bias to the current of every step.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if not exactly one of `fan_out` and `fan_in` is given, or more than there are neurons.
@@ -147,7 +143,7 @@ def sparse(
         >>> net = snnjax.network(
         ...     700, [snnjax.layer(snnjax.sparse(1000, fan_in=20))], snnjax.leaky_readout(10)
         ... )
-        >>> params, stats = net.init(jax.random.key(0)), net.init_stats(jax.random.key(1))
+        >>> params, stats = net.init(jax.random.key(0)), net.initial_stats(jax.random.key(1))
         >>> params["layer_0/connection"].weights.shape, stats["layer_0/connection"].num_synapses
         ((20000,), 20000)
     """
@@ -160,4 +156,4 @@ def sparse(
         if value is not None:
             check_integer("sparse", argument, value, 0)
     fan_out, fan_in = (None if value is None else int(value) for value in (fan_out, fan_in))
-    return Sparse(int(num_neurons), fan_out, fan_in, bool(bias), name=name, source=source)
+    return Sparse(int(num_neurons), fan_out, fan_in, bool(bias))

@@ -1,11 +1,11 @@
-"""The plan of a network: which chains of its nodes are one call of `snnjax.lif_network`, and which run alone."""
+"""The segments of a network: which chains of its nodes are one call of `snnjax.lif_network`, and which run alone."""
 
 import functools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from snnjax.blocks._neurons import Neurons
+from snnjax.blocks._neurons import FusedNeurons
 from snnjax.blocks.delay import Delayed
 from snnjax.blocks.linear import Product
 from snnjax.blocks.norm import Affine
@@ -26,7 +26,14 @@ FEWEST_ROWS = 64
 FEWEST_GIVEN = 1 << 19
 # So many rows, steps times sequences, count as many.
 MANY_ROWS = 1 << 14
-_PARTS = (Delayed, Pooled, Flattened, Product, Affine, Neurons)  # of a layer of the fused op, in their order
+_PARTS = (
+    Delayed,
+    Pooled,
+    Flattened,
+    Product,
+    Affine,
+    FusedNeurons,
+)  # of a layer of the fused op, in their order
 
 
 class FusedLayer(NamedTuple):
@@ -78,7 +85,7 @@ Segment = Fused | Scanned | Looped
 
 
 class Mode(NamedTuple):
-    """What a plan depends on besides the network."""
+    """What segments depend on besides the network."""
 
     train: bool = False
     record: tuple[str, ...] = ()
@@ -94,17 +101,17 @@ class Mode(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def plan(
+def segments_of(
     nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode
 ) -> tuple[Segment, ...]:
     """The segments of a network in the order in which they run; `shapes` are those that each node receives.
 
     `read` are the nodes whose signals leave the network.
     """
-    return tuple(_Planner(nodes, shapes, read, mode).segments())
+    return tuple(_Chooser(nodes, shapes, read, mode).segments())
 
 
-class _Planner:
+class _Chooser:
     def __init__(
         self, nodes: tuple[Node, ...], shapes: tuple[Any, ...], read: frozenset[str], mode: Mode
     ) -> None:
@@ -176,7 +183,7 @@ class _Planner:
             return "all spikes of its layer leave it: a product and neurons apart are faster"
         if layers and not self.spikes(layers[-1]):
             return "a readout is fused only at the end of a chain"
-        if isinstance(op, Neurons):
+        if isinstance(op, FusedNeurons):
             return "the fused op does not take what it receives"
         if op is None:
             return "it is no part of the fused op"
@@ -185,7 +192,7 @@ class _Planner:
     def begins(self, index: int) -> bool:
         """Whether the fused op may begin with the state of a node."""
         op = self.ops[index]
-        return self.mode.from_rest or not (isinstance(op, Neurons) and op.is_immediate)
+        return self.mode.from_rest or not (isinstance(op, FusedNeurons) and op.is_immediate)
 
     def only(self, index: int) -> int | None:
         """The only node that receives the signal of a node, None if others read it too."""
@@ -222,7 +229,7 @@ class _Planner:
                     if pooling is None or pooling.obstacle is not None:
                         return None
                 found[type(op)], stage = node, place
-                if isinstance(op, Neurons):
+                if isinstance(op, FusedNeurons):
                     return self._fits(found, pooling, tuple(parts), recurrence)
             node = self.only(node)
         return None
@@ -232,12 +239,12 @@ class _Planner:
     ) -> FusedLayer | None:
         """The layer of these parts, None if the fused op does not take it."""
         if Product not in found:
-            is_given = found.keys() <= {Affine, Neurons}
+            is_given = found.keys() <= {Affine, FusedNeurons}
             given = FusedLayer(DENSE, None, None, found.get(Affine), parts[-1], parts, recurrence)
             return given if is_given else None
         delay, norm = found.get(Delayed), found.get(Affine)
         product: Any = self.ops[found[Product]]
-        neurons: Any = self.ops[found[Neurons]]
+        neurons: Any = self.ops[found[FusedNeurons]]
         convolved = product.connection.convolution is not None
         if convolved and (recurrence is not None or not neurons.spikes):
             return None
@@ -246,9 +253,9 @@ class _Planner:
         delayed: Any = None if delay is None else self.ops[delay]
         most = None if delayed is None else delayed.max_delay
         connection = product.connection.behind(pooling, most)
-        return FusedLayer(connection, delay, found[Product], norm, found[Neurons], parts, recurrence)
+        return FusedLayer(connection, delay, found[Product], norm, found[FusedNeurons], parts, recurrence)
 
-    @functools.cache  # noqa: B019 (a planner lives as long as its plan is made)
+    @functools.cache  # noqa: B019 (it lives as long as the segments are chosen)
     def longest(self, index: int) -> tuple[FusedLayer, ...]:
         """The longest chain of layers that begins at a node; a readout ends it."""
         layer = self.layer(index)
@@ -271,8 +278,7 @@ class _Planner:
 
     def is_small(self, layers: tuple[FusedLayer, ...]) -> bool:
         """Whether a chain begins with too few given currents of neurons, none listed and none fed back."""
-        neuron, op = layers[0].neuron, self.ops[layers[0].neuron]
-        assert isinstance(op, Neurons)
+        neuron = layers[0].neuron
         is_given = layers[0].product is None and not self.nodes[neuron].block.lists_spikes
         return (
             is_given
@@ -282,9 +288,9 @@ class _Planner:
 
     def is_apart(self, layers: tuple[FusedLayer, ...]) -> bool:
         """Whether a chain is one convolution whose spikes are not listed: all of them leave it."""
-        (layer, *others), op = layers, self.ops[layers[0].neuron]
-        assert isinstance(op, Neurons)
-        return not others and layer.connection.convolution is not None and op.capacity is None
+        layer, *others = layers
+        is_listed = self.nodes[layer.neuron].block.lists_spikes
+        return not others and layer.connection.convolution is not None and not is_listed
 
     def spikes(self, layer: FusedLayer) -> bool:
         """Whether the neurons of a layer spike; those of a readout do not."""

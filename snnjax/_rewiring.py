@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from snnjax._check import MAX_SIZE, check_array, check_float_array, check_shape, fail, short_repr
+from snnjax._synapses import Synapses, targets_or_beyond
 from snnjax._types import Unchecked
-from snnjax.synapses import Synapses, targets_or_beyond
 
 
 def prune(weights: Float[Array, " synapses"], fraction: float) -> Bool[Array, " synapses"]:

@@ -11,13 +11,13 @@ from jaxtyping import Array, Float
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
+from snnjax._synapses import Synapses
 from snnjax._types import Params, Signal, State, Stats, Unchecked, accumulation_dtype, upcast
+from snnjax.blocks._dense import Dense
+from snnjax.blocks._sparse import Sparse
 from snnjax.blocks.block import BlockResult, Context, Shape, Stepwise, flat, given, times
 from snnjax.blocks.delay import HasDelays, checked_delays, delays_of, drawn_delays
-from snnjax.blocks.dense import Dense
-from snnjax.blocks.sparse import Sparse
-from snnjax.ops import delayed_spike_matmul
-from snnjax.synapses import Synapses
+from snnjax.ops.delayed_spike_matmul import delayed_spike_matmul
 
 
 class SynapticParams(NamedTuple):
@@ -156,8 +156,6 @@ def synaptic(
     min_delay: int = 0,
     initial: float | tuple[float, float] | None = None,
     learn: bool = True,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Synaptic:
     """Give each synapse of a connection a delay: a spike of neuron i at t arrives at neuron j at ``t + delay[i, j]``.
 
@@ -177,8 +175,6 @@ def synaptic(
             steps from both ends.
         learn: whether the delays are learned. Otherwise they are rounded to integers: one number, or, if they are drawn
             from a range, stats of the network.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if the connection is another one, a delay is outside ``[min_delay, max_delay]``, or `max_delay` is
@@ -201,6 +197,4 @@ def synaptic(
             "Write synaptic(dense(...), max_delay), or delay spikes before it with axonal(max_delay)."
         )
     initial = checked_delays("synaptic", min_delay, max_delay, initial, learn)
-    return Synaptic(
-        connection, int(max_delay), initial, bool(learn), int(min_delay), name=name, source=source
-    )
+    return Synaptic(connection, int(max_delay), initial, bool(learn), int(min_delay))

@@ -24,8 +24,8 @@ from snnjax._check import (
     fail,
     short_repr,
 )
+from snnjax._sparse_spikes import in_range
 from snnjax._types import Unchecked, as_int32, id_dtype, uint16_or_int32
-from snnjax.sparse_spikes import in_range
 
 # Up to this share of all targets, drawing again the few that were drawn twice takes a few rounds.
 _MOST_REDRAWN = 0.5

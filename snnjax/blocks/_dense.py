@@ -15,8 +15,8 @@ from snnjax._quantised import Quantised
 from snnjax._types import Signal, upcast
 from snnjax.blocks.block import Shape, flat
 from snnjax.blocks.linear import Linear, Product
-from snnjax.ops import spike_matmul
 from snnjax.ops._connection import Connection
+from snnjax.ops.spike_matmul import spike_matmul
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +93,6 @@ def dense(
     mask: Any = None,
     cotangent_dtype: Any = None,
     exact_within: float | None = None,
-    name: str | None = None,
-    source: str | None = None,
 ) -> Dense:
     """Make a connection with dense weights: ``current = spikes @ weights + bias``.
 
@@ -109,8 +107,6 @@ def dense(
             threshold, ``|v - threshold| < exact_within``, get their ``g_spikes`` from factors that are not rounded.
             There a surrogate is steep, so that these few carry most of the gradient. Where rounding is not faster, and
             on the references, nothing is rounded then. None rounds all.
-        name: names the block in a network.
-        source: the name of the block or input that it receives; None for the one before it.
 
     Raises:
         ValueError: if the width, the mask, the dtype or the distance is invalid.
@@ -127,8 +123,7 @@ def dense(
     check_switches("dense", bias=bias)
     rounds = check_rounding("dense", "cotangent_dtype", cotangent_dtype)
     distance = _checked_distance(exact_within, rounds)
-    options = {"bias": bool(bias), "name": name, "source": source}
-    return Dense(int(num_neurons), _as_mask(mask, num_neurons), rounds, distance, **options)
+    return Dense(int(num_neurons), _as_mask(mask, num_neurons), rounds, distance, bias=bool(bias))
 
 
 def _as_mask(mask: Any, num_neurons: int) -> Mask | None:
