@@ -73,7 +73,7 @@ def _pair_of(numbers: Unchecked) -> Any:
     return numbers if isinstance(numbers, tuple) else (numbers, numbers)
 
 
-def check_stdp(op: str, argument: str, rule: Any, weights: Weights) -> None:
+def check_stdp(op: str, argument: str, rule: Unchecked, weights: Weights) -> None:
     """Check a rule for these weights; traced numbers cannot be checked."""
     if not isinstance(rule, STDP):
         hint = "Make it with snnjax.plasticity.STDP"
@@ -116,7 +116,7 @@ def _check_bounds(op: str, argument: str, rule: STDP, weights: Weights) -> None:
         )
 
 
-def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
+def check_short_term(op: str, argument: str, rule: Unchecked, neurons: int) -> None:
     """Check a rule for so many neurons that send."""
     if not isinstance(rule, ShortTerm):
         hint = "Make it with snnjax.plasticity.ShortTerm"
@@ -126,7 +126,7 @@ def check_short_term(op: str, argument: str, rule: Any, neurons: int) -> None:
     _check_shares(op, f"{argument}.decay", rule.decay, neurons, _DECAY)
 
 
-def in_dtype(rule: Any, dtype: DTypeLike) -> PyTree:
+def in_dtype(rule: PyTree, dtype: DTypeLike) -> PyTree:
     """A rule with its numbers as arrays of this dtype, and both decays of `STDP`."""
     if isinstance(rule, STDP):
         decay, rates, bounds = in_dtype((_pair_of(rule.decay), rule.rates, rule.bounds), dtype)
@@ -184,7 +184,7 @@ def with_spikes(traces: STDPTraces, sends: Array, fires: Array) -> STDPTraces:
     return STDPTraces(before + sends.astype(before.dtype), after + fires.astype(after.dtype))
 
 
-def short_term_after(state: ShortTermState, sends: Array, rule: Any) -> ShortTermState:
+def short_term_after(state: ShortTermState, sends: Array, rule: PyTree) -> ShortTermState:
     """The state after a step."""
     raised = state.used + rule.use * (1 - state.used)
     available = jnp.where(sends, state.available - raised * state.available, state.available)
@@ -192,6 +192,6 @@ def short_term_after(state: ShortTermState, sends: Array, rule: Any) -> ShortTer
     return ShortTermState(used, 1 - rule.decay[0] * (1 - available))
 
 
-def released(state: ShortTermState, rule: Any) -> Array:
+def released(state: ShortTermState, rule: PyTree) -> Array:
     """What a spike of the next step releases."""
     return (state.used + rule.use * (1 - state.used)) * state.available

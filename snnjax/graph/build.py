@@ -66,7 +66,7 @@ def network(
     return Network(tuple(shapes.items()), nodes, tuple(outputs), not isinstance(readout, Mapping), results)
 
 
-def _input_shape(given: Any) -> Shape:
+def _input_shape(given: Unchecked) -> Shape:
     shape = tuple(given) if isinstance(given, Iterable) else (given,)
     for length in shape:
         check_integer("network", "inputs", length, 0 if len(shape) == 1 else 1)

@@ -174,7 +174,7 @@ def _with_new_names(
     return found, {new[name]: (dtype, list(found[new[name]].shape)) for name, (dtype, _) in kinds.items()}
 
 
-def _check_same(op: str, path: Path, stored: Any, now: Any) -> None:
+def _check_same(op: str, path: Path, stored: PyTree, now: PyTree) -> None:
     """Check that the description of a network in a file is the one that it has now."""
     stored, now = map(_format3.with_new_fields, (stored, json.loads(json.dumps(now))))
     found = first_difference(stored, now, "network")

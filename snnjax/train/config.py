@@ -9,7 +9,7 @@ import numpy as np
 
 from snnjax._arguments import explained
 from snnjax._check import check_choice, check_integer, fail, short_repr
-from snnjax._types import Unchecked
+from snnjax._types import Optimiser, Unchecked
 from snnjax.graph.check import are_weights
 from snnjax.train.online import RULES
 
@@ -111,7 +111,7 @@ def learning_rate_schedule(config: TrainConfig, steps_per_epoch: int) -> Callabl
     return optax.warmup_cosine_decay_schedule(0.0, config.learning_rate, warmup, steps)
 
 
-def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Any:
+def make_optimiser(config: TrainConfig, steps_per_epoch: int) -> Optimiser:
     """AdamW after gradient-norm clipping: an optax `GradientTransformation`. Only weights decay.
 
     Example:

@@ -17,6 +17,7 @@ from jaxtyping import PyTree
 from snnjax._types import Params, Signal, Stats
 from snnjax.blocks.norm import BatchNorm
 from snnjax.data import Batch
+from snnjax.data.datasets import Dataset
 from snnjax.graph.network import Network, NetworkOutput
 
 AXIS = "batch"
@@ -75,7 +76,7 @@ def _with_common_statistics(network: Network) -> Network:
     return dataclasses.replace(network, nodes=tuple(nodes))
 
 
-def take(mesh: Mesh | None, dataset: Any, indices: np.ndarray) -> Batch:
+def take(mesh: Mesh | None, dataset: Dataset, indices: np.ndarray) -> Batch:
     """The samples at `indices`; this process reads only those of its own devices."""
     if mesh is None:
         return dataset.take(indices)
