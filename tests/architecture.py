@@ -30,7 +30,7 @@ LAYERS = {
         ("sparse_spikes", "surrogates"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
         ("_arguments", "_check"),
-        ("_types", "_schema", "_jax_compat", "_lazy"),
+        ("_types", "_neuron_table", "_schema", "_jax_compat", "_lazy"),
     ),
     "snnjax.ipu": (
         ("__init__",),

@@ -284,7 +284,7 @@ class _Planner:
         """Whether a chain is one convolution whose spikes are not listed: all of them leave it."""
         (layer, *others), op = layers, self.ops[layers[0].neuron]
         assert isinstance(op, Neurons)
-        return not others and layer.connection.convolution is not None and op.capacity is None
+        return not others and layer.connection.convolution is not None and op.switches.capacity is None
 
     def spikes(self, layer: FusedLayer) -> bool:
         """Whether the neurons of a layer spike; those of a readout do not."""

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Synapses, lif_network
-from snnjax._types import RESETS, SURROGATES, accumulation_dtype, id_dtype
+from snnjax._neuron_table import RESETS, SURROGATES
+from snnjax._types import accumulation_dtype, id_dtype
 from snnjax.neurons import SecondState
 from snnjax.ops import Connection, LayerState, LIFNetworkState
 from snnjax.surrogates import as_surrogate
