@@ -11,6 +11,11 @@ from snnjax._schema import arrays
 # Kernels and codelets know a switch by its position.
 RESETS = ("subtract", "zero", "none")
 SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
+SWITCHES = {"Reset": RESETS, "Surrogate": SURROGATES}  # by the name of their enumeration
+
+# The header of a spike list on the tiles of an IPU, and how many entries each field has: spikes kept, neurons listed,
+# true spikes before the cap, and where the spikes of the second to the last share of the neurons begin.
+LIST_HEADER = {"kept": 1, "listed": 1, "true_spikes": 1, "starts": 5}
 
 _CONSTANT = arrays("sums", "neurons_or_1", gradient="wanted")
 _COUPLING = _CONSTANT._replace(given="optional")
@@ -39,3 +44,6 @@ class GLIFConstants(NamedTuple):
     threshold: Annotated[Any, _CONSTANT]
     gain: Annotated[Any, _CONSTANT]
     second_state: SecondState | None = None
+
+
+RECORDS = (SecondState, GLIFConstants)

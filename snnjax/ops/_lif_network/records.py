@@ -258,11 +258,11 @@ class BackwardOnTiles(NamedTuple):
 
 
 class LayerNumbers(NamedTuple):
-    """The static values of a layer, with names as codes; presence of arrays says the rest."""
+    """The static values of a layer; presence of arrays says the rest."""
 
-    reset: int
+    reset: Annotated[int, "Reset"]
     detach_reset: bool
-    surrogate: int
+    surrogate: Annotated[int, "Surrogate"]
     slope: float
     reach: float  # the distance from the threshold at which the surrogate ends; 0: it does not end
     capacity: int  # -1: every neuron is listed

@@ -34,6 +34,7 @@ void derivativesAreThoseOfTheEquations(const Case& of, Random& random) {
 void slopesAreMarked(const Case& of, Random& random) {
   const Constants constants(of, random, Second::All);
   const NeuronConstants given = constants.get();
+  const SecondState<const float*>& second_state = given.second_state;
   Floats v = random.eighths(of.size), w = random.eighths(of.size), next = v;
   if (of.size > 2) v[sizeOf(of.size - 1)] = kNaN;
   for (const Surrogate kind :
@@ -91,9 +92,9 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) 
         const float before = v, old = constants.has_second ? raised(given, given.threshold, c, w) : threshold;
         v = given.decay[c] * reset(wanted.reset, before, old) + given.gain[c] * current;
         if (constants.has_second) {
-          w = given.w_decay[c] * w + at(given.w_membrane, c) * before + at(given.w_gain, c) * current +
-              (before > old ? at(given.w_jump, c) : 0.0F);
-          v += at(given.v_coupling, c) * w;
+          w = second_state.w_decay[c] * w + at(second_state.w_membrane, c) * before +
+              at(second_state.w_gain, c) * current + (before > old ? at(second_state.w_jump, c) : 0.0F);
+          v += at(second_state.v_coupling, c) * w;
           threshold = raised(given, given.threshold, c, w);
           second = raised(given, given.second_threshold, c, w);
         }
