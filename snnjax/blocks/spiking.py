@@ -129,8 +129,21 @@ class Spiking(Block):
     ) -> BlockResult:
         """A scan of the neuron's step, or all steps at once."""
         (x,), (shape,) = signals, shapes
+        return self.results(params, state, stats, x, shape, context)
+
+    def results(
+        self,
+        params: Params,
+        state: State,
+        stats: Stats,
+        x: Signal,
+        shape: Shape,
+        context: Context,
+        offsets: Array | None = None,
+    ) -> BlockResult:
+        """`apply` to one signal, with `offsets` as in `run_steps`."""
         currents = upcast(flat(dense_signal(x, shape)))
-        end, steps = _run(self, params, stats, state, currents, shape, context)
+        end, steps = _run(self, params, stats, state, currents, shape, context, offsets)
         counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, overflow(steps.listed), membranes)
@@ -189,12 +202,13 @@ def _run(
     currents: Array,
     shape: Shape,
     context: Context,
+    offsets: Array | None,
 ) -> tuple[Any, Steps]:
     params = jax.tree.map(wide_floats, params)
     own = block.neuron_params(params, stats, shape)
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     cells = Cells(block.neuron, block.slots(shape))
-    return run_steps(cells, Held(own, second), state, currents, context)
+    return run_steps(cells, Held(own, second), state, currents, context, offsets)
 
 
 def _own(key: Array) -> Array:

@@ -330,7 +330,7 @@ class Network:
         check_switches(op, train=train)
         arrays, signals, lengths = self.checked(params, state, stats, inputs, lengths, is_whole=chunk is None)
         second = second_thresholds(second_threshold, self.nodes, self.results, self.shapes, arrays)
-        context = Context(lengths, key, second, None, bool(train), record, implementation)
+        context = Context(lengths, key, second, bool(train), record, implementation)
         return self.run(arrays, signals, context, chunk, state is None and chunk is None)
 
     def checked(

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ from jaxtyping import Array, Float, Integer
 
 from snnjax._check import concrete, fail, short_repr
 from snnjax._types import Signal, accumulation_dtype, steps_within
-from snnjax.blocks.block import Context, flat
+from snnjax.blocks.block import BlockResult, Context, Shape, flat
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.fused import Arrays
@@ -147,11 +148,12 @@ def spike_gradients(
     The arguments are those that `Network.checked` returns.
     """
     dtype, sizes = accumulation_dtype(params_dtype(arrays.params)), next(iter(signals.values())).shape[:2]
-    offsets = {
-        node.name: jnp.zeros((*sizes, math.prod(network.shapes[node.name])), dtype)
-        for node in spiking_nodes(network)
-    }
-    scan = functools.partial(_scan, network, arrays, signals, lengths)
+    widths = {node.name: math.prod(network.shapes[node.name]) for node in spiking_nodes(network)}
+    offsets = {name: jnp.zeros((*sizes, width), dtype) for name, width in widths.items()}
+    given = tuple((_offsets_of(name), (width,)) for name, width in widths.items())
+    nodes = tuple(_with_offsets(node) if node.name in widths else node for node in network.nodes)
+    measured = dataclasses.replace(network, inputs=(*network.inputs, *given), nodes=nodes)
+    scan = functools.partial(_scan, measured, arrays, signals, lengths)
     output, pull_back, distances = jax.vjp(scan, offsets, has_aux=True)
     (gradients,) = pull_back(jax.grad(lambda output: loss(output, labels, lengths=lengths))(output))
     # Infinite in a refractory period, which no gradient passes.
@@ -170,9 +172,40 @@ def _scan(
     offsets: dict[str, Array],
 ) -> tuple[Array, dict[str, Array]]:
     """The output of a network without lists, and the distances of its neurons from the threshold."""
-    context = Context(lengths, None, {}, offsets, record=("membranes",))
-    output, _ = network.run(arrays, signals, context)
+    context = Context(lengths, None, {}, record=("membranes",))
+    given = {_offsets_of(name): own for name, own in offsets.items()}
+    output, _ = network.run(arrays, signals | given, context)
     return output.output, output.membranes
+
+
+@dataclass(frozen=True)
+class _Measured(Spiking):
+    """Neurons that receive offsets of their distances from the threshold besides their currents."""
+
+    num_signals = 2
+
+    def apply(
+        self,
+        params: Any,
+        state: Any,
+        stats: Any,
+        *signals: Signal,
+        shapes: tuple[Shape, ...],
+        context: Context,
+    ) -> BlockResult:
+        """Those of `Spiking`, with distances in place of membranes."""
+        (x, offsets), (shape, _) = signals, shapes
+        return self.results(params, state, stats, x, shape, context, offsets)
+
+
+def _offsets_of(name: str) -> str:
+    """The input that holds the offsets of a node."""
+    return f"{name}/offsets"
+
+
+def _with_offsets(node: Node) -> Node:
+    own = {field.name: getattr(node.block, field.name) for field in dataclasses.fields(node.block)}
+    return node._replace(block=_Measured(**own), sources=(*node.sources, _offsets_of(node.name)))
 
 
 def _candidates(argument: str, values: Any) -> Array:

@@ -32,8 +32,9 @@ class Attributes {
       if constexpr (std::is_same_v<T, bool>) {
         all[i].*field = value != 0;
       } else {
-        if (std::is_enum_v<T> && (value < 0 || value >= limit)) {
-          throw misfit(op_, name, "hold numbers below " + std::to_string(limit), std::to_string(value));
+        if constexpr (std::is_enum_v<T>) {
+          if (value < 0 || value >= limit)
+            throw misfit(op_, name, "hold numbers below " + std::to_string(limit), std::to_string(value));
         }
         all[i].*field = static_cast<T>(value);
       }
