@@ -64,12 +64,14 @@ def _constants(op: str, given: LayerConstants, first: LayerState, switches: Laye
         second = usual_second_threshold(per_neuron(op, "threshold", given.glif.threshold, v))
     found: LayerConstants = _spread(op, given._replace(second_threshold=second), v)
     late, synaptic = given.recurrent_delays, given.synaptic_delays
-    if synaptic is not None and not longest:  # where no delay is possible, none has a derivative
-        synaptic = jnp.zeros(jnp.shape(synaptic))
+    if synaptic is not None:
+        shape = jnp.shape(synaptic)
+        # Where no delay is possible, none has a derivative.
+        synaptic = _delays(synaptic, longest, shape, v.dtype) if longest else jnp.zeros(shape, v.dtype)
     return found._replace(
         second_threshold=jax.lax.stop_gradient(found.second_threshold),
         recurrent_delays=None if longest is None else _delays(late, longest, (v.shape[-1],), v.dtype),
-        synaptic_delays=_delays(synaptic, longest or 0, jnp.shape(synaptic), v.dtype),
+        synaptic_delays=synaptic,
     )
 
 

@@ -188,8 +188,8 @@ void stepIsHeldAgainstLoops(const Case& of, const Constants& constants, const Wa
 void stepsBackwardAreTheDerivatives(const Case& of, Random& random) {
   for (const Second second : {Second::Absent, Second::Least, Second::All}) {
     const Constants constants(of, random, second);
-    for (const Reset reset : kResets) {
-      for (const Surrogate kind : kSurrogates) {
+    for (const Reset reset : kEveryReset) {
+      for (const Surrogate kind : kEverySurrogate) {
         for (const bool detach_reset : {false, true}) {
           for (const bool all : {false, true}) {
             const SurrogateForm surrogate{kind, 2.0F, detach_reset ? kInfinity : 1.25F};

@@ -16,7 +16,7 @@ std::uint16_t bfloat16Of(float x) {
 }
 
 void derivativesAreThoseOfTheEquations(const Case& of, Random& random) {
-  for (const Surrogate kind : kSurrogates) {
+  for (const Surrogate kind : kEverySurrogate) {
     for (const float reach : {1.25F, kInfinity}) {
       const SurrogateForm surrogate{kind, 2.0F, reach};
       Floats x = random.eighths(of.size), got(x.size());
@@ -142,7 +142,7 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
 void stepsForwardAreExact(const Case& of, Random& random) {
   for (const Second second : {Second::Absent, Second::Least, Second::All}) {
     const Constants constants(of, random, second);
-    for (const Reset reset : kResets) {
+    for (const Reset reset : kEveryReset) {
       for (const bool near : {false, true}) {
         for (const int record : {0, 1, 2}) {
           const Wanted wanted{reset, near, record == 1, record == 2, record == 1 && near};

@@ -20,8 +20,8 @@ inline constexpr Index kRows = 3, kStep = 1;
 inline constexpr std::int32_t kEnds[kRows] = {5, kStep + 1,
                                               kStep};  // a sample that runs, its last step, and one past its end
 
-inline constexpr std::initializer_list<Reset> kResets{Reset::Subtract, Reset::Zero, Reset::None};
-inline constexpr std::initializer_list<Surrogate> kSurrogates{
+inline constexpr std::initializer_list<Reset> kEveryReset{Reset::Subtract, Reset::Zero, Reset::None};
+inline constexpr std::initializer_list<Surrogate> kEverySurrogate{
     Surrogate::Superspike, Surrogate::Arctan, Surrogate::Triangle,       Surrogate::Gaussian,
     Surrogate::Sigmoid,    Surrogate::Boxcar, Surrogate::StraightThrough};
 
