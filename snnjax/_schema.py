@@ -8,6 +8,7 @@ names (``xla_ext/schema/generate.py``). So this file, what tables share (`snnjax
 nothing but the standard library.
 """
 
+import functools
 import hashlib
 import typing
 from pathlib import Path
@@ -123,6 +124,7 @@ def arrays(numbers: str, *axes: str, **options: str) -> Arrays:
     return Arrays(numbers, axes, **options)
 
 
+@functools.cache  # for each call of an op it would take longer than the rest
 def fields(record: type) -> dict[str, Any]:
     """The annotations of a record by field."""
     return typing.get_type_hints(record, include_extras=True)

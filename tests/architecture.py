@@ -101,7 +101,7 @@ MODEL_LAYERS = (
     ("chips",),
 )
 # What the codelets and the builders may include: nothing that an SDK does not have.
-CODELET_HEADER = re.compile(r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|"[a-z_]+\.hpp"')
+CODELET_HEADER = re.compile(r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|<schema/neurons\.hpp>|"[a-z_]+\.hpp"')
 BUILDER_HEADER = re.compile(
     r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|"(\.\./error|[a-z_]+)\.hpp"'
     r'|"(\.\./\.\./poplar_kernels/conventions|planner/product_plan)\.hpp"'  # the planner only knows numbers

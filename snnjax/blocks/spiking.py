@@ -89,7 +89,7 @@ class Spiking(Block):
 
     def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> Any:
         """Neurons at rest."""
-        (shape,) = shapes
+        shape = shapes[0]
         return self.neuron.initial_state(self.neuron_params(params, stats, shape), batch, math.prod(shape))
 
     @property
@@ -127,21 +127,9 @@ class Spiking(Block):
         shapes: tuple[Shape, ...],
         context: Context,
     ) -> BlockResult:
-        """A scan of the neuron's step, or all steps at once."""
-        (x,), (shape,) = signals, shapes
-        return self.results(params, state, stats, x, shape, context)
-
-    def results(
-        self,
-        params: Params,
-        state: State,
-        stats: Stats,
-        x: Signal,
-        shape: Shape,
-        context: Context,
-        offsets: Array | None = None,
-    ) -> BlockResult:
-        """`apply` to one signal, with `offsets` as in `run_steps`."""
+        """A scan of the neuron's step, or all steps at once; a second signal are offsets, as in `run_steps`."""
+        (x, *others), (shape, *_) = signals, shapes
+        (offsets,) = others or (None,)
         currents = upcast(flat(dense_signal(x, shape)))
         end, steps = _run(self, params, stats, state, currents, shape, context, offsets)
         counts = jnp.sum(upcast(steps.counted), axis=0)

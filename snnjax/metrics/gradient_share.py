@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Integer
 
 from snnjax._check import concrete, fail, short_repr
 from snnjax._types import Signal, accumulation_dtype, steps_within
-from snnjax.blocks.block import BlockResult, Context, Shape, flat
+from snnjax.blocks.block import Context, flat
 from snnjax.blocks.spiking import Spiking
 from snnjax.graph import Network, Node
 from snnjax.graph.fused import Arrays
@@ -183,19 +183,6 @@ class _Measured(Spiking):
     """Neurons that receive offsets of their distances from the threshold besides their currents."""
 
     num_signals = 2
-
-    def apply(
-        self,
-        params: Any,
-        state: Any,
-        stats: Any,
-        *signals: Signal,
-        shapes: tuple[Shape, ...],
-        context: Context,
-    ) -> BlockResult:
-        """Those of `Spiking`, with distances in place of membranes."""
-        (x, offsets), (shape, _) = signals, shapes
-        return self.results(params, state, stats, x, shape, context, offsets)
 
 
 def _offsets_of(name: str) -> str:

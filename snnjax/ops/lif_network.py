@@ -188,7 +188,10 @@ def lif_network(
         checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
     linears, constants = zip(*map(_records, layers, second), strict=True)
-    operands = Operands(inputs, linears, constants, _last(readout), state.layers, state.readout, lengths)
+    last = None
+    if readout is not None:
+        last = Readout(Linear(readout.weights, readout.bias), readout.decay, readout.gain)
+    operands = Operands(inputs, linears, constants, last, state.layers, state.readout, lengths)
     operands = filled("lif_network", operands, switches)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = checks.check_each_switch("record_spikes", record_spikes, len(layers))
@@ -206,17 +209,11 @@ def _records(layer: LIFLayer, second_threshold: Any) -> tuple[Linear, LayerConst
     """A layer in the records of the target, by the names of their fields."""
     synapses = layer.recurrent_synapses
     ends, targets = (None, None) if synapses is None else ends_and_targets(synapses)
-    of_layer = layer._asdict() | {"recurrent_ends": ends, "recurrent_targets": targets}
+    of_layer: dict[str, Any] = layer._asdict() | {"recurrent_ends": ends, "recurrent_targets": targets}
     of_layer["second_threshold"] = second_threshold
     of_layer["glif"] = GLIFConstants(**{name: of_layer[name] for name in GLIFConstants._fields})
     linear = Linear(**{name: of_layer[name] for name in Linear._fields})
     return linear, LayerConstants(**{name: of_layer[name] for name in LayerConstants._fields})
-
-
-def _last(readout: LeakyReadout | None) -> Readout | None:
-    if readout is None:
-        return None
-    return Readout(Linear(readout.weights, readout.bias), readout.decay, readout.gain)
 
 
 def _switches(
