@@ -187,11 +187,7 @@ def lif_network(
     else:
         checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
-    linears, constants = zip(*map(_records, layers, second), strict=True)
-    last = None
-    if readout is not None:
-        last = Readout(Linear(readout.weights, readout.bias), readout.decay, readout.gain)
-    operands = Operands(inputs, linears, constants, last, state.layers, state.readout, lengths)
+    operands = _given(inputs, layers, readout, state, lengths, second)
     operands = filled("lif_network", operands, switches)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = checks.check_each_switch("record_spikes", record_spikes, len(layers))
@@ -214,6 +210,22 @@ def _records(layer: LIFLayer, second_threshold: Any) -> tuple[Linear, LayerConst
     of_layer["glif"] = GLIFConstants(**{name: of_layer[name] for name in GLIFConstants._fields})
     linear = Linear(**{name: of_layer[name] for name in Linear._fields})
     return linear, LayerConstants(**{name: of_layer[name] for name in LayerConstants._fields})
+
+
+def _given(
+    inputs: Any,
+    layers: Sequence[LIFLayer],
+    readout: LeakyReadout | None,
+    state: LIFNetworkState,
+    lengths: Array | None,
+    second_thresholds: Sequence[Any],
+) -> Operands:
+    """The arguments in the records of the target, as they were given."""
+    linears, constants = zip(*map(_records, layers, second_thresholds), strict=True)
+    last = None
+    if readout is not None:
+        last = Readout(Linear(readout.weights, readout.bias), readout.decay, readout.gain)
+    return Operands(inputs, linears, constants, last, state.layers, state.readout, lengths)
 
 
 def _switches(
