@@ -34,7 +34,6 @@ void derivativesAreThoseOfTheEquations(const Case& of, Random& random) {
 void slopesAreMarked(const Case& of, Random& random) {
   const Constants constants(of, random, Second::All);
   const NeuronConstants given = constants.get();
-  const SecondState<const float*>& second_state = given.second_state;
   Floats v = random.eighths(of.size), w = random.eighths(of.size), next = v;
   if (of.size > 2) v[sizeOf(of.size - 1)] = kNaN;
   for (const Surrogate kind :
@@ -80,6 +79,7 @@ struct Wanted {
 
 void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) {
   const NeuronConstants given = constants.get();
+  const SecondState<const float*>& second_state = given.second_state;
   const Index words = wordsOf(constants.columns);
   std::fill(to.spikes.begin(), to.spikes.end(), 0);
   if (wanted.near) std::fill(to.near.begin(), to.near.end(), 0);
