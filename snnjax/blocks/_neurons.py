@@ -1,4 +1,4 @@
-"""`Neurons`: how the fused op computes neurons, spiking or not."""
+"""`FusedNeurons`: how the fused op computes neurons, spiking or not."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from snnjax.ops._lif_network.switches import LayerSwitches
 
 
 @dataclass(frozen=True)
-class Neurons(Op):
+class FusedNeurons(Op):
     """The neurons of a layer of the fused op; their `operands` are `LayerConstants`."""
 
     switches: LayerSwitches  # but for the connections and what is recorded

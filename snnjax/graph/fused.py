@@ -10,24 +10,24 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._neuron_table import GLIFConstants
+from snnjax._synapses import ends_and_targets
 from snnjax._types import Signal, Stats, upcast
+from snnjax.blocks._sparse import Sparse
+from snnjax.blocks._synaptic import Synaptic, SynapticState
 from snnjax.blocks.block import BlockResult, Context, Shape, dense_signal, flat, shaped
 from snnjax.blocks.delay import Axonal, DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import rescaled
-from snnjax.blocks.sparse import Sparse
-from snnjax.blocks.synaptic import Synaptic, SynapticState
 from snnjax.graph.containers import Node
-from snnjax.graph.plan import Fused, FusedLayer
 from snnjax.graph.recurrence import Recurrence
+from snnjax.graph.segments import Fused, FusedLayer
 from snnjax.neurons._conversion import after_reset
 from snnjax.neurons._step import just_below
 from snnjax.ops._connection import DENSE
 from snnjax.ops._lif_network.fill import filled
 from snnjax.ops._lif_network.primitive import run_network
-from snnjax.ops._lif_network.records import LayerConstants, LayerState, Linear, Operands, Readout
+from snnjax.ops._lif_network.records import LayerConstants, LayerState, Operands, ReadoutOperands, Weighted
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
-from snnjax.synapses import ends_and_targets
 
 
 class Arrays(NamedTuple):
@@ -94,7 +94,7 @@ class _Chain(NamedTuple):
         repeats = math.prod(self.shapes[layer.neuron][0][:-1])
         return tuple(jnp.tile(each, repeats) for each in of_channels)
 
-    def records(self, layer: FusedLayer, given: _Given | None) -> tuple[Linear, LayerConstants]:
+    def records(self, layer: FusedLayer, given: _Given | None) -> tuple[Weighted, LayerConstants]:
         """A layer in the records of the op."""
         weights, bias, factor = None, None, None
         if layer.product is not None:
@@ -112,7 +112,7 @@ class _Chain(NamedTuple):
                 moved = jax.lax.stop_gradient(lower - threshold)
                 second = jnp.asarray(second).astype(threshold.dtype) + moved
         constants = constants._replace(second_threshold=second, **self.recurrent(layer))
-        return Linear(weights, bias, delays, factor), constants
+        return Weighted(weights, bias, delays, factor), constants
 
     def recurrent(self, layer: FusedLayer) -> dict[str, Any]:
         """The recurrent weights of a layer, with their synapses and delays, as `LayerConstants` name them."""
@@ -232,10 +232,10 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
     return found
 
 
-def _readout(own: _Chain, chain: Fused) -> tuple[Readout | None, Array | None]:
+def _readout(own: _Chain, chain: Fused) -> tuple[ReadoutOperands | None, Array | None]:
     """The readout that the op computes, and its first membrane."""
     if chain.readout is None:
         return None, None
     glif: GLIFConstants = own.operands(chain.readout.neuron).glif
     weights, bias = own.linear(chain.readout)
-    return Readout(Linear(weights, bias), glif.decay, glif.gain), own.state(chain.readout.neuron).v
+    return ReadoutOperands(Weighted(weights, bias), glif.decay, glif.gain), own.state(chain.readout.neuron).v

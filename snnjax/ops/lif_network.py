@@ -13,6 +13,8 @@ from snnjax._check import as_lengths, check_size, fail
 from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax._quantised import Quantised
 from snnjax._sharding import gathered
+from snnjax._sparse_spikes import SparseSpikes
+from snnjax._synapses import Synapses, ends_and_targets
 from snnjax._types import accumulation_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
@@ -22,15 +24,13 @@ from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import (
     LayerConstants,
     LayerState,
-    Linear,
     Operands,
-    Readout,
+    ReadoutOperands,
     Results,
+    Weighted,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
-from snnjax.sparse_spikes import SparseSpikes
 from snnjax.surrogates import Surrogate
-from snnjax.synapses import Synapses, ends_and_targets
 
 
 @explained
@@ -62,7 +62,7 @@ class LIFLayer(NamedTuple):
 
 
 @explained
-class LeakyReadout(NamedTuple):
+class LIFReadout(NamedTuple):
     """The leaky integrators after the last layer: ``v = decay * v + gain * (weights s + bias)``, no reset."""
 
     weights: Float[Array, "inputs outputs"] | Quantised
@@ -94,7 +94,7 @@ class LIFNetworkOutput(NamedTuple):
 def lif_network(
     inputs: Num[Array, "time batch inputs"] | SparseSpikes | Any,
     layers: Sequence[LIFLayer],
-    readout: LeakyReadout | None = None,
+    readout: LIFReadout | None = None,
     state: LIFNetworkState | None = None,
     *,
     lengths: Integer[ArrayLike, " batch"] | None = None,
@@ -134,7 +134,7 @@ def lif_network(
         layers: a sequence of `LIFLayer`; the dtype of their weights, and of given currents, is the dtype of the op.
             Constants and membranes are at least float32: only results are rounded to bfloat16. Dense weights may be
             `quantisation.Quantised`, whose rows of int8 are then read, and which refuse a gradient.
-        readout: a `LeakyReadout`; None returns the spikes of the last layer, as lists if it has a capacity (a neuron
+        readout: a `LIFReadout`; None returns the spikes of the last layer, as lists if it has a capacity (a neuron
             that is not listed then receives no gradient).
         state: from an earlier call, to run a long sequence in pieces; None starts from 0.
         lengths: number of steps of each sequence. The state freezes after the end, and padded steps are not counted.
@@ -164,9 +164,9 @@ def lif_network(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from snnjax import LeakyReadout, LIFLayer, lif_network
+        >>> from snnjax import LIFReadout, LIFLayer, lif_network
         >>> layer = LIFLayer(weights=jnp.ones((2, 3)), decay=0.5, gain=1.0)
-        >>> readout = LeakyReadout(weights=jnp.ones((3, 1)), decay=0.5, gain=1.0)
+        >>> readout = LIFReadout(weights=jnp.ones((3, 1)), decay=0.5, gain=1.0)
         >>> out, state = lif_network(jnp.ones((2, 1, 2)), [layer], readout)
         >>> out.output[:, 0, 0], out.activity[0]
         (Array([3. , 4.5], dtype=float32), Array([[1., 1., 1.]], dtype=float32))
@@ -201,21 +201,21 @@ def lif_network(
     return output, LIFNetworkState(results.last, results.last_readout)
 
 
-def _records(layer: LIFLayer, second_threshold: Any) -> tuple[Linear, LayerConstants]:
+def _records(layer: LIFLayer, second_threshold: Any) -> tuple[Weighted, LayerConstants]:
     """A layer in the records of the target, by the names of their fields."""
     synapses = layer.recurrent_synapses
     ends, targets = (None, None) if synapses is None else ends_and_targets(synapses)
     of_layer: dict[str, Any] = layer._asdict() | {"recurrent_ends": ends, "recurrent_targets": targets}
     of_layer["second_threshold"] = second_threshold
     of_layer["glif"] = GLIFConstants(**{name: of_layer[name] for name in GLIFConstants._fields})
-    linear = Linear(**{name: of_layer[name] for name in Linear._fields})
-    return linear, LayerConstants(**{name: of_layer[name] for name in LayerConstants._fields})
+    weighted = Weighted(**{name: of_layer[name] for name in Weighted._fields})
+    return weighted, LayerConstants(**{name: of_layer[name] for name in LayerConstants._fields})
 
 
 def _given(
     inputs: Any,
     layers: Sequence[LIFLayer],
-    readout: LeakyReadout | None,
+    readout: LIFReadout | None,
     state: LIFNetworkState,
     lengths: Array | None,
     second_thresholds: Sequence[Any],
@@ -224,13 +224,13 @@ def _given(
     linears, constants = zip(*map(_records, layers, second_thresholds), strict=True)
     last = None
     if readout is not None:
-        last = Readout(Linear(readout.weights, readout.bias), readout.decay, readout.gain)
+        last = ReadoutOperands(Weighted(readout.weights, readout.bias), readout.decay, readout.gain)
     return Operands(inputs, linears, constants, last, state.layers, state.readout, lengths)
 
 
 def _switches(
     layers: Sequence[LIFLayer],
-    readout: LeakyReadout | None,
+    readout: LIFReadout | None,
     implementation: str | None,
     capacity: Any,
     surrogate: Any,
@@ -273,7 +273,7 @@ def _switches(
 
 @explained
 def lif_network_state(
-    batch: int, layers: Sequence[LIFLayer], readout: LeakyReadout | None = None, *, currents: Any = None
+    batch: int, layers: Sequence[LIFLayer], readout: LIFReadout | None = None, *, currents: Any = None
 ) -> LIFNetworkState:
     """Make the state before the first step: every membrane at 0, no spikes.
 
@@ -298,19 +298,19 @@ def lif_network_state(
 def _state_of(
     batch: int,
     layers: Sequence[LIFLayer],
-    readout: LeakyReadout | None,
+    readout: LIFReadout | None,
     make: Callable[..., Any],
     currents: Any,
 ) -> LIFNetworkState:
     """A state of arrays that `make` makes of shapes and dtypes; `currents` have those of a layer without weights."""
 
-    def source(layer: LIFLayer | LeakyReadout) -> Any:
+    def source(layer: LIFLayer | LIFReadout) -> Any:
         return currents if layer.weights is None else layer.weights
 
-    def per_output(layer: LIFLayer | LeakyReadout, dtype: DTypeLike) -> Any:
+    def per_output(layer: LIFLayer | LIFReadout, dtype: DTypeLike) -> Any:
         return make((batch, layer.connection.num_outputs(source(layer).shape)), dtype)
 
-    def membranes(layer: LIFLayer | LeakyReadout) -> Any:
+    def membranes(layer: LIFLayer | LIFReadout) -> Any:
         return per_output(layer, accumulation_dtype(source(layer).dtype))
 
     def pending(layer: LIFLayer, longest: int) -> Any:

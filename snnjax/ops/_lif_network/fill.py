@@ -11,13 +11,13 @@ from jaxtyping import Array
 
 from snnjax._schema import fields
 from snnjax._sharding import vary_alike
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax._types import accumulation_dtype, uint16_or_int32
-from snnjax.ops._lif_network.records import LayerConstants, LayerState, Linear, Operands
+from snnjax.ops._lif_network.records import LayerConstants, LayerState, Operands, Weighted
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
 from snnjax.ops.delay_spikes import bounded
 from snnjax.ops.lif_step import per_neuron
 from snnjax.ops.select_spikes import usual_second_threshold
-from snnjax.sparse_spikes import SparseSpikes
 
 
 def filled(op: str, given: Operands, switches: Switches) -> Operands:
@@ -75,7 +75,7 @@ def _constants(op: str, given: LayerConstants, first: LayerState, switches: Laye
     )
 
 
-def _linear(given: Linear, switches: LayerSwitches) -> Linear:
+def _linear(given: Weighted, switches: LayerSwitches) -> Weighted:
     weights, longest = given.weights, switches.connection.max_delay
     if weights is None or longest is None:
         return given._replace(delays=None)

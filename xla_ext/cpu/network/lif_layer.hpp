@@ -43,7 +43,7 @@ class PaddedConstants {
  public:
   // `shares_weights`: its neurons share weights, as after a convolution.
   PaddedConstants(Index neurons, const lif_network::LayerConstants<Operand>& given,
-                  const lif_network::Linear<Operand>& linear, Index group, bool shares_weights)
+                  const lif_network::Weighted<Operand>& linear, Index group, bool shares_weights)
       : padded_(roundUp(std::max<Index>(neurons, 1), kWord)),
         has_bias_(linear.bias),
         has_factor_(linear.factor),
