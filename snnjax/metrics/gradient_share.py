@@ -145,12 +145,12 @@ def spike_gradients(
 ) -> dict[str, tuple[Array, Array]]:
     """The distances of neurons from the threshold and their gradients through the spikes, ``[time, batch, neurons]``.
 
-    The arguments are those that `Network.checked` returns.
+    The arguments are those that `checked_call` returns.
     """
     dtype, sizes = accumulation_dtype(params_dtype(arrays.params)), next(iter(signals.values())).shape[:2]
     widths = {node.name: math.prod(network.shapes[node.name]) for node in spiking_nodes(network)}
-    offsets = {name: jnp.zeros((*sizes, width), dtype) for name, width in widths.items()}
-    given = tuple((_offsets_of(name), (width,)) for name, width in widths.items())
+    offsets = {_offsets_of(name): jnp.zeros((*sizes, width), dtype) for name, width in widths.items()}
+    given = tuple((name, zeros.shape[2:]) for name, zeros in offsets.items())
     nodes = tuple(_with_offsets(node) if node.name in widths else node for node in network.nodes)
     measured = dataclasses.replace(network, inputs=(*network.inputs, *given), nodes=nodes)
     scan = functools.partial(_scan, measured, arrays, signals, lengths)
@@ -158,7 +158,7 @@ def spike_gradients(
     (gradients,) = pull_back(jax.grad(lambda output: loss(output, labels, lengths=lengths))(output))
     # Infinite in a refractory period, which no gradient passes.
     return {
-        name: (x, jnp.where(jnp.isinf(x), 0, gradients[name]))
+        name: (x, jnp.where(jnp.isinf(x), 0, gradients[_offsets_of(name)]))
         for name, x in ((name, flat(x)) for name, x in distances.items())
     }
 
@@ -173,8 +173,7 @@ def _scan(
 ) -> tuple[Array, dict[str, Array]]:
     """The output of a network without lists, and the distances of its neurons from the threshold."""
     context = Context(lengths, None, {}, record=("membranes",))
-    given = {_offsets_of(name): own for name, own in offsets.items()}
-    output, _ = run_checked(network, arrays, signals | given, context)
+    output, _ = run_checked(network, arrays, signals | offsets, context)
     return output.output, output.membranes
 
 

@@ -52,11 +52,6 @@ class GLIF(NamedTuple):
         names = ("reset_time", "spike_from", "inclusive")
         return {n: getattr(self, n) for n in names if getattr(self, n) != self._field_defaults[n]}
 
-    def convention(self, surrogate: Surrogate) -> LIFConvention:
-        """All switches of a step."""
-        names = LIFConvention._fields[1:]
-        return LIFConvention(surrogate, **{name: getattr(self, name) for name in names})
-
 
 def check_form(op: str, argument: str, form: GLIF) -> None:
     """Check the switches of an equation; `argument` is what stands before their names in errors."""
@@ -81,7 +76,8 @@ def advance(
     _check_constants(op, given, inputs.shape[-1])
     second, threshold = given.second_state, given.threshold
     v, w = (state.v, None) if second is None else state
-    stepped = glif_step(given, form.convention(surrogate), v, w, upcast(inputs))
+    switches = {name: getattr(form, name) for name in LIFConvention._fields if name != "surrogate"}
+    stepped = glif_step(given, LIFConvention(surrogate, **switches), v, w, upcast(inputs))
     after = state._replace(v=stepped.v) if w is None else type(state)(stepped.v, stepped.w)
     if second is not None and second.threshold_coupling is not None:
         threshold = stepped.threshold

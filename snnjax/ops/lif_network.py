@@ -245,29 +245,18 @@ def _switches(
     """
     num_layers = len(layers)
     records = checks.check_each_switch("record_spikes", record_spikes, num_layers)
-    each = zip(
-        layers,
-        checks.check_capacity(capacity, num_layers),
-        checks.check_surrogates(surrogate, num_layers),
-        checks.check_resets(reset, num_layers),
-        checks.check_each_switch("detach_reset", detach_reset, num_layers),
-        records if readout is not None else (*records[:-1], True),
-        checks.check_record_dtypes(record_dtype, num_layers),
-        strict=True,
-    )
-    found = tuple(
-        LayerSwitches(
-            surrogate=surrogate,
-            reset=reset,
-            detach_reset=detaches,
-            capacity=slots,
-            connection=layer.connection,
-            records_spikes=records_spikes,
-            rounds_record=rounds,
-            recurrent_delay=layer.recurrent_connection.max_delay,
-        )
-        for layer, slots, surrogate, reset, detaches, records_spikes, rounds in each
-    )
+    each: dict[str, Any] = {
+        "surrogate": checks.check_surrogates(surrogate, num_layers),
+        "reset": checks.check_resets(reset, num_layers),
+        "detach_reset": checks.check_each_switch("detach_reset", detach_reset, num_layers),
+        "capacity": checks.check_capacity(capacity, num_layers),
+        "connection": [layer.connection for layer in layers],
+        "records_spikes": records if readout is not None else (*records[:-1], True),
+        "rounds_record": checks.check_record_dtypes(record_dtype, num_layers),
+        "recurrent_delay": [layer.recurrent_connection.max_delay for layer in layers],
+    }
+    rows = zip(*each.values(), strict=True)
+    found = tuple(LayerSwitches(**dict(zip(each, row, strict=True))) for row in rows)
     return Switches(found, DENSE if readout is None else readout.connection, implementation)
 
 
