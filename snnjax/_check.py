@@ -27,11 +27,13 @@ def fail(message: str) -> NoReturn:
 
 
 def short_repr(value: Unchecked) -> str:
-    """A value in a message: its repr, cut if it is long, and dtype and shape of an array."""
+    """A value in a message: its repr, cut if it is long, its type if that has lines; dtype and shape of an array."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape and dtype is not None:
         return f"{dtype}{list(shape)}"
     text = repr(value)
+    if "\n" in text:  # such as a network
+        return type_words(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

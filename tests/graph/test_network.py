@@ -239,7 +239,7 @@ def test_lists_of_a_scanned_layer_have_gradients_in_a_fused_one(first: Any) -> N
 def test_network_prints_a_line_for_each_block() -> None:
     body = layer(snnjax.conv2d(3, 3, bias=False), neurons.izhikevich()).named("body")
     net = network((4, 5, 2), [snnjax.residual(body, snnjax.conv2d(3, 1))], leaky_readout(1000))
-    lines = [" ".join(line.split()) for line in str(net).splitlines()]
+    lines = [" ".join(line.split()) for line in repr(net).splitlines()]
     assert lines == [
         "input (4, 5, 2)",
         "residual_0/body/body/connection conv2d (4, 5, 3) 54 alone",

@@ -271,6 +271,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         f"layer: `neuron` must be a Neuron, got the function lif. {CALLED}",
     ),
     (
+        lambda: layer(4, network(4, [NAMED])),  # type: ignore[arg-type]
+        f"layer: `neuron` must be a Neuron, got a Network. {CALLED}",
+    ),
+    (
         lambda: spiking_readout(4, "lif"),  # type: ignore[arg-type]
         f"spiking_readout: `neuron` must be a Neuron, got 'lif'. {CALLED}",
     ),
