@@ -274,7 +274,8 @@ def core_of_the_ipu(path: str, source: str) -> list[str]:
     return [
         f"{path}:{line}: {name}"
         for name, line in found
-        if not starts_with(name, "snnjax.ipu") and layer_of(name) not in ("_check", "_jax_compat", "_types", "_write")
+        if not starts_with(name, "snnjax.ipu")
+        and layer_of(name) not in ("_check", "_jax_compat", "_types", "_write")
     ]
 
 
