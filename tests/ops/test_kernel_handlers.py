@@ -1,6 +1,7 @@
 """The handlers called directly: an array that does not fit is refused, before anything is written."""
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Iterator

@@ -46,10 +46,11 @@ def _spread(op: str, record: Any, v: Any) -> Any:
     """
     found = {}
     for name, kind in fields(type(record)).items():
-        own, arrays = getattr(record, name), getattr(kind, "__metadata__", ())
+        own: Any = getattr(record, name)
+        arrays: Any = getattr(kind, "__metadata__", None)
         if name == "gain" and own is None:
             found[name] = 1 - found["decay"]
-        elif own is not None and not arrays:
+        elif own is not None and arrays is None:
             found[name] = _spread(op, own, v)
         elif own is not None and arrays[0].axes == ("neurons_or_1",):
             found[name] = per_neuron(op, name, own, v)
