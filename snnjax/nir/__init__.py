@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax._check import check_choice, fail, short_repr
+from snnjax._neuron_table import RESETS
 from snnjax._quantised import any_quantised
-from snnjax._types import RESETS
 from snnjax.graph.check import check_params
 from snnjax.graph.network import Network, Params, Stats, params_dtype
 from snnjax.nir._check import NIRNode

@@ -16,7 +16,7 @@ from jax.extend.core import jaxprs_in_params
 from jax.sharding import AxisType, PartitionSpec
 
 from snnjax import LIFLayer, LIFReadout, lif_network
-from snnjax._types import RESETS
+from snnjax._neuron_table import RESETS
 from snnjax.ops import _gpu_scan
 from snnjax.ops._lif_network import chain, primitive
 from snnjax.ops._time_scan import PLAIN, UNROLLED, Loops, kernel_scan, time_scan
