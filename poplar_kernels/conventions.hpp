@@ -1,19 +1,15 @@
-// What codelets, builders and CPU kernels must agree on: the numbers of switches, and the record of a list.
+// What codelets, builders and CPU kernels must agree on besides what snnjax/_neuron_table.py says: the record of a
+// list.
 //
-// Plain C++11 without Poplar, so that all of them can include it.
+// Plain C++ without Poplar, so that all of them can include it.
 #pragma once
+
+#include <schema/neurons.hpp>
 
 namespace snnjax {
 
-// Numbered in the order of RESETS and SURROGATES in snnjax/_types.py.
-enum Reset : unsigned char { Subtract, Zero, None };
-
-// Of the spike, as snnjax/surrogates.py has them.
-enum Surrogate : unsigned char { SuperSpike, Arctan, Triangle, Gaussian, Sigmoid, Boxcar, StraightThrough };
-
-// The constants of a second state, in the order of SecondState in snnjax/ops.
-enum SecondConstant : unsigned { WDecay, WMembrane, WGain, WJump, VCoupling, ThresholdCoupling };
-constexpr unsigned kSecondConstants = 6;
+// The constants of a second state, which follow those of the membrane.
+constexpr unsigned kSecondConstants = kGlifConstants - WDecay;
 
 // Ids are unsigned short up to this many neurons, else int (as in snnjax.SparseSpikes): the pad fits too.
 constexpr unsigned kMaxShortNeurons = 65535;
@@ -24,15 +20,13 @@ constexpr unsigned kMaxShortNeurons = 65535;
 //   [kKept] spikes kept
 //   [kListed] listed: spikes kept and gradient-only ids kept
 //   [kTrueSpikes] true spikes, before the cap
-//   [kStarts, kStarts + 5) where the spikes of the shares 1 to 5 of the neurons begin, among the ids
-//   [8, 8 + capacity) ids: spikes ascending, then gradient-only ids ascending, then pads (the number of neurons)
-//   up to `listStride`, a multiple of 4: pads
+//   [kStarts, kListHeader) where the spikes of the shares 1 to 5 of the neurons begin, among the ids
+//   [kListHeader, kListHeader + capacity) ids: spikes ascending, then gradient-only ids ascending, then pads (the
+//   number of neurons) up to `listStride`, a multiple of 4: pads
 //
 // A share of the neurons falls to each of the six workers of a tile: those that share what a list adds to find their
 // entries without a search.
-constexpr unsigned kListHeader = 8;
-constexpr unsigned kKept = 0, kListed = 1, kTrueSpikes = 2, kStarts = 3;
-constexpr unsigned kShares = 6;
+constexpr unsigned kShares = kListHeader - kStarts + 1;
 constexpr unsigned neuronsOfShare(unsigned num_neurons) { return (num_neurons + 2 * kShares - 1) / (2 * kShares) * 2; }
 
 // Which of equal membranes a full list keeps: those whose ids come first by this hash, as in snnjax/_types.py. It is

@@ -17,7 +17,7 @@ inline N surrogateDerivative(N x, unsigned char surrogate, float slope) {
   constexpr float kHalfPi = 1.57079632679489662f;
   using Of = Numbers<N>;
   switch (surrogate) {
-    case SuperSpike: {
+    case Superspike: {
       const N root = 1.0f + slope * absolute(x);
       return 1.0f / (root * root);
     }

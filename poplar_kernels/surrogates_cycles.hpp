@@ -11,7 +11,7 @@ namespace snnjax::cycles {
 constexpr Slots surrogate(unsigned char kind) {
   constexpr Slots kChoice = 4;
   switch (kind) {
-    case SuperSpike: return kChoice + 4 + kInverse;
+    case Superspike: return kChoice + 4 + kInverse;
     case Arctan: return kChoice + 3 + kInverse;
     case Triangle: return kChoice + 4;
     case Gaussian: return kChoice + 3 + kExponential;

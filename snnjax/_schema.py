@@ -4,9 +4,11 @@ A table is a module of records, NamedTuples whose fields state the name of an ar
 there, and whether it has a cotangent; records of static values have plain numbers. ``ROOTS`` are the records that a
 target takes or yields, ``STATIC`` those of static values. From the tables come the names under which both travel to the
 kernels (`snnjax.ops._kernel_operands`) and, when the libraries are built, the C++ that binds and checks them by these
-names (``xla_ext/schema/generate.py``). So this file and the tables import nothing but the standard library.
+names (``xla_ext/schema/generate.py``). So this file, what tables share (`snnjax._neuron_table`) and the tables import
+nothing but the standard library.
 """
 
+import functools
 import hashlib
 import typing
 from pathlib import Path
@@ -130,6 +132,7 @@ TABLES = {
 }
 
 
+@functools.cache  # for each call of an op it would take longer than the rest
 def fields(record: type) -> dict[str, Any]:
     """The annotations of a record by field."""
     return typing.get_type_hints(record, include_extras=True)
@@ -138,5 +141,6 @@ def fields(record: type) -> dict[str, Any]:
 def digest() -> str:
     """A hash of all tables; libraries, codelets and programs carry that of the tables that they were made with."""
     package = Path(__file__).parent
-    texts = [Path(__file__), *(package / table for table in dict.fromkeys(TABLES.values()))]
+    texts = [Path(__file__), package / "_neuron_table.py"]
+    texts += [package / table for table in dict.fromkeys(TABLES.values())]
     return hashlib.sha256(b"\0".join(text.read_bytes() for text in texts)).hexdigest()[:16]

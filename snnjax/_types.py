@@ -1,7 +1,4 @@
-"""Dtypes and names shared by several layers.
-
-Kernels and codelets identify a name by its position in its table (poplar_kernels/conventions.hpp).
-"""
+"""Dtypes and names shared by several layers."""
 
 from typing import Any, overload
 
@@ -14,14 +11,13 @@ from jaxtyping import Array
 Params = Any  # of a block or a network: what learns
 State = Any  # per sample: membranes, spikes under way
 Stats = Any  # per training run: running means, constants that were drawn and do not learn
+Optimiser = Any  # an `optax.GradientTransformation`; optax is imported when something is trained
 Unchecked = Any  # what a user passed, whatever it is: a check's argument
 Weights = Any  # an array, or `Quantised`
 Signal = Any  # an array [time, batch, *shape], or lists of [time, batch] over the flat neurons
 
-RESETS = ("subtract", "zero", "none")
 RESET_TIMES = ("before_decay", "after_decay", "immediate")
 SPIKE_SOURCES = ("new", "old")
-SURROGATES = ("superspike", "arctan", "triangle", "gaussian", "sigmoid", "boxcar", "straight_through")
 
 # uint16 ids halve the memory of a list; the pad id, which is the number of neurons, must fit as well.
 MAX_UINT16_NEURONS = 65_535

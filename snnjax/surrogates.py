@@ -25,7 +25,7 @@ from jax.scipy.special import erf
 from jaxtyping import Array, Float
 
 from snnjax._check import check_choice, check_switches, fail, short_repr
-from snnjax._types import SURROGATES
+from snnjax._neuron_table import SURROGATES
 
 
 @dataclass(frozen=True)

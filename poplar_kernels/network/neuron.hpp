@@ -19,7 +19,9 @@ class SecondOf {
  public:
   SecondOf(const V& vertex, unsigned j, Of) : vertex_(vertex), j_(j) {}
 
-  auto operator[](SecondConstant constant) const { return Of::load(&vertex_.second[constant * vertex_.neurons + j_]); }
+  auto operator[](GlifConstant constant) const {
+    return Of::load(&vertex_.second[(constant - WDecay) * vertex_.neurons + j_]);
+  }
 
   // What a second state adds to the threshold. A vertex with fixed thresholds may have no `w` to read.
   auto raise(const float* w, unsigned i) const {

@@ -82,7 +82,7 @@ class Dense(Linear):
     def op(self, shape: Shape) -> Product:
         """A product of the fused op."""
         del shape
-        return Product(Connection(None, None, self.rounds_cotangents, self.exact_within))
+        return Product(Connection(rounds_cotangents=self.rounds_cotangents, exact_within=self.exact_within))
 
 
 @explained

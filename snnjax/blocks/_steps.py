@@ -38,13 +38,21 @@ class Steps(NamedTuple):
     membranes: Array | None
 
 
-def run_steps(cells: Cells, held: Held, state: State, currents: Array, context: Context) -> tuple[Any, Steps]:
-    """The neurons' state after all steps, and the results of every step, all in the accumulation dtype."""
+def run_steps(
+    cells: Cells, held: Held, state: State, currents: Array, context: Context, offsets: Array | None = None
+) -> tuple[Any, Steps]:
+    """The neurons' state after all steps, and the results of every step, all in the accumulation dtype.
+
+    `offsets` are added to the distances from the threshold at which neurons spike, ``[time, batch, neurons]``. Then
+    these distances are recorded in place of membranes.
+    """
     run = _scan if cells.neuron.sequence is None else _sequence
-    return run(cells, held, state, currents, context)
+    return run(cells, held, state, currents, context, offsets)
 
 
-def _scan(cells: Cells, held: Held, state: State, currents: Array, context: Context) -> tuple[Any, Steps]:
+def _scan(
+    cells: Cells, held: Held, state: State, currents: Array, context: Context, offsets: Array | None
+) -> tuple[Any, Steps]:
     model, valid = cells.neuron, context.valid(currents.shape[0])
 
     def step(held: Held, carried: Any, xs: tuple[Array, Any, Any]) -> Any:
@@ -57,7 +65,7 @@ def _scan(cells: Cells, held: Held, state: State, currents: Array, context: Cont
         _check_kept(model, carried, after)
         return choose(inside, after, carried), steps
 
-    xs = currents, valid, context.offsets
+    xs = currents, valid, offsets
     leaves, form = jax.tree.flatten(state)
     start = form.unflatten(vary_alike([*leaves, *jax.tree.leaves((held, xs))])[: len(leaves)])
     if currents.shape[0] == 1:  # a step of a loop, which is a scan itself
@@ -66,7 +74,9 @@ def _scan(cells: Cells, held: Held, state: State, currents: Array, context: Cont
     return platform_scan(step, held, start, xs)
 
 
-def _sequence(cells: Cells, held: Held, state: State, currents: Array, context: Context) -> tuple[Any, Steps]:
+def _sequence(
+    cells: Cells, held: Held, state: State, currents: Array, context: Context, offsets: Array | None
+) -> tuple[Any, Steps]:
     """`_scan` of neurons that compute all steps at once."""
     model, steps = cells.neuron, currents.shape[0]
     assert model.sequence is not None
@@ -83,7 +93,7 @@ def _sequence(cells: Cells, held: Held, state: State, currents: Array, context: 
         f"{model.name}.sequence", "membranes", membranes, currents.shape, "time, batch, neurons", hint
     )
     _check_kept(model, state, after)
-    fired, given = (membranes, thresholds), (valid, context.offsets)
+    fired, given = (membranes, thresholds), (valid, offsets)
     return after, _fired(cells, held, fired, given, context)[1]
 
 

@@ -28,9 +28,6 @@ class Context:
     key: Array | None = None  # of this block alone
     # Of neurons that list their spikes, in place of their own: of this block, or of all by name for a network.
     second_threshold: Any = None
-    # Added to the distances from the threshold at which neurons spike, [time, batch, neurons]: of this block, or
-    # of all by name. Then these distances are recorded in place of membranes.
-    offsets: Any = None
     train: bool = dataclasses.field(default=False, metadata={"static": True})
     record: tuple[str, ...] = dataclasses.field(default=(), metadata={"static": True})  # see `Network.apply`
     implementation: str | None = dataclasses.field(default=None, metadata={"static": True})  # of the ops

@@ -13,7 +13,7 @@ from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
 from snnjax._sharding import vary_alike
 from snnjax._types import Params, State, Stats, upcast
-from snnjax.blocks._neurons import FusedNeurons, NeuronOperands
+from snnjax.blocks._neurons import FusedNeurons
 from snnjax.blocks.block import (
     BlockResult,
     Context,
@@ -29,6 +29,8 @@ from snnjax.blocks.block import (
 from snnjax.neurons import Neuron, leaky_integrator
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import drawn, for_each, num_owners, refuse_simulated
+from snnjax.ops._lif_network.records import LayerConstants
+from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops._time_scan import platform_scan
 
 # The initial standard deviation of readout membranes: summed over time they are logits, which should be undecided.
@@ -90,13 +92,13 @@ class Integrator(Stepwise):
         form = self.neuron.fused
         if form is None or form.reset != "none" or _has_second_state(self.neuron):
             return None
-        return FusedNeurons(form, None, self.neuron.surrogate, False, False)
+        return FusedNeurons(LayerSwitches(self.neuron.surrogate, "none", detach_reset=True), False)
 
-    def operands(self, params: Params, stats: Stats, shape: Shape) -> NeuronOperands:
+    def operands(self, params: Params, stats: Stats, shape: Shape) -> LayerConstants:
         """The constants of the equation."""
         form = self.neuron.fused
         assert form is not None
-        return NeuronOperands(form.constants(self.neuron_params(params, stats, shape)), None)
+        return LayerConstants(form.constants(self.neuron_params(params, stats, shape)))
 
 
 @functools.cache

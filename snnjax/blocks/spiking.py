@@ -17,7 +17,7 @@ from snnjax._arguments import explained
 from snnjax._check import check_rounding, fail
 from snnjax._types import Params, State, Stats, upcast, wide_floats
 from snnjax.blocks._listing import checked_capacity, checked_second, warn_if_at_rest, warn_unless_below
-from snnjax.blocks._neurons import FusedNeurons, NeuronOperands
+from snnjax.blocks._neurons import FusedNeurons
 from snnjax.blocks._steps import Cells, Held, Steps, run_steps
 from snnjax.blocks.block import (
     Block,
@@ -34,6 +34,8 @@ from snnjax.neurons import Neuron, lif
 from snnjax.neurons._conversion import Converted, converted
 from snnjax.neurons._drive import drive
 from snnjax.neurons._neuron import check_spiking, for_each, num_owners
+from snnjax.ops._lif_network.records import LayerConstants
+from snnjax.ops._lif_network.switches import LayerSwitches
 from snnjax.ops.select_spikes import usual_second_threshold
 
 # One object for all layers, so that they share compiled functions.
@@ -87,7 +89,7 @@ class Spiking(Block):
 
     def initial_state(self, params: Params, stats: Stats, batch: int, *shapes: Shape) -> Any:
         """Neurons at rest."""
-        (shape,) = shapes
+        shape = shapes[0]
         return self.neuron.initial_state(self.neuron_params(params, stats, shape), batch, math.prod(shape))
 
     @property
@@ -125,10 +127,11 @@ class Spiking(Block):
         shapes: tuple[Shape, ...],
         context: Context,
     ) -> BlockResult:
-        """A scan of the neuron's step, or all steps at once."""
-        (x,), (shape,) = signals, shapes
+        """A scan of the neuron's step, or all steps at once; a second signal are offsets, as in `run_steps`."""
+        (x, *others), (shape, *_) = signals, shapes
+        (offsets,) = others or (None,)
         currents = upcast(flat(dense_signal(x, shape)))
-        end, steps = _run(self, params, stats, state, currents, shape, context)
+        end, steps = _run(self, params, stats, state, currents, shape, context, offsets)
         counts = jnp.sum(upcast(steps.counted), axis=0)
         membranes = None if steps.membranes is None else shaped(steps.membranes, shape)
         return BlockResult(shaped(steps.listed, shape), end, None, counts, overflow(steps.listed), membranes)
@@ -161,14 +164,20 @@ class Spiking(Block):
         found = converted(self.neuron)
         if isinstance(found, str) or self.obstacle is not None:
             return None
-        options = self.slots(shape), self.neuron.surrogate, self.rounds_record, True
-        return FusedNeurons(found.form, *options, *found[1:])
+        switches = LayerSwitches(
+            surrogate=self.neuron.surrogate,
+            reset=found.form.reset,
+            detach_reset=found.form.detach_reset,
+            capacity=self.slots(shape),
+            rounds_record=self.rounds_record,
+        )
+        return FusedNeurons(switches, True, is_immediate=found.is_immediate, is_inclusive=found.is_inclusive)
 
-    def operands(self, params: Params, stats: Stats, shape: Shape) -> NeuronOperands:
+    def operands(self, params: Params, stats: Stats, shape: Shape) -> LayerConstants:
         """The constants of the equation."""
         neuron, found = self.neuron_params(params, stats, shape), converted(self.neuron)
         assert isinstance(found, Converted)
-        return NeuronOperands(found.form.constants(neuron), self.second(neuron))
+        return LayerConstants(found.form.constants(neuron), self.second(neuron))
 
 
 # A scan of a new function is a new program: without `jit`, each call outside of one would compile it again.
@@ -181,12 +190,13 @@ def _run(
     currents: Array,
     shape: Shape,
     context: Context,
+    offsets: Array | None,
 ) -> tuple[Any, Steps]:
     params = jax.tree.map(wide_floats, params)
     own = block.neuron_params(params, stats, shape)
     second = block.second(own) if context.second_threshold is None else context.second_threshold
     cells = Cells(block.neuron, block.slots(shape))
-    return run_steps(cells, Held(own, second), state, currents, context)
+    return run_steps(cells, Held(own, second), state, currents, context, offsets)
 
 
 def _own(key: Array) -> Array:

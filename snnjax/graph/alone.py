@@ -41,7 +41,6 @@ def run_alone(
         context,
         key=block_key(context.key, node.name),
         second_threshold=context.second_threshold.get(node.name),
-        offsets=None if context.offsets is None else context.offsets.get(node.name),
     )
     return applied(node.name, node.block, held, received, shapes, context)
 

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array
 
+from snnjax._neuron_table import GLIFConstants
+from snnjax._synapses import ends_and_targets
 from snnjax._types import Signal, Stats, upcast
 from snnjax.blocks._sparse import Sparse
 from snnjax.blocks._synaptic import Synaptic, SynapticState
@@ -21,11 +23,11 @@ from snnjax.graph.recurrence import Recurrence
 from snnjax.graph.segments import Fused, FusedLayer
 from snnjax.neurons._conversion import after_reset
 from snnjax.neurons._step import just_below
-from snnjax.ops._connection import DENSE, Connection
+from snnjax.ops._connection import DENSE
+from snnjax.ops._lif_network.fill import filled
 from snnjax.ops._lif_network.primitive import run_network
-from snnjax.ops._lif_network.records import LayerState
+from snnjax.ops._lif_network.records import LayerConstants, LayerState, Operands, ReadoutOperands, Weighted
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
-from snnjax.ops.lif_network import LIFLayer, LIFNetworkState, LIFReadout, as_operands
 
 
 class Arrays(NamedTuple):
@@ -92,44 +94,40 @@ class _Chain(NamedTuple):
         repeats = math.prod(self.shapes[layer.neuron][0][:-1])
         return tuple(jnp.tile(each, repeats) for each in of_channels)
 
-    def lif_layer(self, layer: FusedLayer, given: _Given | None) -> tuple[LIFLayer, Any]:
-        """A layer in the form of the op, and its second threshold."""
+    def records(self, layer: FusedLayer, given: _Given | None) -> tuple[Weighted, LayerConstants]:
+        """A layer in the records of the op."""
         weights, bias, factor = None, None, None
         if layer.product is not None:
             weights, bias = self.linear(layer)
         elif given is not None and given.factor is not None:
             factor, bias = self.for_each(layer, (given.factor, cast(Array, given.term)))
-        constants, second = self.operands(layer.neuron)
-        second = self.context.second_threshold.get(self.nodes[layer.neuron].name, second)
+        delays = None if layer.delay is None else self.operands(layer.delay)
+        constants: LayerConstants = self.operands(layer.neuron)
+        second = self.context.second_threshold.get(self.nodes[layer.neuron].name, constants.second_threshold)
         if self.op(layer.neuron).is_inclusive:
-            threshold = constants.threshold.astype(self.state(layer.neuron).v.dtype)
-            constants = constants._replace(threshold=just_below(threshold))
+            threshold = constants.glif.threshold.astype(self.state(layer.neuron).v.dtype)
+            lower = just_below(threshold)
+            constants = constants._replace(glif=constants.glif._replace(threshold=lower))
             if second is not None:  # it keeps its distance, as in the scan
-                moved = jax.lax.stop_gradient(constants.threshold - threshold)
+                moved = jax.lax.stop_gradient(lower - threshold)
                 second = jnp.asarray(second).astype(threshold.dtype) + moved
-        return LIFLayer(
-            weights,
-            **constants._asdict(),
-            bias=bias,
-            connection=layer.connection,
-            delays=None if layer.delay is None else self.operands(layer.delay),
-            factor=factor,
-            **self.recurrent(layer),
-        ), second
+        constants = constants._replace(second_threshold=second, **self.recurrent(layer))
+        return Weighted(weights, bias, delays, factor), constants
 
     def recurrent(self, layer: FusedLayer) -> dict[str, Any]:
-        """The recurrent weights of a layer, with their synapses and delays."""
+        """The recurrent weights of a layer, with their synapses and delays, as `LayerConstants` name them."""
         if layer.recurrence is None:
             return {}
         *delay, place = layer.recurrence.blocks
-        node = self.nodes[place]
-        found: dict[str, Any] = {"recurrent_connection": Connection(max_delay=self.longest_delay(layer))}
+        node, synapses, found = self.nodes[place], None, {}
         if isinstance(node.block, Synaptic):
-            names = "recurrent", "recurrent_synapses", "synaptic_delays"
-            return found | dict(zip(names, self.operands(place), strict=True))
-        found["recurrent"] = self.operands(place).weights
+            found["recurrent"], synapses, found["synaptic_delays"] = self.operands(place)
+        else:
+            found["recurrent"] = self.operands(place).weights
         if isinstance(node.block, Sparse):
-            found["recurrent_synapses"] = self.arrays.stats.get(node.name)
+            synapses = self.arrays.stats.get(node.name)
+        if synapses is not None:
+            found["recurrent_ends"], found["recurrent_targets"] = ends_and_targets(synapses)
         if delay:
             found["recurrent_delays"] = self.operands(delay[0])
         return found
@@ -143,15 +141,10 @@ class _Chain(NamedTuple):
 
     def switches(self, layer: FusedLayer, records_spikes: bool) -> LayerSwitches:
         """The switches of a layer."""
-        op = self.op(layer.neuron)
-        return LayerSwitches(
+        own: LayerSwitches = self.op(layer.neuron).switches
+        return own._replace(
             connection=layer.connection,
-            capacity=op.capacity,
-            surrogate=op.surrogate,
-            reset=op.form.reset,
-            detach_reset=op.form.detach_reset,
             records_spikes=records_spikes,
-            rounds_record=op.rounds_record,
             recurrent_delay=self.longest_delay(layer),
         )
 
@@ -186,21 +179,18 @@ def run_fused(
     if first_layer.product is None:
         given = own.given_to(first_layer, x)
         x = given.currents
-    layers, second = zip(*(own.lif_layer(layer, given) for layer in chain.layers), strict=True)
+    linears, constants = zip(*(own.records(layer, given) for layer in chain.layers), strict=True)
     readout, first_readout = _readout(own, chain)
     switches = Switches(
         layers=tuple(own.switches(*layer) for layer in zip(chain.layers, chain.taps, strict=True)),
-        readout=DENSE if readout is None else readout.connection,
+        readout=DENSE if chain.readout is None else chain.readout.connection,
         implementation=context.implementation,
     )
-    weights = [layer.weights for layer in (*layers, *(() if readout is None else (readout,)))]
+    weights = [linear.weights for linear in (*linears, *(() if readout is None else (readout.linear,)))]
     dtype = next((each.dtype for each in weights if each is not None), x.dtype)
     first = tuple(own.layer_state(layer, dtype) for layer in chain.layers)
-    state = LIFNetworkState(first, first_readout)
-    operands = as_operands(
-        "network.apply", flat(x), layers, readout, state, context.lengths, second, switches
-    )
-    results: Any = run_network(operands, switches)
+    operands = Operands(flat(x), linears, constants, readout, first, first_readout, context.lengths)
+    results: Any = run_network(filled("network.apply", operands, switches), switches)
     found = _layer_results(own, chain, results)
     if given is not None and given.stats is not None and first_layer.norm is not None:
         found[first_layer.norm] = BlockResult(None, stats=given.stats)
@@ -229,7 +219,7 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
         v = last.v
         if own.op(layer.neuron).is_immediate:
             v = after_reset(
-                cast(Any, own.nodes[layer.neuron].block).neuron, own.operands(layer.neuron).constants, v
+                cast(Any, own.nodes[layer.neuron].block).neuron, own.operands(layer.neuron).glif, v
             )
         after = type(before)(*((v,) if last.w is None else (v, last.w)))
         signal = None if spikes is None else shaped(spikes, own.shapes[layer.neuron][0])
@@ -242,11 +232,10 @@ def _layer_results(own: _Chain, chain: Fused, results: Any) -> dict[int, BlockRe
     return found
 
 
-def _readout(own: _Chain, chain: Fused) -> tuple[LIFReadout | None, Array | None]:
+def _readout(own: _Chain, chain: Fused) -> tuple[ReadoutOperands | None, Array | None]:
     """The readout that the op computes, and its first membrane."""
     if chain.readout is None:
         return None, None
+    glif: GLIFConstants = own.operands(chain.readout.neuron).glif
     weights, bias = own.linear(chain.readout)
-    (decay, _, gain, _), *_ = own.operands(chain.readout.neuron)
-    state = own.state(chain.readout.neuron)
-    return LIFReadout(weights, decay, gain, bias, chain.readout.connection), state.v
+    return ReadoutOperands(Weighted(weights, bias), glif.decay, glif.gain), own.state(chain.readout.neuron).v

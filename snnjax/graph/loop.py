@@ -224,11 +224,11 @@ def _steps(
         return (jnp.pad(leaf, behind) if behind else leaf).reshape(count, size, *leaf.shape[1:])
 
     def piece(held: Held, state: State, xs: Any) -> Any:
-        given, left, offsets, taps = xs
-        own = dataclasses.replace(context, lengths=left, offsets=offsets)
+        given, left, taps = xs
+        own = dataclasses.replace(context, lengths=left)
         return _piece(loop, held, state, given, own, taps, kept, size, loop.listed(steps))
 
-    cuts = jax.tree.map(cut, (given, context.offsets, taps))
+    cuts = jax.tree.map(cut, (given, taps))
     first = _first_state(loop, state)
     leaves, form = jax.tree.flatten(first)
     first = form.unflatten(vary_alike([*leaves, *jax.tree.leaves((held, cuts, left))])[: len(leaves)])

@@ -330,7 +330,7 @@ class Network:
         given = params, state, stats, inputs, lengths
         arrays, signals, lengths = checked_call(self, *given, is_whole=chunk is None)
         second = second_thresholds(second_threshold, self.nodes, self.results, self.shapes, arrays)
-        context = Context(lengths, key, second, None, bool(train), record, implementation)
+        context = Context(lengths, key, second, bool(train), record, implementation)
         return run_checked(self, arrays, signals, context, chunk, state is None and chunk is None)
 
     def _read(self, record: tuple[str, ...]) -> frozenset[str]:

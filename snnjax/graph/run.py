@@ -154,7 +154,6 @@ def _run_loop(
     context = dataclasses.replace(
         context,
         second_threshold={name: own for name, own in context.second_threshold.items() if name in names},
-        offsets=None if context.offsets is None else {n: x for n, x in context.offsets.items() if n in names},
     )
     loop = Loop(nodes, shapes, read & names, running.dtype)
     ran = run_loop(loop, Held(params, stats), state, given, context)

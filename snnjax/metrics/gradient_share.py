@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -144,19 +145,20 @@ def spike_gradients(
 ) -> dict[str, tuple[Array, Array]]:
     """The distances of neurons from the threshold and their gradients through the spikes, ``[time, batch, neurons]``.
 
-    The arguments are those that `Network.checked` returns.
+    The arguments are those that `checked_call` returns.
     """
     dtype, sizes = accumulation_dtype(params_dtype(arrays.params)), next(iter(signals.values())).shape[:2]
-    offsets = {
-        node.name: jnp.zeros((*sizes, math.prod(network.shapes[node.name])), dtype)
-        for node in spiking_nodes(network)
-    }
-    scan = functools.partial(_scan, network, arrays, signals, lengths)
+    widths = {node.name: math.prod(network.shapes[node.name]) for node in spiking_nodes(network)}
+    offsets = {_offsets_of(name): jnp.zeros((*sizes, width), dtype) for name, width in widths.items()}
+    given = tuple((name, zeros.shape[2:]) for name, zeros in offsets.items())
+    nodes = tuple(_with_offsets(node) if node.name in widths else node for node in network.nodes)
+    measured = dataclasses.replace(network, inputs=(*network.inputs, *given), nodes=nodes)
+    scan = functools.partial(_scan, measured, arrays, signals, lengths)
     output, pull_back, distances = jax.vjp(scan, offsets, has_aux=True)
     (gradients,) = pull_back(jax.grad(lambda output: loss(output, labels, lengths=lengths))(output))
     # Infinite in a refractory period, which no gradient passes.
     return {
-        name: (x, jnp.where(jnp.isinf(x), 0, gradients[name]))
+        name: (x, jnp.where(jnp.isinf(x), 0, gradients[_offsets_of(name)]))
         for name, x in ((name, flat(x)) for name, x in distances.items())
     }
 
@@ -170,9 +172,26 @@ def _scan(
     offsets: dict[str, Array],
 ) -> tuple[Array, dict[str, Array]]:
     """The output of a network without lists, and the distances of its neurons from the threshold."""
-    context = Context(lengths, None, {}, offsets, record=("membranes",))
-    output, _ = run_checked(network, arrays, signals, context)
+    context = Context(lengths, None, {}, record=("membranes",))
+    output, _ = run_checked(network, arrays, signals | offsets, context)
     return output.output, output.membranes
+
+
+@dataclass(frozen=True)
+class _Measured(Spiking):
+    """Neurons that receive offsets of their distances from the threshold besides their currents."""
+
+    num_signals = 2
+
+
+def _offsets_of(name: str) -> str:
+    """The input that holds the offsets of a node."""
+    return f"{name}/offsets"
+
+
+def _with_offsets(node: Node) -> Node:
+    own = {field.name: getattr(node.block, field.name) for field in dataclasses.fields(node.block)}
+    return node._replace(block=_Measured(**own), sources=(*node.sources, _offsets_of(node.name)))
 
 
 def _candidates(argument: str, values: Any) -> Array:

@@ -1,5 +1,7 @@
 """Neuron models, one per file: parameters, state and pure functions, combined in a `Neuron`."""
 
+from snnjax._neuron_table import GLIFConstants as GLIFConstants
+from snnjax._neuron_table import SecondState as SecondState
 from snnjax.neurons._constants import decay_to_raw as decay_to_raw
 from snnjax.neurons._constants import raw_to_decay as raw_to_decay
 from snnjax.neurons._constants import time_constant_to_decay as time_constant_to_decay
@@ -49,6 +51,4 @@ from snnjax.neurons.resonate_and_fire import resonate_and_fire as resonate_and_f
 from snnjax.neurons.se_adlif import SEAdLIFParams as SEAdLIFParams
 from snnjax.neurons.se_adlif import SEAdLIFState as SEAdLIFState
 from snnjax.neurons.se_adlif import se_adlif as se_adlif
-from snnjax.ops._glif_step import GLIFConstants as GLIFConstants
-from snnjax.ops._lif_network.records import SecondState as SecondState
 from snnjax.ops._simulation.records import SynapticLIF as SynapticLIF

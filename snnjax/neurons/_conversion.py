@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
+from snnjax._neuron_table import GLIFConstants
 from snnjax.neurons._glif import GLIF
 from snnjax.neurons._neuron import Neuron, drawn
-from snnjax.ops._glif_step import GLIFConstants, align
+from snnjax.ops._glif_step import align
 from snnjax.ops.spike import spike
 
 

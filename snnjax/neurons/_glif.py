@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from jaxtyping import Array
 
 from snnjax._check import check_choice, check_per_neuron, check_switches, fail
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, Params, State, upcast
+from snnjax._neuron_table import RESETS, GLIFConstants
+from snnjax._types import RESET_TIMES, SPIKE_SOURCES, Params, State, upcast
 from snnjax.neurons._step import check_inputs, just_below
-from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
+from snnjax.ops._glif_step import LIFConvention, glif_step
 from snnjax.surrogates import Surrogate
 
 
@@ -75,7 +76,8 @@ def advance(
     _check_constants(op, given, inputs.shape[-1])
     second, threshold = given.second_state, given.threshold
     v, w = (state.v, None) if second is None else state
-    stepped = glif_step(given, LIFConvention(surrogate, *form[1:]), v, w, upcast(inputs))
+    switches = {name: getattr(form, name) for name in LIFConvention._fields if name != "surrogate"}
+    stepped = glif_step(given, LIFConvention(surrogate, **switches), v, w, upcast(inputs))
     after = state._replace(v=stepped.v) if w is None else type(state)(stepped.v, stepped.w)
     if second is not None and second.threshold_coupling is not None:
         threshold = stepped.threshold

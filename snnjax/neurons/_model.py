@@ -9,21 +9,12 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, PyTree
 
 from snnjax._check import check_choice, check_integer, check_switches, fail
-from snnjax._types import (
-    RESET_TIMES,
-    RESETS,
-    SPIKE_SOURCES,
-    Params,
-    Stats,
-    Unchecked,
-    accumulation_dtype,
-    upcast,
-)
+from snnjax._neuron_table import RESETS, GLIFConstants
+from snnjax._types import RESET_TIMES, SPIKE_SOURCES, Params, Stats, Unchecked, accumulation_dtype, upcast
 from snnjax.neurons._constants import check_constant, check_decay, draw, draw_raw_decay, raw_to_decay
 from snnjax.neurons._glif import GLIF, check_form
 from snnjax.neurons._neuron import OWNERS, Neuron, no_stats
 from snnjax.neurons._step import Bound, at_zero
-from snnjax.ops._glif_step import GLIFConstants
 from snnjax.surrogates import as_surrogate, superspike
 
 

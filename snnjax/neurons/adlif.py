@@ -7,12 +7,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._arguments import explained
+from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant, within
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.ops._glif_step import GLIFConstants
-from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
 
 # The ranges of Bittar and Garner 2022: time constants of 5 to 25 and of 30 to 120 steps.

@@ -6,11 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._arguments import explained
+from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.ops._glif_step import GLIFConstants
-from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
 
 

@@ -9,13 +9,14 @@ from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import check_integer, fail
+from snnjax._neuron_table import GLIFConstants
 from snnjax._types import Params, upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._glif import GLIF
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron, graded_spikes
 from snnjax.neurons._step import Bound, check_inputs
-from snnjax.ops._glif_step import GLIFConstants, align
+from snnjax.ops._glif_step import align
 from snnjax.surrogates import Surrogate
 
 

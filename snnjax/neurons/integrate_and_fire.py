@@ -10,12 +10,12 @@ from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import fail, short_repr
+from snnjax._neuron_table import GLIFConstants
 from snnjax._types import Params
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import THRESHOLD, Model, glif_neuron
 from snnjax.neurons._neuron import Neuron
 from snnjax.neurons._step import Bound, at_zero
-from snnjax.ops._glif_step import GLIFConstants
 from snnjax.surrogates import Surrogate
 
 

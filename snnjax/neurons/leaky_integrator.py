@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._arguments import explained
+from snnjax._neuron_table import GLIFConstants
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.ops._glif_step import GLIFConstants
 
 
 class LeakyIntegratorParams(NamedTuple):

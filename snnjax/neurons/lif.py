@@ -5,10 +5,10 @@ from typing import NamedTuple
 from jaxtyping import Array
 
 from snnjax._arguments import explained
+from snnjax._neuron_table import GLIFConstants
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.ops._glif_step import GLIFConstants
 from snnjax.surrogates import Surrogate
 
 

@@ -6,12 +6,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from snnjax._arguments import explained
+from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant
 from snnjax.neurons._model import DECAY, THRESHOLD, Model, Parameter, glif_neuron
 from snnjax.neurons._neuron import Neuron
-from snnjax.ops._glif_step import GLIFConstants
-from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
 
 # Periods from 12 to 120 steps, damped over some 50 steps.

@@ -7,13 +7,12 @@ from jaxtyping import Array
 
 from snnjax._arguments import explained
 from snnjax._check import fail
+from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax._types import upcast
 from snnjax.neurons._constants import Constant, within
 from snnjax.neurons._model import Model, gain_of, glif_neuron
 from snnjax.neurons._neuron import Neuron
 from snnjax.neurons.adlif import LEAST, PARAMETERS, STABLE_SHARE, AdLIFParams, AdLIFState, stable_bounds
-from snnjax.ops._glif_step import GLIFConstants
-from snnjax.ops._lif_network.records import SecondState
 from snnjax.surrogates import Surrogate
 
 # Time constants of 5 to 25 and of 60 to 300 steps, and couplings for oscillations with periods of some 30 steps or

@@ -6,18 +6,9 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array
 
-from snnjax.ops._lif_network.records import LayerConstants, SecondState
+from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax.ops.spike import spike
 from snnjax.surrogates import Surrogate
-
-
-class GLIFConstants(NamedTuple):
-    """The constants of a generalised LIF neuron, each ``[]`` or ``[neurons]``; `GLIF` has the equation."""
-
-    decay: Array
-    threshold: Array
-    gain: Array
-    second_state: SecondState | None = None
 
 
 class LIFConvention(NamedTuple):
@@ -60,11 +51,7 @@ def raised(threshold: Array, second: SecondState | None, v: Array, w: Any) -> Ar
 
 @functools.partial(jax.jit, static_argnums=1, inline=True)
 def glif_step(
-    constants: GLIFConstants | LayerConstants,
-    convention: LIFConvention,
-    v: Array,
-    w: Any,
-    current: Array,
+    constants: GLIFConstants, convention: LIFConvention, v: Array, w: Any, current: Array
 ) -> GLIFStep:
     """One step of neurons ``[..., neurons]``, all arrays but the constants in the accumulation dtype.
 

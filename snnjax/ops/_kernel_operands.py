@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from snnjax import _targets
-from snnjax._types import SURROGATES
+from snnjax._neuron_table import SURROGATES
 from snnjax.surrogates import Surrogate
 
 

@@ -1,6 +1,5 @@
 """`lif_network`: a whole network of LIF layers over all time steps, as one op."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,14 +10,16 @@ from jaxtyping import Array, ArrayLike, Float, Int, Integer, Num
 
 from snnjax._arguments import explained
 from snnjax._check import as_lengths, check_size, fail
+from snnjax._neuron_table import GLIFConstants, SecondState
 from snnjax._quantised import Quantised
-from snnjax._sharding import gathered, vary_alike
+from snnjax._sharding import gathered
 from snnjax._sparse_spikes import SparseSpikes
 from snnjax._synapses import Synapses, ends_and_targets
-from snnjax._types import accumulation_dtype, uint16_or_int32
+from snnjax._types import accumulation_dtype
 from snnjax.ops._chunks import in_chunks
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network import checks
+from snnjax.ops._lif_network.fill import filled
 from snnjax.ops._lif_network.primitive import run_network
 from snnjax.ops._lif_network.records import (
     LayerConstants,
@@ -26,13 +27,9 @@ from snnjax.ops._lif_network.records import (
     Operands,
     ReadoutOperands,
     Results,
-    SecondState,
     Weighted,
 )
 from snnjax.ops._lif_network.switches import LayerSwitches, Switches
-from snnjax.ops.delay_spikes import bounded
-from snnjax.ops.lif_step import per_neuron
-from snnjax.ops.select_spikes import usual_second_threshold
 from snnjax.surrogates import Surrogate
 
 
@@ -190,7 +187,8 @@ def lif_network(
     else:
         checks.check_state(state, _state_of(batch, layers, readout, jax.ShapeDtypeStruct, inputs))
     lengths = None if lengths is None else as_lengths("lif_network", lengths, num_steps, batch)
-    operands = as_operands("lif_network", inputs, layers, readout, state, lengths, second, switches)
+    given = inputs, layers, readout, state, lengths, second
+    operands = filled("lif_network", _given(*given), switches)
     results: Any = run_network(operands, switches) if chunk is None else _chunked(operands, switches, chunk)
     records = checks.check_each_switch("record_spikes", record_spikes, len(layers))
     spikes = (own if asked else None for own, asked in zip(results.spikes, records, strict=True))
@@ -201,6 +199,33 @@ def lif_network(
         tuple(spikes) if any(records) else None,
     )
     return output, LIFNetworkState(results.last, results.last_readout)
+
+
+def _records(layer: LIFLayer, second_threshold: Any) -> tuple[Weighted, LayerConstants]:
+    """A layer in the records of the target, by the names of their fields."""
+    synapses = layer.recurrent_synapses
+    ends, targets = (None, None) if synapses is None else ends_and_targets(synapses)
+    of_layer: dict[str, Any] = layer._asdict() | {"recurrent_ends": ends, "recurrent_targets": targets}
+    of_layer["second_threshold"] = second_threshold
+    of_layer["glif"] = GLIFConstants(**{name: of_layer[name] for name in GLIFConstants._fields})
+    weighted = Weighted(**{name: of_layer[name] for name in Weighted._fields})
+    return weighted, LayerConstants(**{name: of_layer[name] for name in LayerConstants._fields})
+
+
+def _given(
+    inputs: Any,
+    layers: Sequence[LIFLayer],
+    readout: LIFReadout | None,
+    state: LIFNetworkState,
+    lengths: Array | None,
+    second_thresholds: Sequence[Any],
+) -> Operands:
+    """The arguments in the records of the target, as they were given."""
+    linears, constants = zip(*map(_records, layers, second_thresholds), strict=True)
+    last = None
+    if readout is not None:
+        last = ReadoutOperands(Weighted(readout.weights, readout.bias), readout.decay, readout.gain)
+    return Operands(inputs, linears, constants, last, state.layers, state.readout, lengths)
 
 
 def _switches(
@@ -220,19 +245,19 @@ def _switches(
     """
     num_layers = len(layers)
     records = checks.check_each_switch("record_spikes", record_spikes, num_layers)
-    each = zip(
-        (layer.connection for layer in layers),
-        checks.check_capacity(capacity, num_layers),
-        checks.check_surrogates(surrogate, num_layers),
-        checks.check_resets(reset, num_layers),
-        checks.check_each_switch("detach_reset", detach_reset, num_layers),
-        records if readout is not None else (*records[:-1], True),
-        checks.check_record_dtypes(record_dtype, num_layers),
-        (layer.recurrent_connection.max_delay for layer in layers),
-        strict=True,
-    )
-    last = DENSE if readout is None else readout.connection
-    return Switches(tuple(LayerSwitches(*layer) for layer in each), last, implementation)
+    each: dict[str, Any] = {
+        "surrogate": checks.check_surrogates(surrogate, num_layers),
+        "reset": checks.check_resets(reset, num_layers),
+        "detach_reset": checks.check_each_switch("detach_reset", detach_reset, num_layers),
+        "capacity": checks.check_capacity(capacity, num_layers),
+        "connection": [layer.connection for layer in layers],
+        "records_spikes": records if readout is not None else (*records[:-1], True),
+        "rounds_record": checks.check_record_dtypes(record_dtype, num_layers),
+        "recurrent_delay": [layer.recurrent_connection.max_delay for layer in layers],
+    }
+    rows = zip(*each.values(), strict=True)
+    found = tuple(LayerSwitches(**dict(zip(each, row, strict=True))) for row in rows)
+    return Switches(found, DENSE if readout is None else readout.connection, implementation)
 
 
 @explained
@@ -314,94 +339,6 @@ def _without_rows(state: LIFNetworkState) -> LIFNetworkState:
         return own._replace(pending=pending, arriving=arriving)
 
     return state._replace(layers=tuple(map(without, state.layers)))
-
-
-def as_operands(
-    op: str,
-    inputs: Any,
-    layers: Sequence[LIFLayer],
-    readout: LIFReadout | None,
-    state: LIFNetworkState,
-    lengths: Array | None,
-    second_thresholds: tuple[Any, ...],
-    switches: Switches,
-) -> Operands:
-    """All arrays in the form of the target's operands, from checked arguments of `op`."""
-
-    def leak(layer: LIFLayer | LIFReadout, v: Any) -> tuple[Array, Array]:
-        decay = per_neuron(op, "decay", layer.decay, v)
-        return decay, 1 - decay if layer.gain is None else per_neuron(op, "gain", layer.gain, v)
-
-    def constants(layer: LIFLayer, v: Any, second: Any, switch: LayerSwitches) -> LayerConstants:
-        (decay, gain), threshold = leak(layer, v), per_neuron(op, "threshold", layer.threshold, v)
-        if switch.capacity is None:
-            second = -jnp.inf
-        elif second is None:
-            second = usual_second_threshold(threshold)
-        second = jax.lax.stop_gradient(per_neuron(op, "second_threshold", second, v))
-        second_state, delays = _second_state(op, layer.second_state, v), _recurrent_delays(layer, v)
-        own = decay, threshold, gain, second, second_state, delays
-        return LayerConstants(layer.recurrent, *own, *_ends_and_targets(layer), _synaptic_delays(layer, v))
-
-    last = None
-    if readout is not None:
-        last = ReadoutOperands(Weighted(readout.weights, readout.bias), *leak(readout, state.readout))
-    each = zip(layers, state.layers, second_thresholds, switches.layers, strict=True)
-    if isinstance(inputs, SparseSpikes):
-        counts = dict.fromkeys(("num_spikes", "num_listed", "num_dropped"))
-        inputs = dataclasses.replace(inputs.with_values(), ids=uint16_or_int32(inputs.ids), **counts)
-    operands = Operands(
-        inputs=inputs if isinstance(inputs, SparseSpikes) else jnp.asarray(inputs),
-        linears=tuple(Weighted(layer.weights, layer.bias, _delays(layer), layer.factor) for layer in layers),
-        constants=tuple(constants(layer, first.v, *rest) for layer, first, *rest in each),
-        readout=last,
-        first=state.layers,
-        first_readout=state.readout,
-        lengths=lengths,
-    )
-    return vary_alike(operands)
-
-
-def _recurrent_delays(layer: LIFLayer, v: Any) -> Array | None:
-    """The delays of a layer's recurrent spikes as ``[neurons]``."""
-    most = layer.recurrent_connection.max_delay
-    if most is None or layer.recurrent_delays is None:
-        return None
-    return bounded(jnp.asarray(layer.recurrent_delays), most, v.shape[-1], v.dtype)
-
-
-def _synaptic_delays(layer: LIFLayer, v: Any) -> Array | None:
-    """The delays of a layer's recurrent synapses, of the shape of their weights."""
-    if layer.synaptic_delays is None:
-        return None
-    longest, given = _longest(layer), jnp.asarray(layer.synaptic_delays)
-    if longest == 0:  # where no delay is possible, none has a derivative
-        return jnp.zeros(given.shape, v.dtype)
-    return bounded(given.reshape(-1), longest, given.size, v.dtype).reshape(given.shape)
-
-
-def _delays(layer: LIFLayer) -> Array | None:
-    """The delays of a layer's inputs as ``[inputs]``."""
-    most = layer.connection.max_delay
-    if most is None or layer.delays is None or layer.weights is None:
-        return None
-    inputs = layer.connection.num_inputs(layer.weights.shape)
-    return bounded(jnp.asarray(layer.delays), most, inputs, accumulation_dtype(layer.weights.dtype))
-
-
-def _ends_and_targets(layer: LIFLayer) -> tuple[Array | None, Array | None]:
-    synapses = layer.recurrent_synapses
-    return (None, None) if synapses is None else ends_and_targets(synapses)
-
-
-def _second_state(op: str, second: SecondState | None, v: Any) -> SecondState | None:
-    """The constants of the second state as ``[1 | neurons]``."""
-    if second is None:
-        return None
-    given = second._asdict().items()
-    return SecondState(
-        **{name: None if each is None else per_neuron(op, name, each, v) for name, each in given}
-    )
 
 
 def _chunked(operands: Operands, switches: Switches, chunk: int) -> Results:

@@ -21,9 +21,10 @@ from snnjax._check import (
     fail,
 )
 from snnjax._dispatch import Target, evaluate
+from snnjax._neuron_table import RESETS, GLIFConstants
 from snnjax._sharding import gathered, vary_alike
-from snnjax._types import RESET_TIMES, RESETS, SPIKE_SOURCES, accumulation_dtype, upcast
-from snnjax.ops._glif_step import GLIFConstants, LIFConvention, glif_step
+from snnjax._types import RESET_TIMES, SPIKE_SOURCES, accumulation_dtype, upcast
+from snnjax.ops._glif_step import LIFConvention, glif_step
 from snnjax.surrogates import Surrogate, as_surrogate
 
 

@@ -70,7 +70,7 @@ def test_every_table_belongs_to_an_op():
 
 @pytest.mark.parametrize("op", _schema.TABLES)
 def test_digest_is_another_with_another_table(op, monkeypatch, tmp_path):
-    for path in ("_schema.py", *_schema.TABLES.values()):
+    for path in ("_schema.py", "_neuron_table.py", *_schema.TABLES.values()):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "snnjax" / path, tmp_path / path)
     monkeypatch.setattr(_schema, "__file__", str(tmp_path / "_schema.py"))

@@ -27,7 +27,8 @@ from snnjax import (
     spiking_readout,
     synaptic,
 )
-from snnjax._types import SURROGATES, Params, Signal, State
+from snnjax._neuron_table import SURROGATES
+from snnjax._types import Params, Signal, State
 from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks._synaptic import SynapticParams, SynapticState
 from snnjax.blocks.delay import DelayState

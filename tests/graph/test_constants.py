@@ -31,7 +31,7 @@ def test_weight_decay_leaves_constants_where_they_are() -> None:
             decayed: Any = optax.apply_updates(params, updates)
         after = [node.block.operands(decayed.get(node.name), None, (8,)) for node in net.nodes[1::2]]
         if learn:
-            assert float(after[0].constants.threshold[0]) == pytest.approx(0.9)
+            assert float(after[0].glif.threshold[0]) == pytest.approx(0.9)
         else:
             chex.assert_trees_all_equal(after, constants, strict=True)
 

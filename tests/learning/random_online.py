@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import dense, layer, leaky_readout, losses, network, neurons, online, spiking_readout
-from snnjax._types import SURROGATES, Params, Signal
+from snnjax._neuron_table import SURROGATES
+from snnjax._types import Params, Signal
 from snnjax.blocks.linear import LinearParams
 from snnjax.data import Batch
 from snnjax.graph.layers import layers_of

@@ -18,6 +18,7 @@ from snnjax import (
     lif_step,
     spike_matmul,
 )
+from snnjax.neurons import GLIFConstants
 from snnjax.ops._lif_network.recorded import membranes_of, recorded_membranes
 from snnjax.ops._lif_network.records import LayerConstants
 from tests.cases import CASES, Case, as_numpy
@@ -177,7 +178,7 @@ def test_recorded_membranes_keep_their_side_of_the_threshold() -> None:
         near = (np.abs(threshold).view(np.int32) + steps).view(np.float32) if np.isfinite(number) else steps
         far = np.linspace(-50, 50, 1001, dtype=np.float32)
         v = np.concatenate([np.copysign(near, threshold), far, [np.inf, -np.inf]]).astype(np.float32)
-        constants = LayerConstants(None, *(jnp.asarray(threshold),) * 4, None)
+        constants = LayerConstants(GLIFConstants(*(jnp.asarray(threshold),) * 3))
         record = recorded_membranes(jnp.asarray(v), constants, jnp.bfloat16)
         ours = np.asarray(membranes_of(record, jnp.asarray(threshold)))
         np.testing.assert_array_equal(ours > threshold, v > threshold)

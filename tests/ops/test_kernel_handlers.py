@@ -1,6 +1,7 @@
 """The handlers called directly: an array that does not fit is refused, before anything is written."""
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from snnjax import _targets, select_spikes
+from snnjax._neuron_table import RESETS, SURROGATES
 from snnjax._schema import TABLES
 from snnjax._targets import TARGETS
 from tests.fuzz.calls import Array, Call, calls_of, execute
@@ -182,6 +184,15 @@ def test_static_value_is_not_left_out() -> None:
             )
             assert is_house_form(refusal(less)), (call.target, name)
     assert len(tried) > 100
+
+
+@pytest.mark.parametrize("name, known", [("reset", RESETS), ("surrogate", SURROGATES)])
+def test_number_of_no_switch_is_refused(name: str, known: tuple[str, ...]) -> None:
+    calls = [call for call, *_ in valid_calls().values() if name in call.attributes]
+    assert len(calls) >= 2
+    for call, wrong in itertools.product(calls, (-1, len(known))):
+        said = refusal(with_attributes(call, **{name: np.full_like(call.attributes[name], wrong)}))
+        assert f": `{name}` must hold numbers below {len(known)}, got {wrong}. " in said
 
 
 def test_arrays_are_found_by_name() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from snnjax import select_spikes
-from snnjax._types import SURROGATES
+from snnjax._neuron_table import SURROGATES
 from snnjax.surrogates import Surrogate
 from tests.numbers import assert_close
 from tests.ops.common import jit

@@ -32,7 +32,7 @@ LAYERS = {
         ("_sparse_spikes", "surrogates"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
         ("_arguments", "_check"),
-        ("_types", "_schema", "_jax_compat", "_lazy"),
+        ("_types", "_neuron_table", "_schema", "_jax_compat", "_lazy"),
     ),
     "snnjax.ipu": (
         ("__init__",),
@@ -128,7 +128,9 @@ HANDLER_HEADER = re.compile(
 KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 
 # What the codelets and the builders may include: nothing that an SDK does not have.
-CODELET_HEADER = re.compile(r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|"(\.\./([a-z]+/)?)?[a-z_]+\.hpp"')
+CODELET_HEADER = re.compile(
+    r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|<schema/neurons\.hpp>|"(\.\./([a-z]+/)?)?[a-z_]+\.hpp"'
+)
 BUILDER_HEADER = re.compile(
     r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|"(builders/([a-z]+/)?)?[a-z_]+\.hpp"'
     r'|"((\.\./)+error|poplar_kernels/conventions|planner/product_plan)\.hpp"'  # the planner only knows numbers

@@ -37,7 +37,7 @@ struct SelectSpikesOptions {
   unsigned capacity = 0;
   bool half_membranes = false;
   bool long_ids = false;  // int, beyond 65,535 neurons; else unsigned short
-  Surrogate surrogate = Surrogate::SuperSpike;
+  Surrogate surrogate = Surrogate::Superspike;
   float slope = 10.0F;
 };
 

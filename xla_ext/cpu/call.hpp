@@ -20,18 +20,23 @@ class Attributes {
   // The number of layers that a static value is given for.
   std::size_t count(const char* name) const { return get<ffi::Span<const std::int64_t>>(name).size(); }
 
-  // The values of `all` are those of an array, one for each.
+  // The values of `all` are those of an array, one for each; those of an enumeration are below a limit.
   template <typename Record, typename T>
-  void read(const char* name, std::vector<Record>& all, T Record::* field) const {
+  void read(const char* name, std::vector<Record>& all, T Record::* field, std::int64_t limit = 0) const {
     const auto values = get<ffi::Span<const std::conditional_t<std::is_same_v<T, float>, float, std::int64_t>>>(name);
     if (values.size() != all.size()) {
       throw misfit(op_, name, "hold one value a layer, " + std::to_string(all.size()), std::to_string(values.size()));
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto value = values.begin()[i];
       if constexpr (std::is_same_v<T, bool>) {
-        all[i].*field = values.begin()[i] != 0;
+        all[i].*field = value != 0;
       } else {
-        all[i].*field = values.begin()[i];
+        if constexpr (std::is_enum_v<T>) {
+          if (value < 0 || value >= limit)
+            throw misfit(op_, name, "hold numbers below " + std::to_string(limit), std::to_string(value));
+        }
+        all[i].*field = static_cast<T>(value);
       }
     }
   }

@@ -166,10 +166,9 @@ inline constexpr Types kWide{ffi::F32};
 // uint16 where the id of an unused slot, `neurons`, fits into it: as in snnjax/_sparse_spikes.py.
 inline ffi::DataType idType(Index neurons) { return neurons <= kMaxShortNeurons ? ffi::U16 : ffi::S32; }
 
-// A surrogate as attributes name it; a number out of range is clamped. A reach of 0 is unlimited.
-inline SurrogateForm surrogateOf(std::int64_t kind, float slope, float reach) {
-  const auto known = static_cast<Surrogate>(std::clamp<std::int64_t>(kind, SuperSpike, StraightThrough));
-  return {known, slope, reach > 0.0F ? reach : std::numeric_limits<float>::infinity()};
+// A surrogate as static values have it: a reach of 0 is unlimited.
+inline SurrogateForm surrogateOf(Surrogate kind, float slope, float reach) {
+  return {kind, slope, reach > 0.0F ? reach : std::numeric_limits<float>::infinity()};
 }
 
 // The caller and XLA's own pool. Tasks beside the caller's are few: at most one per thread.

@@ -91,17 +91,8 @@ struct SurrogateForm {
 //   s = [v > threshold + threshold_coupling w]
 //
 // The constants of the second state, w, are nullptr where they are absent: all of them in plain LIF.
-struct NeuronConstants {
-  const float* decay;
-  const float* gain;
-  const float* threshold;
+struct NeuronConstants : GLIFConstants<const float*> {
   const float* second_threshold;
-  const float* w_decay;
-  const float* w_membrane;
-  const float* w_gain;
-  const float* w_jump;
-  const float* v_coupling;
-  const float* threshold_coupling;
 };
 
 // The origin of membranes recorded in bfloat16. Rounded directly they could cross the threshold and so change resets
@@ -139,20 +130,6 @@ struct StepSecondState {
   Rows<float> w;               // after the step, in whole vectors
 };
 
-// The constants whose cotangents are sums over all steps and samples.
-enum class Summed : std::int32_t {
-  kDecay,
-  kThreshold,
-  kGain,  // for layers whose current reaches both states: elsewhere it is summed with the weights
-  kWDecay,
-  kWMembrane,
-  kWGain,
-  kWJump,
-  kVCoupling,
-  kThresholdCoupling,
-};
-inline constexpr Index kNumSummed = 9;
-
 // The same step backwards. Cotangents are named after what they belong to, with g_ in front.
 struct StepBackward {
   Index rows, columns;
@@ -170,7 +147,7 @@ struct StepBackward {
   Rows<const float> v;               // membranes after the step
   Rows<const float> v_before;        // and before it; read only for the sums below
   Rows<const float> w, w_before;     // likewise of the second state; data nullptr where the step needs none
-  Rows<const float> current;         // read only for the sums of kGain and kWGain
+  Rows<const float> current;         // read only for the sums of both gains
   Rows<const float> given;           // the currents that were given, read only for `sum_given`
   Rows<const float> next_v;          // of the next call, to be fetched meanwhile; data may be nullptr
   Rows<const float> next_g_spikes;   // likewise
@@ -179,11 +156,11 @@ struct StepBackward {
   // Of the current, 0 past the end of a sample; overwritten. Without `w_gain` it must still be multiplied by `gain`,
   // because then it is also the membrane's cotangent.
   Rows<float> g_v;
-  float* sums[kNumSummed];  // by `Summed`: [columns], added to; nullptr: not needed
-  float* sum_current;       // likewise, the sum of g_v
-  float* sum_given;         // likewise, of g_v times the given current
-
-  float* sum(Summed constant) const { return sums[static_cast<std::int32_t>(constant)]; }
+  // The cotangents of constants, which are sums over all steps and samples: [columns], added to; nullptr: not needed.
+  // That of the gain is asked for where the current reaches both states: elsewhere it is summed with the weights.
+  GLIFConstants<float*> sums;
+  float* sum_current;  // likewise, the sum of g_v
+  float* sum_given;    // likewise, of g_v times the given current
 };
 
 // Lists of ids and values as operands hold them, `capacity` slots a row. An id in [0, width) names a neuron.

@@ -1,6 +1,6 @@
 """Writes the C++ of the tables of own ops (snnjax/_schema.py): structures, their leaves, a codelet with the digest.
 
-python generate.py ../snnjax tables.hpp tables.cpp
+python generate.py ../snnjax tables.hpp tables.cpp neurons.hpp
 """
 
 import runpy
@@ -8,13 +8,13 @@ import sys
 import types
 import typing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 PACKAGE = types.ModuleType("snnjax")  # without running its __init__, which imports JAX
 PACKAGE.__path__ = [sys.argv[1]]
 sys.modules["snnjax"] = PACKAGE
 
-from snnjax import _schema  # noqa: E402
+from snnjax import _neuron_table, _schema  # noqa: E402
 
 MAX_RANK = 4
 
@@ -32,7 +32,12 @@ class Leaf(NamedTuple):
 
 def pascal(name: str) -> str:
     """``neurons_or_1`` -> ``kNeuronsOr1``."""
-    return "k" + "".join(part.capitalize() for part in name.replace(".", "_").split("_"))
+    return "k" + enumerator(name)
+
+
+def enumerator(name: str) -> str:
+    """``straight_through`` -> ``StraightThrough``."""
+    return "".join(part.capitalize() for part in name.replace(".", "_").split("_"))
 
 
 def is_record(kind: Any) -> bool:
@@ -57,7 +62,7 @@ class Table:
         self.widest = found.get("WIDEST_VECTOR")
 
     def records(self) -> list[type]:
-        """All records, each behind those that it consists of."""
+        """All records that are its own, each behind those that it consists of."""
         found: list[type] = []
 
         def visit(record: type) -> None:
@@ -65,7 +70,7 @@ class Table:
                 part = parts_of(kind)[0]
                 if is_record(part):
                     visit(part)
-            if record not in found:
+            if record not in (*found, *_neuron_table.RECORDS):
                 found.append(record)
 
         for root in self.roots:
@@ -143,14 +148,14 @@ def structure(table: Table, record: type) -> list[str]:
         lines.append("\n  void resize(std::size_t) {}")
     if record in table.roots:
         lines += root_of(table, record)
+    if record in _neuron_table.RECORDS:
+        lines += access("unsigned", [leaf.place for leaf in table.leaves(record)])
     return ["", "template <typename Item>", f"struct {record.__name__} {{", *lines, "};"]
 
 
 def root_of(table: Table, record: type) -> list[str]:
     """What a root has besides its fields: its leaves, and access to them."""
-    leaves = table.leaves(record)
-    cases = [f"      case {number}: return self.{leaf.place};" for number, leaf in enumerate(leaves)]
-    known = []
+    leaves, known = table.leaves(record), []
     for switch in table.switches():
         own = [leaf for leaf in leaves if leaf.name == switch or leaf.name.startswith(f"{switch}.")]
         if own:
@@ -162,19 +167,32 @@ def root_of(table: Table, record: type) -> list[str]:
         f"\n  static constexpr std::array<schema::Leaf, {len(leaves)}> kLeaves{{{{",
         *(f"      {described(leaf)}," for leaf in leaves),
         "  }};\n",
-        "  Item& at(std::size_t leaf, std::size_t layer) { return place(*this, leaf, layer); }",
-        "  const Item& at(std::size_t leaf, std::size_t layer) const { return place(*this, leaf, layer); }\n",
         "  bool has(schema::Switch by, [[maybe_unused]] std::size_t layer) const {",
         "    switch (by) {",
         *known,
         "      default: return false;",
         "    }\n  }",
-        "\n private:",
+        *access(
+            "std::size_t",
+            [leaf.place for leaf in leaves],
+            (", [[maybe_unused]] std::size_t layer", ", layer"),
+        ),
+    ]
+
+
+def access(kind: str, places: typing.Sequence[str], layer: tuple[str, str] = ("", "")) -> list[str]:
+    """What finds a field by its number, and by that of a layer, declared and passed on."""
+    declared, passed = layer
+    cases = [f"      case {number}: return self.{place};" for number, place in enumerate(places)]
+    return [
+        f"\n  Item& at({kind} number{declared}) {{ return place(*this, number{passed}); }}",
+        f"  const Item& at({kind} number{declared}) const {{ return place(*this, number{passed}); }}\n",
+        " private:",
         "  template <typename Self>",
-        "  static auto& place(Self& self, std::size_t leaf, [[maybe_unused]] std::size_t layer) {",
-        "    switch (leaf) {",
+        f"  static auto& place(Self& self, {kind} number{declared}) {{",
+        "    switch (number) {",
         *cases[:-1],
-        f"      default: return self.{leaves[-1].place};",
+        f"      default: return self.{places[-1]};",
         "    }\n  }",
     ]
 
@@ -197,9 +215,13 @@ def described(leaf: Leaf) -> str:
 def numbers_of(record: type) -> list[str]:
     """Static values: a structure, and what fills one for each layer from arrays by name."""
     types = {bool: "bool", int: "std::int64_t", float: "float"}
-    kinds = _schema.fields(record)
-    fields = [f"  {types[kind]} {name};" for name, kind in kinds.items()]
-    reads = [f'    from.read("{name}", all, &{record.__name__}::{name});' for name in kinds]
+    switches = {Annotated[int, name]: (name, f", k{name}s") for name in _neuron_table.SWITCHES}
+    kinds = {name: switches.get(kind) or (types[kind], "") for name, kind in _schema.fields(record).items()}
+    fields = [f"  {kind} {name};" for name, (kind, _) in kinds.items()]
+    reads = [
+        f'    from.read("{name}", all, &{record.__name__}::{name}{limit});'
+        for name, (_, limit) in kinds.items()
+    ]
     return [
         f"\nstruct {record.__name__} {{",
         *fields,
@@ -282,12 +304,34 @@ def header() -> str:
     lines = [
         "// Generated by xla_ext/schema/generate.py.",
         "#pragma once\n",
-        "#include <array>\n#include <cstddef>\n#include <cstdint>\n#include <string_view>\n#include <vector>",
+        "#include <array>\n#include <cstddef>\n#include <cstdint>\n#include <string_view>\n#include <vector>\n",
+        '#include "schema/neurons.hpp"',
         *vocabulary(tables),
     ]
     for table in tables:
         lines += namespace(table)
     return "\n".join([*lines, ""])
+
+
+def neurons() -> str:
+    """The text of the header that codelets read too: of neurons and lists, without the standard library."""
+    lines = ["// Generated by xla_ext/schema/generate.py.\n#pragma once\n\nnamespace snnjax {\n"]
+    for name, values in _neuron_table.SWITCHES.items():
+        lines.append(f"enum {name} : unsigned char {{ {', '.join(map(enumerator, values))} }};")
+        lines.append(f"constexpr unsigned k{name}s = {len(values)};")
+    table = Table("lif_network")
+    for record in _neuron_table.RECORDS:
+        lines += structure(table, record)
+    places = [leaf.name.rpartition(".")[2] for leaf in table.leaves(_neuron_table.RECORDS[-1])]
+    names = ", ".join(map(enumerator, places))
+    lines.append(f"\nenum GlifConstant : unsigned {{ {names} }};")
+    lines.append(f"constexpr unsigned kGlifConstants = {len(places)};\n")
+    first = 0
+    for name, count in _neuron_table.LIST_HEADER.items():
+        lines.append(f"constexpr unsigned {pascal(name)} = {first};")
+        first += count
+    lines.append(f"constexpr unsigned kListHeader = {first};")
+    return "\n".join([*lines, "\n}  // namespace snnjax", ""])
 
 
 def codelet() -> str:
@@ -303,3 +347,4 @@ def codelet() -> str:
 if __name__ == "__main__":
     Path(sys.argv[2]).write_text(header())
     Path(sys.argv[3]).write_text(codelet())
+    Path(sys.argv[4]).write_text(neurons())

@@ -9,6 +9,7 @@
 
 from snnjax._dispatch import Kernel as Kernel
 from snnjax._dispatch import Target as Target
+from snnjax._neuron_table import LIST_HEADER as LIST_HEADER
 from snnjax._sparse_spikes import SparseSpikes as SparseSpikes
 from snnjax._sparse_spikes import in_range as in_range
 from snnjax._types import id_dtype as id_dtype

@@ -14,6 +14,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax.ipu.device.core import (
+    LIST_HEADER,
     BackwardArguments,
     LayerConstants,
     LayerOnTiles,
@@ -41,10 +42,10 @@ from snnjax.ipu.device.core import (
 )
 from snnjax.ipu.lowering.rules.calls import KEEP, KEPT
 
-# The header of a list: spikes kept, listed, true spikes, and where the spikes of the second to sixth share of the
-# neurons begin, each with an even number of them (poplar_kernels/conventions.hpp).
-_SHARES = 6
-_HEADER = 3 + _SHARES - 1
+# Of the neurons, each with an even number of them, for the workers of a tile (poplar_kernels/conventions.hpp).
+_SHARES = LIST_HEADER["starts"] + 1
+_HEADER = sum(LIST_HEADER.values())
+_KEPT, _LISTED, *_ = range(len(LIST_HEADER))  # the first fields have one entry each
 
 
 def shapes_on_tiles(operands: Operands, switches: Switches) -> RecordOnTiles:
@@ -108,7 +109,7 @@ def _marked(lists: Array, capacity: int | None, num_neurons: int) -> tuple[Array
     slots = _slots(capacity, num_neurons)
     ids = lists[..., _HEADER : _HEADER + slots]
     place = jax.lax.broadcasted_iota(jnp.int32, ids.shape, ids.ndim - 1)
-    kept, listed = (lists[..., i : i + 1].astype(jnp.int32) for i in (0, 1))
+    kept, listed = (lists[..., i : i + 1].astype(jnp.int32) for i in (_KEPT, _LISTED))
     numbers = (place < listed).astype(jnp.float32) + (place < kept).astype(jnp.float32)
     marks = as_dense(ids, numbers, num_neurons)
     return marks > 0, marks > 1
@@ -124,7 +125,7 @@ def sent_by(operands: Operands, switches: Switches, number: int, own: LayerOnTil
     ids = own.lists[..., _HEADER : _HEADER + slots]
     ids = jnp.pad(ids, ((0, 0), (0, 0), (0, capacity - slots)), constant_values=num_neurons)
     place = jax.lax.broadcasted_iota(jnp.int32, ids.shape, ids.ndim - 1)
-    values = (place < own.lists[..., :1].astype(jnp.int32)).astype(operands.dtype)
+    values = (place < own.lists[..., _KEPT : _KEPT + 1].astype(jnp.int32)).astype(operands.dtype)
     return without_counts(ids, values, num_neurons)
 
 

@@ -329,7 +329,7 @@ def run_of(record: LayerRecord, neurons: Neurons, first: LayerState, valid: Arra
     capacity = neurons.switches.capacity
     if listed is not None and capacity is not None and v is None:  # 0 elsewhere, where it has no effect
         v = as_dense(list_ids(listed, capacity), listed_v, num_neurons)
-    v, w = membranes_of(cast(Array, v), neurons.constants.threshold), None
+    v, w = membranes_of(cast(Array, v), neurons.constants.glif.threshold), None
     if neurons.switches.needs_w:
         w = second_states(neurons, v, current, valid, first)
     elif first.w is not None:  # has no effect

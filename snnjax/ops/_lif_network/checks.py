@@ -20,10 +20,11 @@ from snnjax._check import (
     short_repr,
 )
 from snnjax._compare import check_like, same_array
+from snnjax._neuron_table import RESETS
 from snnjax._quantised import Quantised, check_weights
 from snnjax._sparse_spikes import SparseSpikes, check_spikes
 from snnjax._synapses import Synapses
-from snnjax._types import RESETS, State, accumulation_dtype
+from snnjax._types import State, accumulation_dtype
 from snnjax.ops._connection import DENSE, Connection
 from snnjax.surrogates import Surrogate, as_surrogate
 

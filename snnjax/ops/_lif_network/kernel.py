@@ -14,9 +14,9 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from snnjax._dispatch import Kernel
+from snnjax._neuron_table import RESETS
 from snnjax._quantised import Quantised
 from snnjax._sparse_spikes import SparseSpikes, values_of
-from snnjax._types import RESETS
 from snnjax.ops._connection import Connection
 from snnjax.ops._convolution import Convolution
 from snnjax.ops._kernel_operands import (

@@ -61,15 +61,15 @@ class Neurons(NamedTuple):
 
     def threshold(self, state: State) -> Array:
         """The threshold, raised by the second state if coupled to it, in the accumulation dtype."""
-        return raised(self.constants.threshold, self.constants.second_state, state.v, state.w)
+        return raised(self.constants.glif.threshold, self.constants.glif.second_state, state.v, state.w)
 
     def second_threshold(self, state: State) -> Array:
         """The second threshold, which keeps its distance from the threshold."""
-        return raised(self.constants.second_threshold, self.constants.second_state, state.v, state.w)
+        return raised(self.constants.second_threshold, self.constants.glif.second_state, state.v, state.w)
 
     def advance(self, state: State, current: Array) -> tuple[Array, Any]:
         """The membrane and the second state after a step with the current `current`."""
-        return glif_step(self.constants, self.convention, state.v, state.w, current)[:2]
+        return glif_step(self.constants.glif, self.convention, state.v, state.w, current)[:2]
 
     def fire(self, state: State, where: Array | None = None) -> Array:
         """The spikes, in the accumulation dtype; where the mask is false they are 0 and have no gradient."""

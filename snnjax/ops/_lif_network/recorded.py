@@ -14,7 +14,7 @@ def recorded_dtype(constants: LayerConstants, dtype: DTypeLike, rounds: bool = F
     """The dtype of the membranes recorded for the backward pass of a network of `dtype` (`recorded_membranes`)."""
     sums = accumulation_dtype(dtype)
     rounded = dtype == jnp.bfloat16 or (rounds and sums == jnp.float32)
-    return jnp.dtype(jnp.bfloat16) if rounded and constants.second_state is None else sums
+    return jnp.dtype(jnp.bfloat16) if rounded and constants.glif.second_state is None else sums
 
 
 def recorded_membranes(v: Array, constants: LayerConstants, dtype: DTypeLike, rounds: bool = False) -> Array:
@@ -26,7 +26,7 @@ def recorded_membranes(v: Array, constants: LayerConstants, dtype: DTypeLike, ro
     second state may move the threshold, or in a float64 network, membranes are recorded unchanged.
     """
     kept = recorded_dtype(constants, dtype, rounds)
-    return (v - _origin(constants.threshold, v)).astype(kept) if kept == jnp.bfloat16 else v
+    return (v - _origin(constants.glif.threshold, v)).astype(kept) if kept == jnp.bfloat16 else v
 
 
 def membranes_of(record: Array, threshold: Array) -> Array:

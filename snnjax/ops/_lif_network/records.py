@@ -9,6 +9,7 @@ instead of arrays.
 
 from typing import Annotated, Any, NamedTuple
 
+from snnjax._neuron_table import GLIFConstants
 from snnjax._schema import arrays
 
 # Rows of cotangents that kernels may write over recorded membranes consist of whole vectors of so many numbers.
@@ -16,25 +17,8 @@ WIDEST_VECTOR = 16
 
 
 _CONSTANT = arrays("sums", "neurons_or_1", gradient="wanted")
-_COUPLING = _CONSTANT._replace(given="optional")
 _TIMED_SUMS = arrays("sums", "steps", "batch", "neurons", given="optional")
 _COUNTS = arrays("counts", "batch")
-
-
-class SecondState(NamedTuple):
-    r"""The constants of the second state ``w`` of `lif_network`'s neurons; None means absent.
-
-    Each is one value or one per neuron. In the equation of `snnjax.lif_network`, `w_decay` is :math:`\alpha_w`,
-    `w_membrane` :math:`a`, `w_gain` :math:`g_w`, `w_jump` :math:`b`, `v_coupling` :math:`c` and `threshold_coupling`
-    :math:`\kappa`.
-    """
-
-    w_decay: Annotated[Any, _CONSTANT]
-    w_membrane: Annotated[Any, _COUPLING] = None
-    w_gain: Annotated[Any, _COUPLING] = None
-    w_jump: Annotated[Any, _COUPLING] = None
-    v_coupling: Annotated[Any, _COUPLING] = None
-    threshold_coupling: Annotated[Any, _COUPLING] = None
 
 
 class Weighted(NamedTuple):
@@ -57,6 +41,9 @@ class Weighted(NamedTuple):
 class LayerConstants(NamedTuple):
     """A layer's operands besides its input current; in the accumulation dtype except for the recurrent weights."""
 
+    glif: GLIFConstants
+    # None among cotangents, and for the usual one until it is filled in
+    second_threshold: Annotated[Any, _CONSTANT._replace(gradient="none")] = None
     # An array, `Quantised` or None; with `recurrent_ends` one weight for each synapse
     recurrent: Annotated[
         Any,
@@ -68,12 +55,7 @@ class LayerConstants(NamedTuple):
             gradient="wanted",
             form="sparse",
         ),
-    ]
-    decay: Annotated[Any, _CONSTANT]
-    threshold: Annotated[Any, _CONSTANT]
-    gain: Annotated[Any, _CONSTANT]
-    second_threshold: Annotated[Any, _CONSTANT._replace(gradient="none")]  # None among cotangents
-    second_state: SecondState | None
+    ] = None
     # Of its recurrent spikes in steps, besides the one that they always take; None without a longest one
     recurrent_delays: Annotated[Any, arrays("sums", "neurons", given="optional", gradient="wanted")] = None
     # Which recurrent synapses exist, as in `Synapses`; None if all do
@@ -100,7 +82,7 @@ class LayerState(NamedTuple):
 
     v: Annotated[Any, arrays("sums", "batch", "neurons", gradient="always")]
     w: Annotated[
-        Any, arrays("sums", "batch", "neurons", given="with constants.second_state", gradient="always")
+        Any, arrays("sums", "batch", "neurons", given="with constants.glif.second_state", gradient="always")
     ]
     # The listed spikes of recurrent layers, else None
     spikes: Annotated[
@@ -248,7 +230,7 @@ class LayerOnTiles(NamedTuple):
 
     v: Annotated[Any, arrays("sums", "steps", "batch", "neurons")]  # the membranes after each step
     w: Annotated[Any, _TIMED_SUMS]  # the second states, if the backward pass needs them
-    # The records of poplar_kernels/conventions.hpp: a header and ids; None where nothing reads what the layer fires
+    # A header (`LIST_HEADER`) and ids; None where nothing reads what the layer fires
     lists: Annotated[Any, arrays("ids", "steps", "batch", "list_entries", given="optional")]
 
 
@@ -276,11 +258,11 @@ class BackwardOnTiles(NamedTuple):
 
 
 class LayerNumbers(NamedTuple):
-    """The static values of a layer, with names as codes; presence of arrays says the rest."""
+    """The static values of a layer; presence of arrays says the rest."""
 
-    reset: int
+    reset: Annotated[int, "Reset"]
     detach_reset: bool
-    surrogate: int
+    surrogate: Annotated[int, "Surrogate"]
     slope: float
     reach: float  # the distance from the threshold at which the surrogate ends; 0: it does not end
     capacity: int  # -1: every neuron is listed

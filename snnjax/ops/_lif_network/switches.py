@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from snnjax._sparse_spikes import SparseSpikes
-from snnjax.ops._connection import Connection
+from snnjax.ops._connection import DENSE, Connection
 from snnjax.ops._lif_network.records import LayerConstants, LayerState, Operands, Record, Weighted
 from snnjax.surrogates import Surrogate
 
@@ -17,11 +17,11 @@ from snnjax.surrogates import Surrogate
 class LayerSwitches(NamedTuple):
     """The static switches of a layer."""
 
-    connection: Connection  # of its inputs
-    capacity: int | None  # None if every neuron receives its gradient
     surrogate: Surrogate
     reset: str
     detach_reset: bool
+    capacity: int | None = None  # None if every neuron receives its gradient
+    connection: Connection = DENSE  # of its inputs
     records_spikes: bool = False  # as a result
     rounds_record: bool = (
         False  # of the membranes to bfloat16, whatever the weights are (`recorded_membranes`)
@@ -94,14 +94,14 @@ def with_records(switches: Switches, operands: Operands, needed: Operands) -> Sw
     def with_needs(
         layer: LayerSwitches, linear: Weighted, constants: LayerConstants, need: LayerConstants
     ) -> LayerSwitches:
-        second, need_second = constants.second_state, need.second_state
+        second, need_second = constants.glif.second_state, need.glif.second_state
         # Neurons with different gains may share the weights of a convolution; what is in transit has forgotten them.
         sums_products = linear.weights is not None and layer.connection.convolution is None
         sums_products = sums_products and constants.synaptic_delays is None
-        w, current = False, bool(need.gain) and not sums_products
+        w, current = False, bool(need.glif.gain) and not sums_products
         if second is not None and need_second is not None:
             w = second.threshold_coupling is not None or need_second.w_decay or bool(need_second.v_coupling)
-            current |= second.w_gain is not None and bool(w or need.gain or need_second.w_gain)
+            current |= second.w_gain is not None and bool(w or need.glif.gain or need_second.w_gain)
         current = current and not reads_currents(linear, constants)
         return layer._replace(needs_w=bool(w), records_current=current)
 
@@ -129,9 +129,9 @@ def _needs_listed_only(
     Elsewhere the slope has no effect. A reset to zero, a reset that is not detached, the cotangents of decay and
     threshold, and second states depend on all membranes. Lists of more than half of the neurons save too little.
     """
-    if layer.capacity is None or 2 * layer.capacity > num_neurons or constants.second_state is not None:
+    if layer.capacity is None or 2 * layer.capacity > num_neurons or constants.glif.second_state is not None:
         return False
-    if need.decay or need.threshold:
+    if need.glif.decay or need.glif.threshold:
         return False
     return layer.reset == "none" or (layer.reset == "subtract" and layer.detach_reset)
 

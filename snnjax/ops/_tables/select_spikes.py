@@ -52,9 +52,9 @@ class BackwardResults(NamedTuple):
 
 
 class SurrogateNumbers(NamedTuple):
-    """The static values of a surrogate, with names as codes."""
+    """The static values of a surrogate."""
 
-    surrogate: int
+    surrogate: Annotated[int, "Surrogate"]
     slope: float
     reach: float  # the distance from the threshold at which the surrogate ends; 0: it does not end
 

@@ -8,8 +8,8 @@ from jax import lax
 
 from snnjax import LIFLayer, LIFReadout, lif_network
 from snnjax.ipu import read_profile
+from snnjax.neurons import SecondState
 from snnjax.ops._connection import Connection
-from snnjax.ops._lif_network.records import SecondState
 from tests.ipu.device import by_name, cases
 from tests.ipu.device.on_device import cpu, ipu, put
 

@@ -161,7 +161,7 @@ def test_network_s_attributes_are_those_of_the_cpu():
     instruction = plan_of(lambda x: network(x, layer(bias=jnp.ones(5))), X).main.instructions
     (call,) = (each for each in instruction if each.op == "custom_call")
     attributes = dict(text.split(":", 1) for text in call.texts[1:])
-    names = "inputs linears.weights[0] linears.bias[0] constants.decay[0] constants.threshold[0]"
+    names = "inputs linears.weights[0] linears.bias[0] constants.glif.decay[0] constants.glif.threshold[0]"
     assert attributes["operand_names"].startswith(f"string={names} ")
     assert attributes["reset"] == "s64=0"
     assert attributes["capacity"] == "s64=-1"

@@ -21,7 +21,8 @@ from snnjax import (
     Synapses,
     lif_network,
 )
-from snnjax._types import RESETS, SURROGATES, accumulation_dtype, id_dtype
+from snnjax._neuron_table import RESETS, SURROGATES
+from snnjax._types import accumulation_dtype, id_dtype
 from snnjax.neurons import SecondState
 from snnjax.surrogates import as_surrogate
 from tests.numbers import dyadic, halves

@@ -19,7 +19,7 @@ enum class Inputs : unsigned char { Spikes, Events, Dense };
 struct NeuronOptions {
   Reset reset = Reset::Subtract;
   bool detach_reset = true;
-  Surrogate surrogate = Surrogate::SuperSpike;
+  Surrogate surrogate = Surrogate::Superspike;
   float slope = 10.0F;
   bool second_state = false;      // else they are plain LIF
   bool raises_threshold = false;  // by the second state

@@ -155,8 +155,9 @@ poplar::Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const Layer
   return rowOf(plan, layer, tensors.second_states, row);
 }
 
-poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, SecondConstant constant) {
-  return tensors.second.slice(constant * layer.tiles.columns, (constant + 1) * layer.tiles.columns, 1);
+poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant) {
+  const std::size_t first = (constant - WDecay) * layer.tiles.columns;
+  return tensors.second.slice(first, first + layer.tiles.columns, 1);
 }
 
 void addWeights(poplar::Graph& graph, const NetworkPlan& plan, std::size_t l, const LayerWeights& given,

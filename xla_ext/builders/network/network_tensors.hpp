@@ -17,7 +17,7 @@ struct LayerTensors {
   poplar::Tensor membranes;  // float [tiles, rows * batch * columns]: row 0 before the first step, row t + 1 after step
                              // t; one row if they are not kept
   poplar::Tensor counts;     // float [tiles, batch * columns]: true spikes summed over time; not of the readout
-  // Of neurons with a second state: its constants float [tiles, 6 * columns], a row for each SecondConstant; the states
+  // Of neurons with a second state: its constants float [tiles, 6 * columns], a row for each from WDecay on; the states
   // as the membranes.
   poplar::Tensor second, second_states;
   // Of a recurrent layer. The spikes that a state carries lie dense at the homes of the samples: float [batch,
@@ -89,6 +89,6 @@ poplar::Tensor membraneRow(const NetworkPlan& plan, std::size_t layer, const Lay
 poplar::Tensor secondRow(const NetworkPlan& plan, std::size_t layer, const LayerTensors& tensors, unsigned row);
 
 // A row of LayerTensors::second: float [tiles, columns].
-poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, SecondConstant constant);
+poplar::Tensor secondConstant(const LayerPlan& layer, const LayerTensors& tensors, GlifConstant constant);
 
 }  // namespace snnjax::builders

@@ -88,7 +88,7 @@ ThresholdSums thresholdSums(poplar::Graph& graph, const NetworkPlan& plan, std::
     return sums.valid() ? sums : addStates(graph, plan, l, 1, "layer" + std::to_string(l) + "/unused");
   };
   const std::size_t row = std::size_t{plan.options.batch} * plan.layers[l].tiles.columns,
-                    first = ThresholdCoupling * row;
+                    first = (ThresholdCoupling - WDecay) * row;
   ThresholdSums sums = {or_unused(own.g_threshold), {}};
   if (with_coupling)
     sums.coupling = or_unused(own.g_second.valid() ? own.g_second.slice(first, first + row, 1) : Tensor());

@@ -13,7 +13,7 @@ template <Surrogate kKind>
 inline Floats slopeWithoutEnd(Floats x, float slope) {
   constexpr float kHalfPi = 1.57079633F;
   const Floats one = splat(1.0F);
-  if constexpr (kKind == Surrogate::SuperSpike) {
+  if constexpr (kKind == Surrogate::Superspike) {
     const Floats base = one + slope * absolute(x);
     return one / (base * base);
   } else if constexpr (kKind == Surrogate::Arctan) {
@@ -53,13 +53,15 @@ template <bool kSecond>
 inline Floats raised(const NeuronConstants& constants, const float* resting, Index column, [[maybe_unused]] Floats w) {
   const Floats threshold = load(resting + column);
   if constexpr (kSecond) {
-    if (constants.threshold_coupling != nullptr) return threshold + load(constants.threshold_coupling + column) * w;
+    const float* const coupling = constants.second_state.threshold_coupling;
+    if (coupling != nullptr) return threshold + load(coupling + column) * w;
   }
   return threshold;
 }
 
 // The second state after a step, from both states and the spikes before it.
-inline Floats nextW(const NeuronConstants& constants, Index column, Floats w, Floats v, Mask spiked, Floats current) {
+inline Floats nextW(const SecondState<const float*>& constants, Index column, Floats w, Floats v, Mask spiked,
+                    Floats current) {
   Floats next = load(constants.w_decay + column) * w;
   if (constants.w_membrane != nullptr) next += load(constants.w_membrane + column) * v;
   if (constants.w_gain != nullptr) next += load(constants.w_gain + column) * current;
@@ -145,8 +147,9 @@ inline void stepVectors(const NeuronRow& row, Index column, std::uint64_t* spike
     Floats threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
     v[i] = load(row.constants.decay + at) * reset<kReset>(before, threshold) + load(row.constants.gain + at) * current;
     if constexpr (kSecond) {
-      w[i] = nextW(row.constants, at, w[i], before, greater(before, threshold), current);
-      if (row.constants.v_coupling != nullptr) v[i] += load(row.constants.v_coupling + at) * w[i];
+      const SecondState<const float*>& second = row.constants.second_state;
+      w[i] = nextW(second, at, w[i], before, greater(before, threshold), current);
+      if (second.v_coupling != nullptr) v[i] += load(second.v_coupling + at) * w[i];
       threshold = raised<kSecond>(row.constants, row.constants.threshold, at, w[i]);
       store(row.w + at, w[i]);
     }
@@ -249,9 +252,10 @@ inline void stepSecondState(const StepSecondState& step) {
       Floats w = load(step.w_before.row(r) + column);
       if (runs) {
         const Floats before = part(step.v_before.row(r), column, left);
-        const Floats current = constants.w_gain == nullptr ? Floats{} : part(step.current.row(r), column, left);
+        const bool has_current = constants.second_state.w_gain != nullptr;
+        const Floats current = has_current ? part(step.current.row(r), column, left) : Floats{};
         const Mask spiked = greater(before, raised<true>(constants, constants.threshold, column, w));
-        w = nextW(constants, column, w, before, spiked, current);
+        w = nextW(constants.second_state, column, w, before, spiked, current);
       }
       store(step.w.row(r) + column, w);
     }
@@ -284,13 +288,14 @@ struct StepSums {
   Index r, column, left;
   Floats g_v, g_w, g_threshold, w;
 
-  void add(Summed constant, Floats x) const {
-    if (float* sum = step.sum(constant); sum != nullptr) addTo(sum + column, x);
+  void add(float* sum, Floats x) const {
+    if (sum != nullptr) addTo(sum + column, x);
   }
 
   template <bool kSecond>
   void add() const {
-    add(Summed::kThreshold, g_threshold);
+    const SecondState<float*>& second = step.sums.second_state;
+    add(step.sums.threshold, g_threshold);
     const bool needs_before = step.v_before.data != nullptr;
     const Floats before = needs_before ? part(step.v_before.row(r), column, left) : Floats{};
     Floats w_before{};
@@ -298,18 +303,18 @@ struct StepSums {
       if (step.w_before.data != nullptr) w_before = part(step.w_before.row(r), column, left);
     }
     const Floats threshold = raised<kSecond>(step.constants, step.constants.threshold, column, w_before);
-    add(Summed::kDecay, g_v * resetBy(step.reset, before, threshold));
+    add(step.sums.decay, g_v * resetBy(step.reset, before, threshold));
     if constexpr (kSecond) {
-      add(Summed::kThresholdCoupling, g_threshold * w);
-      add(Summed::kVCoupling, g_v * w);
-      add(Summed::kWDecay, g_w * w_before);
-      add(Summed::kWMembrane, g_w * before);
-      add(Summed::kWJump, select(greater(before, threshold), g_w, Floats{}));
+      add(second.threshold_coupling, g_threshold * w);
+      add(second.v_coupling, g_v * w);
+      add(second.w_decay, g_w * w_before);
+      add(second.w_membrane, g_w * before);
+      add(second.w_jump, select(greater(before, threshold), g_w, Floats{}));
     }
     if (step.current.data == nullptr) return;
     const Floats current = part(step.current.row(r), column, left);
-    add(Summed::kGain, g_v * current);
-    if constexpr (kSecond) add(Summed::kWGain, g_w * current);
+    add(step.sums.gain, g_v * current);
+    if constexpr (kSecond) add(second.w_gain, g_w * current);
   }
 };
 
@@ -329,7 +334,8 @@ template <bool kSecond>
     g_s += select(reached, load(step.g_counts.row(r) + column), Floats{});
   }
   if constexpr (kSecond) {
-    if (constants.w_jump != nullptr) g_s += load(constants.w_jump + column) * g_w_next;
+    const float* const jump = constants.second_state.w_jump;
+    if (jump != nullptr) g_s += load(jump + column) * g_w_next;
   }
   return g_s;
 }
@@ -337,7 +343,7 @@ template <bool kSecond>
 // The cotangents of a vector of second states.
 [[gnu::always_inline]] inline Floats stepSecondStateBack(const StepBackward& step, Index column, Floats g_w_next,
                                                          Floats g_v, Floats g_threshold, const float* g_last_w) {
-  const NeuronConstants& constants = step.constants;
+  const SecondState<const float*>& constants = step.constants.second_state;
   Floats g_w = load(constants.w_decay + column) * g_w_next;
   if (constants.threshold_coupling != nullptr) g_w += load(constants.threshold_coupling + column) * g_threshold;
   if (g_last_w != nullptr) g_w += load(g_last_w + column);
@@ -380,12 +386,13 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
     g_threshold -= through_spike;
     Floats g_current = g_v, g_w{};
     if constexpr (kSecond) {
-      if (constants.w_membrane != nullptr) g_v += load(constants.w_membrane + column) * g_w_next;
+      const SecondState<const float*>& second = constants.second_state;
+      if (second.w_membrane != nullptr) g_v += load(second.w_membrane + column) * g_w_next;
       g_w = stepSecondStateBack(step, column, g_w_next, g_v, g_threshold, g_last_w);
       store(step.g_w.row(r) + column, g_w);
       g_current = g_v;
-      if (constants.w_gain != nullptr) {
-        g_current = load(constants.gain + column) * g_v + load(constants.w_gain + column) * g_w;
+      if (second.w_gain != nullptr) {
+        g_current = load(constants.gain + column) * g_v + load(second.w_gain + column) * g_w;
       }
     }
     store(g_v_row + column, g_current);
@@ -400,8 +407,9 @@ inline void stepBackRow(const StepBackward& step, Index r, [[maybe_unused]] bool
 
 template <Surrogate kKind>
 inline void stepBackwardWith(const StepBackward& step) {
-  const bool has_second = step.constants.w_decay != nullptr;
-  const bool has_sums = std::any_of(step.sums, step.sums + kNumSummed, [](float* sum) { return sum != nullptr; });
+  const bool has_second = step.constants.second_state.w_decay != nullptr;
+  bool has_sums = false;
+  for (unsigned i = 0; i < kGlifConstants; ++i) has_sums = has_sums || step.sums.at(i) != nullptr;
   const bool is_plain = step.reset == Reset::Subtract && step.detach_reset && !has_sums && !has_second &&
                         step.listed.data == nullptr && step.g_counts.data == nullptr;
   for (Index r = 0; r < step.rows; ++r) {
@@ -447,7 +455,7 @@ inline void markSlopesWith(SurrogateForm surrogate, const NeuronConstants& const
 // Calls `function<kind>`: the surrogate is chosen once a call, not once a neuron.
 #define SNNJAX_WITH_SURROGATE(kind, function, ...)                                             \
   switch (kind) {                                                                              \
-    case Surrogate::SuperSpike: return function<Surrogate::SuperSpike>(__VA_ARGS__);           \
+    case Surrogate::Superspike: return function<Surrogate::Superspike>(__VA_ARGS__);           \
     case Surrogate::Arctan: return function<Surrogate::Arctan>(__VA_ARGS__);                   \
     case Surrogate::Triangle: return function<Surrogate::Triangle>(__VA_ARGS__);               \
     case Surrogate::Gaussian: return function<Surrogate::Gaussian>(__VA_ARGS__);               \

@@ -7,11 +7,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <vector>
 
 #include "connection.hpp"
+#include "cpu/call.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/lists/marks.hpp"
 #include "cpu/lists/spike_rows.hpp"
@@ -37,100 +37,65 @@ inline Chunking chunksOf(const Extent& extent) {
   return {extent, kBackwardBlock, std::max<Index>(kRows / kBackwardBlock, 1)};
 }
 
-// A neuron constant of a layer as an operand: one number, one per neuron, or absent.
-struct ConstantNumbers {
-  Numbers numbers;
-  Index count = 0;
-};
-
-// In the order of the fields of `SecondState` in snnjax/ops/_lif_network/records.py, which is that of the operands.
-enum class Coupling : std::int32_t { kWDecay, kWMembrane, kWGain, kWJump, kVCoupling, kThresholdCoupling };
-inline constexpr std::size_t kNumCouplings = 6;
-constexpr Summed summedOf(Coupling constant) {
-  return static_cast<Summed>(static_cast<std::int32_t>(Summed::kWDecay) + static_cast<std::int32_t>(constant));
-}
-static_assert(summedOf(Coupling::kThresholdCoupling) == Summed::kThresholdCoupling);
-
-// All of them. Without a threshold (a leaky integrator) nothing fires; without `w_decay` there is no second state.
-struct GivenConstants {
-  ConstantNumbers decay, gain, threshold, second_threshold;
-  std::array<ConstantNumbers, kNumCouplings> couplings;
-  Numbers bias;            // one a neuron
-  ConstantNumbers factor;  // of given currents
-};
-
-// The constants as float32, one a neuron, padded to whole words of neurons.
-class LayerConstants {
+// The constants of a layer as float32, one a neuron, padded to whole words of neurons. Without a threshold (a leaky
+// integrator) nothing fires; without `w_decay` there is no second state.
+class PaddedConstants {
  public:
   // `shares_weights`: its neurons share weights, as after a convolution.
-  LayerConstants(Index neurons, const GivenConstants& given, bool shares_weights)
+  PaddedConstants(Index neurons, const lif_network::LayerConstants<Operand>& given,
+                  const lif_network::Weighted<Operand>& linear, Index group, bool shares_weights)
       : padded_(roundUp(std::max<Index>(neurons, 1), kWord)),
-        has_bias_(given.bias),
-        has_factor_(given.factor.numbers),
+        has_bias_(linear.bias),
+        has_factor_(linear.factor),
         shares_weights_(shares_weights),
-        memory_((kCouplings + (given.couplings[0].numbers ? static_cast<Index>(kNumCouplings) : 0)) * padded_) {
+        memory_((kFirst + (given.glif.second_state.w_decay ? kGlifConstants : kPlain)) * padded_) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    fill(kDecay, neurons, given.decay, 0.0F);
-    fill(kGain, neurons, given.gain, 0.0F);
-    fill(kThreshold, neurons, given.threshold, kInfinity);
-    fill(kSecondThreshold, neurons, given.second_threshold, kInfinity);
-    fill(kBias, neurons, {given.bias, neurons}, 0.0F);
-    fill(kFactor, neurons, given.factor, 0.0F);
     std::fill_n(row(kOnes), padded_, 1.0F);
-    for (std::size_t i = 0; given.couplings[0].numbers && i < kNumCouplings; ++i) {
-      has_coupling_[i] = static_cast<bool>(given.couplings[i].numbers);
-      fill(kCouplings + static_cast<Index>(i), neurons, given.couplings[i], 0.0F);
+    fill(kSecondThreshold, neurons, given.second_threshold, group, kInfinity);
+    fill(kBias, neurons, linear.bias, group, 0.0F);
+    fill(kFactor, neurons, linear.factor, group, 0.0F);
+    for (unsigned i = 0; i < (given.glif.second_state.w_decay ? kGlifConstants : kPlain); ++i) {
+      const Operand& constant = given.glif.at(i);
+      has_.at(i) = i < kPlain || constant;
+      fill(kFirst + i, neurons, constant, group, i == Threshold ? kInfinity : 0.0F);
     }
   }
 
   NeuronConstants from(Index column) const {
-    const auto coupling = [&](Coupling constant) {
-      return has(constant) ? row(kCouplings + static_cast<Index>(constant)) + column : nullptr;
-    };
-    return {
-        .decay = row(kDecay) + column,
-        .gain = row(kGain) + column,
-        .threshold = row(kThreshold) + column,
-        .second_threshold = row(kSecondThreshold) + column,
-        .w_decay = coupling(Coupling::kWDecay),
-        .w_membrane = coupling(Coupling::kWMembrane),
-        .w_gain = coupling(Coupling::kWGain),
-        .w_jump = coupling(Coupling::kWJump),
-        .v_coupling = coupling(Coupling::kVCoupling),
-        .threshold_coupling = coupling(Coupling::kThresholdCoupling),
-    };
+    NeuronConstants constants{};
+    constants.second_threshold = row(kSecondThreshold) + column;
+    for (unsigned i = 0; i < kGlifConstants; ++i) constants.at(i) = has_.at(i) ? row(kFirst + i) + column : nullptr;
+    return constants;
   }
   const float* bias() const { return has_bias_ ? row(kBias) : nullptr; }
   const float* factor() const { return has_factor_ ? row(kFactor) : nullptr; }
   // The factor still missing from the recorded cotangents of the current: the gain, unless the current reaches both
   // states or shared weights need them without it.
-  const float* outerGain() const { return row(has(Coupling::kWGain) || shares_weights_ ? kOnes : kGain); }
+  const float* outerGain() const { return row(has_.second_state.w_gain || shares_weights_ ? kOnes : kFirst + Gain); }
   // Whether a step's cotangents of the current are multiplied by the gain before they are recorded.
-  bool takesGainInside() const { return shares_weights_ && !has(Coupling::kWGain); }
-  bool has(Coupling constant) const { return has_coupling_[static_cast<std::size_t>(constant)]; }
-  bool hasSecondState() const { return has(Coupling::kWDecay); }
+  bool takesGainInside() const { return shares_weights_ && !has_.second_state.w_gain; }
+  const GLIFConstants<bool>& has() const { return has_; }
+  bool hasSecondState() const { return has_.second_state.w_decay; }
 
  private:
-  enum Row : Index { kDecay, kGain, kThreshold, kSecondThreshold, kBias, kFactor, kOnes, kCouplings };
-
+  // Rows; from the first one on by GlifConstant, in plain LIF without those of a second state.
+  static constexpr unsigned kSecondThreshold = 0, kBias = 1, kFactor = 2, kOnes = 3, kFirst = 4, kPlain = WDecay;
   static constexpr Index kWord = 64;
 
-  float* row(Index index) { return memory_.data() + index * padded_; }
-  const float* row(Index index) const { return memory_.data() + index * padded_; }
-  void fill(Index index, Index neurons, const ConstantNumbers& given, float padding) {
+  float* row(unsigned index) { return memory_.data() + index * padded_; }
+  const float* row(unsigned index) const { return memory_.data() + index * padded_; }
+  // With one number, one a neuron, or none.
+  void fill(unsigned index, Index neurons, const Operand& given, Index group, float padding) {
     std::fill_n(row(index), padded_, padding);
-    if (!given.numbers || neurons == 0) return;
-    if (given.count == 1) {
-      given.numbers.read(0, 1, row(index));
-      std::fill_n(row(index), neurons, row(index)[0]);
-    } else {
-      given.numbers.read(0, neurons, row(index));
-    }
+    if (!given || neurons == 0) return;
+    const bool is_shared = given.length(0) == 1;
+    given.numbers(group).read(0, is_shared ? 1 : neurons, row(index));
+    if (is_shared) std::fill_n(row(index), neurons, row(index)[0]);
   }
 
   Index padded_;
   bool has_bias_, has_factor_, shares_weights_;
-  std::array<bool, kNumCouplings> has_coupling_{};
+  GLIFConstants<bool> has_{};
   Buffer<float> memory_;
 };
 
@@ -138,7 +103,7 @@ struct Layer {
   Weights weights;    // from what reaches them, pooled or not, to the neurons; read as dense ones without a convolution
   bool has_currents;  // instead of weights: what comes in are its currents
   Weights recurrent;  // its numbers are absent in a feed-forward layer, and where one of the next two is given
-  LayerConstants constants;
+  PaddedConstants constants;
   Reset reset;
   bool detach_reset;
   SurrogateForm surrogate;
@@ -263,24 +228,24 @@ struct LayerBackward {
   Numbers g_spikes;                                     // * further cotangents of the spikes [steps, batch, neurons]
   Numbers g_counts, g_last_v, g_last_w, g_last_spikes;  // [batch, neurons]
   // Results. Those marked * may be absent.
-  WritableNumbers g_currents;                           // * of given ones [steps, batch, neurons]
-  WritableNumbers g_weights;                            // * as the weights
-  WritableNumbers g_recurrent;                          // * as the recurrent weights
-  WritableNumbers g_recurrent_delays;                   // * [neurons]
-  WritableNumbers g_synaptic_delays;                    // * as the recurrent weights
-  WritableNumbers g_bias;                               // * [neurons]
-  WritableNumbers g_factor;                             // * of given currents: [neurons]
-  WritableNumbers g_delays;                             // * [inputs], only where they are split
-  std::array<WritableNumbers, kNumSummed> g_constants;  // * by `Summed`: [neurons]
-  WritableNumbers g_first_v;                            // [batch, neurons]
-  WritableNumbers g_first_w;                            // * likewise
-  WritableNumbers g_first_spikes;                       // * likewise
-  WritableNumbers g_first_earlier;                      // * of delayed recurrent spikes before those
-  Index earlier_rows;                                   // of them
-  WritableNumbers g_first_arriving;                     // * through synapses with delays
-  Index arriving_rows;                                  // of them
-  bool keeps_g_v;                                       // whether the layer below needs them
-  KeptRows g_v;                                         // of the membranes [rows, neurons], 0 past the ends
+  WritableNumbers g_currents;                  // * of given ones [steps, batch, neurons]
+  WritableNumbers g_weights;                   // * as the weights
+  WritableNumbers g_recurrent;                 // * as the recurrent weights
+  WritableNumbers g_recurrent_delays;          // * [neurons]
+  WritableNumbers g_synaptic_delays;           // * as the recurrent weights
+  WritableNumbers g_bias;                      // * [neurons]
+  WritableNumbers g_factor;                    // * of given currents: [neurons]
+  WritableNumbers g_delays;                    // * [inputs], only where they are split
+  GLIFConstants<WritableNumbers> g_constants;  // * [neurons]
+  WritableNumbers g_first_v;                   // [batch, neurons]
+  WritableNumbers g_first_w;                   // * likewise
+  WritableNumbers g_first_spikes;              // * likewise
+  WritableNumbers g_first_earlier;             // * of delayed recurrent spikes before those
+  Index earlier_rows;                          // of them
+  WritableNumbers g_first_arriving;            // * through synapses with delays
+  Index arriving_rows;                         // of them
+  bool keeps_g_v;                              // whether the layer below needs them
+  KeptRows g_v;                                // of the membranes [rows, neurons], 0 past the ends
   Borrowed<std::int32_t> slots = {};  // where `listed_record` has the first neuron of a word of a row [words, rows]
   std::unique_ptr<const CollectingSynapses> collecting = {};     // of a layer with `synapses`
   std::unique_ptr<SynapticCotangents> synaptic_cotangents = {};  // of a layer with synaptic delays
@@ -304,15 +269,11 @@ inline bool computesAgain(const LayerBackward& pass) {
   return pass.currents && !pass.layer.isRecurrent() && !pass.record && !pass.listed_record;
 }
 
-inline const WritableNumbers& cotangentOf(const LayerBackward& pass, Summed constant) {
-  return pass.g_constants[static_cast<std::size_t>(constant)];
-}
-
 // Whether the gain's cotangent is a sum over the weights' products.
 inline bool sumsGain(const LayerBackward& pass) {
   const bool has_products =
       pass.layer.convolution == nullptr && !pass.layer.has_currents && pass.layer.synaptic_delays == nullptr;
-  return cotangentOf(pass, Summed::kGain) && !pass.layer.constants.has(Coupling::kWGain) && has_products;
+  return pass.g_constants.gain && !pass.layer.constants.has().second_state.w_gain && has_products;
 }
 
 void runBackward(LayerBackward& pass, const Threads& threads);

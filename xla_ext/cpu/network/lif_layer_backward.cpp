@@ -18,15 +18,15 @@ struct PatchScratch {
   PackedWeights rows;
 };
 
-// The sums over all steps and samples: by `Summed`, and behind these of the cotangents of the current, before any gain,
-// and of those times the given currents.
-constexpr Index kSumCurrent = kNumSummed, kSumGiven = kNumSummed + 1, kSums = kNumSummed + 2;
+// The sums over all steps and samples: by GlifConstant, and behind these of the cotangents of the current, before any
+// gain, and of those times the given currents.
+constexpr unsigned kSumCurrent = kGlifConstants, kSumGiven = kGlifConstants + 1, kSums = kGlifConstants + 2;
 
-bool isSummed(const LayerBackward& pass, Index kind) {
+bool isSummed(const LayerBackward& pass, unsigned kind) {
   if (kind == kSumCurrent) return pass.g_bias || sumsGain(pass);
   if (kind == kSumGiven) return static_cast<bool>(pass.g_factor);
-  if (kind == static_cast<Index>(Summed::kGain) && sumsGain(pass)) return false;
-  return static_cast<bool>(pass.g_constants[static_cast<std::size_t>(kind)]);
+  if (kind == Gain && sumsGain(pass)) return false;
+  return static_cast<bool>(pass.g_constants.at(kind));
 }
 
 // Those of each block of samples that are wanted, in float64. Blocks are finally added in order, so the result does not
@@ -37,20 +37,18 @@ class Sums {
       : samples_(backwardBlock(pass)),
         blocks_((pass.extent.batch + samples_ - 1) / samples_),
         neurons_(pass.layer.neurons()) {
-    for (Index kind = 0; kind < kSums; ++kind) {
-      places_[static_cast<std::size_t>(kind)] = isSummed(pass, kind) ? kinds_++ : -1;
-    }
+    for (unsigned kind = 0; kind < kSums; ++kind) places_[kind] = isSummed(pass, kind) ? kinds_++ : -1;
     memory_ = Buffer<double>(blocks_ * kinds_ * neurons_);
   }
 
   Index kinds() const { return kinds_; }
   // The number of a kind among those wanted, -1 for others.
-  Index place(Index kind) const { return places_[static_cast<std::size_t>(kind)]; }
+  Index place(unsigned kind) const { return places_[kind]; }
   double* of(Index block, Index place) { return memory_.data() + (block * kinds_ + place) * neurons_; }
   const double* of(Index block, Index place) const { return memory_.data() + (block * kinds_ + place) * neurons_; }
 
   // Of a kind that is wanted.
-  double total(Index kind, Index neuron) const {
+  double total(unsigned kind, Index neuron) const {
     double sum = 0.0;
     for (Index block = 0; block < blocks_; ++block) sum += of(block, place(kind))[neuron];
     return sum;
@@ -286,8 +284,9 @@ class PatchBackward {
         .sum_current = stepSum(kSumCurrent, is_step),
         .sum_given = stepSum(kSumGiven, is_step),
     };
-    if (!is_step) call.constants.v_coupling = call.constants.w_gain = nullptr;  // those of the first step: it is done
-    for (Index i = 0; i < kNumSummed; ++i) call.sums[i] = stepSum(i, is_step);
+    SecondState<const float*>& second = call.constants.second_state;
+    if (!is_step) second.v_coupling = second.w_gain = nullptr;  // those of the first step: it is done
+    for (unsigned i = 0; i < kGlifConstants; ++i) call.sums.at(i) = stepSum(i, is_step);
     kernels().stepBackward(call);
     if (is_step && layer_.constants.takesGainInside()) takeGain(g_v(step));
     addStepSums(step);
@@ -332,29 +331,24 @@ class PatchBackward {
   }
 
   // Where a step adds to a sum, nullptr if it does not: the reset before the first step involves only the thresholds.
-  float* stepSum(Index kind, bool is_step) {
-    const bool is_threshold =
-        kind == static_cast<Index>(Summed::kThreshold) || kind == static_cast<Index>(Summed::kThresholdCoupling);
+  float* stepSum(unsigned kind, bool is_step) {
+    const bool is_threshold = kind == Threshold || kind == ThresholdCoupling;
     const Index place = sums_.place(kind);
     return place >= 0 && (is_step || is_threshold) ? step_sums_.data() + place * width_ : nullptr;
   }
 
   // Whether a step needs its currents.
-  bool needsCurrents(bool is_step) {
-    return stepSum(static_cast<Index>(Summed::kGain), is_step) != nullptr ||
-           stepSum(static_cast<Index>(Summed::kWGain), is_step) != nullptr;
-  }
+  bool needsCurrents(bool is_step) { return stepSum(Gain, is_step) != nullptr || stepSum(WGain, is_step) != nullptr; }
 
   // Whether a step needs the membranes before it.
   bool needsBefore() const {
-    constexpr std::array kConstants{Summed::kDecay, Summed::kWMembrane, Summed::kWJump};
-    return std::any_of(kConstants.begin(), kConstants.end(),
-                       [&](Summed constant) { return static_cast<bool>(cotangentOf(pass_, constant)); });
+    const GLIFConstants<WritableNumbers>& to = pass_.g_constants;
+    return to.decay || to.second_state.w_membrane || to.second_state.w_jump;
   }
 
   void addStepSums(Index step) {
     const Index block = record_.firstSample() / block_;
-    for (Index kind = 0; kind < kSums; ++kind) {
+    for (unsigned kind = 0; kind < kSums; ++kind) {
       const float* from = stepSum(kind, step >= 0);
       if (from == nullptr) continue;
       double* to = sums_.of(block, sums_.place(kind)) + patch_.first_column;
@@ -493,7 +487,7 @@ void finishRecurrent(const LayerBackward& pass, const TransposedSpikes& inputs, 
 }
 
 void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_gain) {
-  const LayerConstants& constants = pass.layer.constants;
+  const PaddedConstants& constants = pass.layer.constants;
   const float* gain = constants.takesGainInside() ? constants.from(0).gain : constants.outerGain();
   const float* bias = constants.bias();
   const Index neurons = pass.layer.neurons();
@@ -505,15 +499,15 @@ void writeSums(const LayerBackward& pass, const Sums& sums, const double* sum_ga
     }
     to.write(0, neurons, row.data());
   };
-  const auto scaled = [&](Index kind) {
+  const auto scaled = [&](unsigned kind) {
     return [&, kind](Index neuron) { return double{gain[neuron]} * sums.total(kind, neuron); };
   };
   write(pass.g_bias, scaled(kSumCurrent));
   write(pass.g_factor, scaled(kSumGiven));
-  for (Index i = 0; i < kNumSummed; ++i) {
-    const WritableNumbers& to = pass.g_constants[static_cast<std::size_t>(i)];
+  for (unsigned i = 0; i < kGlifConstants; ++i) {
+    const WritableNumbers& to = pass.g_constants.at(i);
     // A current is the sum of products and the bias: so is the gradient of the gain.
-    if (i == static_cast<Index>(Summed::kGain) && sumsGain(pass)) {
+    if (i == Gain && sumsGain(pass)) {
       write(to, [&](Index neuron) {
         return sum_gain[neuron] + (bias == nullptr ? 0.0 : double{bias[neuron]} * sums.total(kSumCurrent, neuron));
       });

@@ -80,7 +80,7 @@ class BlockRecord {
   // The currents of a step, where they are recorded or were given.
   Rows<const float> currents(Index step) {
     if (!pass_.currents || pass_.layer.isRecurrent()) return blockOf(pass_.record_current, step);
-    const LayerConstants& constants = pass_.layer.constants;
+    const PaddedConstants& constants = pass_.layer.constants;
     const bool are_alike = constants.bias() == nullptr && constants.factor() == nullptr;
     if (are_alike && !pass_.currents.is_bfloat16 && patch_.columns == width_) return inPlace(pass_.currents, step);
     for (Index r = 0; r < samples_; ++r) {

@@ -6,7 +6,6 @@ namespace snnjax {
 namespace {
 
 using lif_network::ConnectionNumbers;
-using lif_network::LayerNumbers;
 using schema::Axis;
 
 constexpr const char* kOp = "lif_network";
@@ -47,19 +46,6 @@ Index reachingOf(const ConnectionShape& shape, Index inputs) {
   return reaching;
 }
 
-LayerFields fieldsOf(const LayerNumbers& numbers) {
-  return {
-      .reset = static_cast<Reset>(std::clamp<std::int64_t>(numbers.reset, Subtract, None)),
-      .detach_reset = numbers.detach_reset,
-      .surrogate = surrogateOf(numbers.surrogate, numbers.slope, numbers.reach),
-      .capacity = std::max<Index>(numbers.capacity, -1),
-      .needs_w = numbers.needs_w,
-      .rounds_cotangents = numbers.rounds_cotangents,
-      .exact_within = numbers.exact_within > 0.0F ? numbers.exact_within : 0.0F,  // NaN: for none
-      .recurrent_delay_rows = delayRows(numbers.recurrent_delay_rows),
-  };
-}
-
 // The weights themselves, without the scale of those in int8.
 template <typename Weights>
 const Operand& stored(const Weights& weights) {
@@ -96,7 +82,11 @@ bool takesCurrents(const lif_network::Operands<Operand>& arrays) { return !store
 NetworkFields::NetworkFields(const Attributes& attributes) {
   const std::size_t layers = attributes.count("capacity");
   if (layers == 0) throw misfit(kOp, "capacity", "have a value for each layer", "none");
-  for (const LayerNumbers& numbers : LayerNumbers::read(attributes, layers)) of_layers.push_back(fieldsOf(numbers));
+  of_layers = lif_network::LayerNumbers::read(attributes, layers);
+  for (lif_network::LayerNumbers& numbers : of_layers) {
+    numbers.recurrent_delay_rows = delayRows(numbers.recurrent_delay_rows);
+    if (!(numbers.exact_within > 0.0F)) numbers.exact_within = 0.0F;  // NaN: for none
+  }
   for (const ConnectionNumbers& numbers : ConnectionNumbers::read(attributes, layers + 1)) {
     connections.push_back(connectionOf(numbers));
     const std::optional<PoolingShape>& pooling = connections.back().pooling;
@@ -254,7 +244,7 @@ Index Network::lengthOf(Axis axis, std::size_t layer) const {
 
 Types Network::typesOf(schema::Numbers numbers, std::size_t layer) const {
   const bool is_wide =
-      numbers == schema::Numbers::kMembranes && arrays_.has(schema::Switch::kConstantsSecondState, layer);
+      numbers == schema::Numbers::kMembranes && arrays_.has(schema::Switch::kConstantsGlifSecondState, layer);
   return is_wide ? kWide : snnjax::typesOf(numbers, type_, sizes_.neurons[layer]);
 }
 
@@ -275,19 +265,6 @@ Layer Network::layerOf(const lif_network::Weighted<Operand>& linear,
                        const lif_network::LayerConstants<Operand>& constants, std::size_t index, Index group) const {
   const Index neurons = sizes_.neurons[index];
   const auto& convolution = fields_.connections[index].convolution;
-  const auto constant = [&](const Operand& array) {
-    return ConstantNumbers{array.numbers(group), array.groupBytes() / static_cast<Index>(sizeof(float))};
-  };
-  GivenConstants given{
-      .decay = constant(constants.decay),
-      .gain = constant(constants.gain),
-      .threshold = constant(constants.threshold),
-      .second_threshold = constant(constants.second_threshold),
-      .couplings = {},
-      .bias = linear.bias.numbers(group),
-      .factor = constant(linear.factor),
-  };
-  std::ranges::transform(couplingsOf(constants.second_state), given.couplings.begin(), constant);
   const auto weightsOf = [&](const auto& weights, Index inputs) {
     return Weights{stored(weights).numbers(group), inputs, neurons, weights.scale.numbers(group)};
   };
@@ -302,7 +279,7 @@ Layer Network::layerOf(const lif_network::Weighted<Operand>& linear,
       .weights = weightsOf(linear.weights, sizes_.reaching[index]),
       .has_currents = has_currents_ && index == 0,
       .recurrent = is_sparse || has_synaptic_delays ? Weights() : weightsOf(constants.recurrent, neurons),
-      .constants = {neurons, given, convolution.has_value()},
+      .constants = {neurons, constants, linear, group, convolution.has_value()},
       .reset = Reset::None,
       .detach_reset = true,
       .surrogate = surrogateOf(StraightThrough, 1.0F, 0.0F),
@@ -320,19 +297,19 @@ Layer Network::layerOf(const lif_network::Weighted<Operand>& linear,
 }
 
 Layer Network::layer(std::size_t index, Index group) const {
-  const LayerFields& fields = fields_.of_layers[index];
+  const lif_network::LayerNumbers& numbers = fields_.of_layers[index];
   Layer layer = layerOf(arrays_.linears[index], arrays_.constants[index], index, group);
-  layer.reset = fields.reset;
-  layer.detach_reset = fields.detach_reset;
-  layer.surrogate = fields.surrogate;
-  layer.capacity = fields.capacity;
+  layer.reset = numbers.reset;
+  layer.detach_reset = numbers.detach_reset;
+  layer.surrogate = surrogateOf(numbers.surrogate, numbers.slope, numbers.reach);
+  layer.capacity = numbers.capacity;
   return layer;
 }
 
 Layer Network::readout(Index group) const {
   lif_network::LayerConstants<Operand> constants;
-  constants.decay = arrays_.readout.decay;
-  constants.gain = arrays_.readout.gain;
+  constants.glif.decay = arrays_.readout.decay;
+  constants.glif.gain = arrays_.readout.gain;
   return layerOf(arrays_.readout.linear, constants, size(), group);
 }
 

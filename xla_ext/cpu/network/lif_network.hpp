@@ -8,25 +8,13 @@
 
 namespace snnjax {
 
-// The static part of a layer.
-struct LayerFields {
-  Reset reset;
-  bool detach_reset;
-  SurrogateForm surrogate;
-  Index capacity;              // -1: none
-  bool needs_w;                // whether the backward pass needs the second states
-  bool rounds_cotangents;      // to bfloat16, before they are multiplied with the weights
-  float exact_within;          // but not those of neurons below that are nearer than this to their threshold
-  Index recurrent_delay_rows;  // the longest delay of recurrent spikes and 1; 0: no delays
-};
-
 // The static part of a network.
 struct NetworkFields {
   explicit NetworkFields(const Attributes& attributes);
 
   std::size_t layers() const { return of_layers.size(); }
 
-  std::vector<LayerFields> of_layers;
+  std::vector<lif_network::LayerNumbers> of_layers;
   std::vector<ConnectionShape> connections;              // before each layer and, at last, of the readout
   std::vector<std::shared_ptr<const Windows>> poolings;  // by connection; may be absent
 };
@@ -68,13 +56,6 @@ Index arrivingRows(const lif_network::LayerState<Item>& state) {
 }
 inline UnderWay recurrentArriving(const lif_network::LayerState<Operand>& state, Index group) {
   return {state.arriving.numbers(group), arrivingRows(state)};
-}
-
-// By `Coupling`.
-template <typename Item>
-std::array<Item, kNumCouplings> couplingsOf(const lif_network::SecondState<Item>& second) {
-  return {second.w_decay, second.w_membrane, second.w_gain,
-          second.w_jump,  second.v_coupling, second.threshold_coupling};
 }
 
 // The operands of a network.

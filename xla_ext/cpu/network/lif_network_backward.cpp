@@ -19,7 +19,7 @@ void checkTogether(const Network& network, const Arguments& arguments, const Cot
   };
   need(!network.hasInt8(), "weights", "be floating for a gradient", "int8");
   for (std::size_t l = 0; l < network.size(); ++l) {
-    const LayerFields& fields = network.fields().of_layers[l];
+    const lif_network::LayerNumbers& fields = network.fields().of_layers[l];
     const lif_network::LayerRecord<Operand>& record = arguments.record.layers[l];
     // What follows from given currents is computed again.
     const bool is_given = l == 0 && network.hasCurrents() && !network.isRecurrent(l);
@@ -30,8 +30,8 @@ void checkTogether(const Network& network, const Arguments& arguments, const Cot
     // The second states cannot be recomputed without the currents that reach them, nor a gain's cotangent where some
     // were under way.
     const lif_network::LayerConstants<Operand>& constants = arguments.operands.constants[l];
-    const bool needs_current = (fields.needs_w && constants.second_state.w_gain) ||
-                               (constants.synaptic_delays && to.operands.constants[l].gain);
+    const bool needs_current = (fields.needs_w && constants.glif.second_state.w_gain) ||
+                               (constants.synaptic_delays && to.operands.constants[l].glif.gain);
     need(!needs_current || is_given || record.current, "record.layers.current",
          "be given with second states or synaptic delays", "nothing");
     need(!arguments.g.spikes[l] || fields.capacity < 0 || arguments.results.spikes[l], "results.spikes.ids",
@@ -175,7 +175,7 @@ class BackwardPass {
       g_above_ = std::move(g_v);
       above_ = {layer.weights, layer.constants.outerGain(), g};
       if (l < network_.size()) {
-        const LayerFields& fields = network_.fields().of_layers[l];
+        const lif_network::LayerNumbers& fields = network_.fields().of_layers[l];
         // Where rounding gains nothing, numbers that are partly exact may as well be wholly so.
         above_.rounds = fields.rounds_cotangents && (fields.exact_within == 0.0F || kernels().roundingPays());
         above_.exact_within = above_.rounds ? fields.exact_within : 0.0F;
@@ -285,14 +285,9 @@ class BackwardPass {
         .keeps_g_v = sendsDown(l),
         .g_v = KeptRows({overwritten_[l].at<float>(group_), network_.sizes().neurons[l]}),
     };
-    const auto giveConstant = [&](Summed constant, const Result& g_constant) {
-      pass.g_constants[static_cast<std::size_t>(constant)] = g_constant.numbers(group_);
-    };
-    giveConstant(Summed::kDecay, to_constants.decay);
-    giveConstant(Summed::kThreshold, to_constants.threshold);
-    giveConstant(Summed::kGain, to_constants.gain);
-    const auto couplings = couplingsOf(to_constants.second_state);
-    for (std::size_t i = 0; i < kNumCouplings; ++i) giveConstant(summedOf(static_cast<Coupling>(i)), couplings[i]);
+    for (unsigned i = 0; i < kGlifConstants; ++i) {
+      pass.g_constants.at(i) = to_constants.glif.at(i).numbers(group_);
+    }
     runBackward(pass, threads_);
     if (!layers_[l].has_currents) sendDown(l, std::move(pass.g_v));
   }

@@ -26,7 +26,7 @@ struct Backward {
   Matrix g_spikes, g_counts, g_last, g_last_w;
   Words listed;
   Matrix g_u, g_w, g_v;
-  std::vector<Floats> sums;  // by `Summed`, and last those of g_v and of g_v times what was given, here `v_before`
+  std::vector<Floats> sums;  // by GlifConstant, and last those of g_v and of g_v times what was given, here `v_before`
 
   Backward(const Constants& constants, Random& random)
       : words(wordsOf(constants.columns)),
@@ -43,16 +43,14 @@ struct Backward {
         g_u(random, kRows, constants.padded),
         g_w(random, kRows, constants.padded),
         g_v(random, kRows, constants.padded) {
-    for (Index sum = 0; sum <= kNumSummed + 1; ++sum) sums.push_back(random.eighths(constants.padded));
+    for (unsigned sum = 0; sum <= kGlifConstants + 1; ++sum) sums.push_back(random.eighths(constants.padded));
     for (float& g : g_spikes.numbers) g = random.happens(0.3) ? 0.0F : g;
   }
 };
 
 // The sums that a neuron takes part in: those of the second state only where there is one.
-bool hasSum(const Wanted& wanted, Index sum) {
-  const auto constant = static_cast<Summed>(sum);
-  const bool is_first = constant == Summed::kDecay || constant == Summed::kThreshold || constant == Summed::kGain;
-  return wanted.all && (is_first || sum >= kNumSummed || wanted.second != Second::Absent);
+bool hasSum(const Wanted& wanted, unsigned sum) {
+  return wanted.all && (sum < WDecay || sum >= kGlifConstants || wanted.second != Second::Absent);
 }
 
 void stepByKernel(const Case& of, const Constants& constants, const Wanted& wanted, Backward& to) {
@@ -84,17 +82,19 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
       .g_w = second ? to.g_w.toWrite() : Rows<float>{},
       .g_v = to.g_v.toWrite(),
       .sums = {},
-      .sum_current = hasSum(wanted, kNumSummed) ? to.sums[kNumSummed].data() : nullptr,
-      .sum_given = hasSum(wanted, kNumSummed + 1) ? to.sums[kNumSummed + 1].data() : nullptr,
+      .sum_current = hasSum(wanted, kGlifConstants) ? to.sums[kGlifConstants].data() : nullptr,
+      .sum_given = hasSum(wanted, kGlifConstants + 1) ? to.sums[kGlifConstants + 1].data() : nullptr,
   };
-  for (Index sum = 0; sum < kNumSummed; ++sum)
-    step.sums[sum] = hasSum(wanted, sum) ? to.sums[sizeOf(sum)].data() : nullptr;
+  for (unsigned sum = 0; sum < kGlifConstants; ++sum) {
+    step.sums.at(sum) = hasSum(wanted, sum) ? to.sums[sum].data() : nullptr;
+  }
   of.kernels.stepBackward(step);
 }
 
 // One neuron of one sample: the derivative of `StepForward`, by the chain rule.
 void neuronInLoops(const Constants& constants, const Wanted& wanted, Index r, Index c, Backward& to) {
   const NeuronConstants given = constants.get();
+  const SecondState<const float*>& second_state = given.second_state;
   const bool all = wanted.all, second = constants.has_second, is_last = kStep + 1 == kEnds[r];
   const double v = to.v.at(r, c), w = second ? to.w.at(r, c) : 0.0, threshold = raised(given, given.threshold, c, w);
   const double g_u = to.g_u.at(r, c), g_w_next = second ? to.g_w.at(r, c) : 0.0;
@@ -103,7 +103,7 @@ void neuronInLoops(const Constants& constants, const Wanted& wanted, Index r, In
   double g_spike = to.g_spikes.at(r, c);
   if (all && !isSet(to.listed.data() + r * to.words, c)) g_spike = 0.0;
   if (all && v > raised(given, given.second_threshold, c, w)) g_spike += to.g_counts.at(r, c);
-  g_spike += at<double>(given.w_jump, c) * g_w_next;
+  g_spike += at<double>(second_state.w_jump, c) * g_w_next;
 
   double g_v = g_u, g_threshold = 0.0;  // u is v - threshold * spike, v * (1 - spike), or v
   if (wanted.reset == Reset::Zero && v > threshold) g_v = 0.0;
@@ -118,11 +118,12 @@ void neuronInLoops(const Constants& constants, const Wanted& wanted, Index r, In
     g_threshold -= g_spike * slope;
   }
   if (all && is_last) g_v += to.g_last.at(r, c);
-  g_v += at<double>(given.w_membrane, c) * g_w_next;
+  g_v += at<double>(second_state.w_membrane, c) * g_w_next;
   const double g_last_w = all && is_last && second ? to.g_last_w.at(r, c) : 0.0;
-  const double g_w = at<double>(given.w_decay, c) * g_w_next + at<double>(given.threshold_coupling, c) * g_threshold +
-                     g_last_w + at<double>(given.v_coupling, c) * g_v;
-  const double g_current = given.w_gain == nullptr ? g_v : given.gain[c] * g_v + given.w_gain[c] * g_w;
+  const double g_w = at<double>(second_state.w_decay, c) * g_w_next +
+                     at<double>(second_state.threshold_coupling, c) * g_threshold + g_last_w +
+                     at<double>(second_state.v_coupling, c) * g_v;
+  const double g_current = second_state.w_gain == nullptr ? g_v : given.gain[c] * g_v + second_state.w_gain[c] * g_w;
 
   to.g_v.at(r, c) = static_cast<float>(g_current);
   to.g_u.at(r, c) = static_cast<float>(given.decay[c] * g_v);
@@ -130,21 +131,20 @@ void neuronInLoops(const Constants& constants, const Wanted& wanted, Index r, In
   const double before = to.v_before.at(r, c), current = to.current.at(r, c),
                w_before = second ? to.w_before.at(r, c) : 0.0;
   const double threshold_before = raised(given, given.threshold, c, w_before);
-  const auto add = [&](Summed constant, double x) {
-    const auto sum = static_cast<Index>(constant);
-    if (hasSum(wanted, sum)) to.sums[sizeOf(sum)][sizeOf(c)] += static_cast<float>(x);
+  const auto add = [&](unsigned sum, double x) {
+    if (hasSum(wanted, sum)) to.sums[sum][sizeOf(c)] += static_cast<float>(x);
   };
-  add(Summed::kDecay, g_v * reset(wanted.reset, before, threshold_before));
-  add(Summed::kThreshold, g_threshold);
-  add(Summed::kGain, g_v * current);
-  add(Summed::kWDecay, g_w * w_before);
-  add(Summed::kWMembrane, g_w * before);
-  add(Summed::kWGain, g_w * current);
-  add(Summed::kWJump, before > threshold_before ? g_w : 0.0);
-  add(Summed::kVCoupling, g_v * w);
-  add(Summed::kThresholdCoupling, g_threshold * w);
-  add(Summed{kNumSummed}, g_current);
-  add(Summed{kNumSummed + 1}, g_current * before);
+  add(Decay, g_v * reset(wanted.reset, before, threshold_before));
+  add(Threshold, g_threshold);
+  add(Gain, g_v * current);
+  add(WDecay, g_w * w_before);
+  add(WMembrane, g_w * before);
+  add(WGain, g_w * current);
+  add(WJump, before > threshold_before ? g_w : 0.0);
+  add(VCoupling, g_v * w);
+  add(ThresholdCoupling, g_threshold * w);
+  add(kGlifConstants, g_current);
+  add(kGlifConstants + 1, g_current * before);
 }
 
 void stepInLoops(const Constants& constants, const Wanted& wanted, Backward& to) {
@@ -188,8 +188,8 @@ void stepIsHeldAgainstLoops(const Case& of, const Constants& constants, const Wa
 void stepsBackwardAreTheDerivatives(const Case& of, Random& random) {
   for (const Second second : {Second::Absent, Second::Least, Second::All}) {
     const Constants constants(of, random, second);
-    for (const Reset reset : kResets) {
-      for (const Surrogate kind : kSurrogates) {
+    for (const Reset reset : kEveryReset) {
+      for (const Surrogate kind : kEverySurrogate) {
         for (const bool detach_reset : {false, true}) {
           for (const bool all : {false, true}) {
             const SurrogateForm surrogate{kind, 2.0F, detach_reset ? kInfinity : 1.25F};

@@ -16,7 +16,7 @@ std::uint16_t bfloat16Of(float x) {
 }
 
 void derivativesAreThoseOfTheEquations(const Case& of, Random& random) {
-  for (const Surrogate kind : kSurrogates) {
+  for (const Surrogate kind : kEverySurrogate) {
     for (const float reach : {1.25F, kInfinity}) {
       const SurrogateForm surrogate{kind, 2.0F, reach};
       Floats x = random.eighths(of.size), got(x.size());
@@ -79,6 +79,7 @@ struct Wanted {
 
 void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) {
   const NeuronConstants given = constants.get();
+  const SecondState<const float*>& second_state = given.second_state;
   const Index words = wordsOf(constants.columns);
   std::fill(to.spikes.begin(), to.spikes.end(), 0);
   if (wanted.near) std::fill(to.near.begin(), to.near.end(), 0);
@@ -91,9 +92,9 @@ void stepInLoops(const Constants& constants, const Wanted& wanted, Forward& to) 
         const float before = v, old = constants.has_second ? raised(given, given.threshold, c, w) : threshold;
         v = given.decay[c] * reset(wanted.reset, before, old) + given.gain[c] * current;
         if (constants.has_second) {
-          w = given.w_decay[c] * w + at(given.w_membrane, c) * before + at(given.w_gain, c) * current +
-              (before > old ? at(given.w_jump, c) : 0.0F);
-          v += at(given.v_coupling, c) * w;
+          w = second_state.w_decay[c] * w + at(second_state.w_membrane, c) * before +
+              at(second_state.w_gain, c) * current + (before > old ? at(second_state.w_jump, c) : 0.0F);
+          v += at(second_state.v_coupling, c) * w;
           threshold = raised(given, given.threshold, c, w);
           second = raised(given, given.second_threshold, c, w);
         }
@@ -141,7 +142,7 @@ void stepByKernel(const Case& of, const Constants& constants, const Wanted& want
 void stepsForwardAreExact(const Case& of, Random& random) {
   for (const Second second : {Second::Absent, Second::Least, Second::All}) {
     const Constants constants(of, random, second);
-    for (const Reset reset : kResets) {
+    for (const Reset reset : kEveryReset) {
       for (const bool near : {false, true}) {
         for (const int record : {0, 1, 2}) {
           const Wanted wanted{reset, near, record == 1, record == 2, record == 1 && near};

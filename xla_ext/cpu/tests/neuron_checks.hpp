@@ -20,9 +20,9 @@ inline constexpr Index kRows = 3, kStep = 1;
 inline constexpr std::int32_t kEnds[kRows] = {5, kStep + 1,
                                               kStep};  // a sample that runs, its last step, and one past its end
 
-inline constexpr std::initializer_list<Reset> kResets{Reset::Subtract, Reset::Zero, Reset::None};
-inline constexpr std::initializer_list<Surrogate> kSurrogates{
-    Surrogate::SuperSpike, Surrogate::Arctan, Surrogate::Triangle,       Surrogate::Gaussian,
+inline constexpr std::initializer_list<Reset> kEveryReset{Reset::Subtract, Reset::Zero, Reset::None};
+inline constexpr std::initializer_list<Surrogate> kEverySurrogate{
+    Surrogate::Superspike, Surrogate::Arctan, Surrogate::Triangle,       Surrogate::Gaussian,
     Surrogate::Sigmoid,    Surrogate::Boxcar, Surrogate::StraightThrough};
 
 // The equations of snnjax/surrogates.py.
@@ -31,7 +31,7 @@ inline double slopeAt(SurrogateForm surrogate, double x) {
   const double slope = surrogate.slope, scaled = slope * x, decayed = std::exp(-std::abs(scaled));
   if (std::abs(x) > surrogate.reach) return 0.0;
   switch (surrogate.kind) {
-    case Surrogate::SuperSpike: return 1.0 / ((1.0 + std::abs(scaled)) * (1.0 + std::abs(scaled)));
+    case Surrogate::Superspike: return 1.0 / ((1.0 + std::abs(scaled)) * (1.0 + std::abs(scaled)));
     case Surrogate::Arctan: return 1.0 / (1.0 + kHalfPi * scaled * kHalfPi * scaled);
     case Surrogate::Triangle: return std::isnan(x) ? x : std::max(0.0, 1.0 - std::abs(scaled));
     case Surrogate::Gaussian: return std::exp(-scaled * scaled);
@@ -65,16 +65,16 @@ struct Constants {
 
   NeuronConstants get() const {
     const auto from = [&](int i, bool there = true) { return there ? numbers[i].data() : nullptr; };
-    return {.decay = from(0),
-            .gain = from(1),
-            .threshold = from(2),
-            .second_threshold = from(3),
-            .w_decay = from(4, has_second),
-            .w_membrane = from(5, has_all),
-            .w_gain = from(6, has_all),
-            .w_jump = from(7, has_all),
-            .v_coupling = from(8, has_second),
-            .threshold_coupling = from(9, has_all)};
+    return {{.decay = from(0),
+             .threshold = from(2),
+             .gain = from(1),
+             .second_state = {.w_decay = from(4, has_second),
+                              .w_membrane = from(5, has_all),
+                              .w_gain = from(6, has_all),
+                              .w_jump = from(7, has_all),
+                              .v_coupling = from(8, has_second),
+                              .threshold_coupling = from(9, has_all)}},
+            from(3)};
   }
 };
 
@@ -92,7 +92,8 @@ T reset(Reset kind, T v, T threshold) {
 
 template <typename T>
 T raised(const NeuronConstants& constants, const float* resting, Index c, T w) {
-  return constants.threshold_coupling == nullptr ? T{resting[c]} : resting[c] + constants.threshold_coupling[c] * w;
+  const float* const coupling = constants.second_state.threshold_coupling;
+  return coupling == nullptr ? T{resting[c]} : resting[c] + coupling[c] * w;
 }
 
 }  // namespace kernel_checks

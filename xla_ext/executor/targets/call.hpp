@@ -36,16 +36,19 @@ class Attributes {
   // The number of layers that a static value is given for.
   std::size_t count(const char* name) const { return numbers<std::int64_t>(name).size(); }
 
-  // The values of `all` are those of an attribute, one for each.
+  // The values of `all` are those of an attribute, one for each; those of an enumeration are below a limit.
   template <typename Record, typename T>
-  void read(const char* name, std::vector<Record>& all, T Record::* field) const {
+  void read(const char* name, std::vector<Record>& all, T Record::* field, std::int64_t limit = 0) const {
     using Stored = std::conditional_t<std::is_same_v<T, float>, double, std::int64_t>;
     const std::vector<Stored> stored = numbers<Stored>(name);
     if (stored.size() != all.size()) {
       refuseCall(instruction_, name, "hold one number a layer, " + std::to_string(all.size()),
                  std::to_string(stored.size()));
     }
-    for (std::size_t i = 0; i < all.size(); ++i) all[i].*field = static_cast<T>(stored[i]);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if constexpr (std::is_enum_v<T>) knownNumber(instruction_, name, stored[i], limit);
+      all[i].*field = static_cast<T>(stored[i]);
+    }
   }
 
  private:

@@ -14,10 +14,10 @@ using poplar::Tensor;
 
 // Whether a gradient of the constants of a layer is requested.
 bool learns(const LayerArrays& to) {
-  const lif_network::LayerConstants<Value>& constants = to.constants;
-  const std::array<Value, kSecondConstants> second = secondOf(constants.second_state);
-  return constants.decay || constants.threshold || constants.gain ||
-         std::ranges::any_of(second, [](const Value& each) { return each.has_value(); });
+  for (unsigned k = 0; k < kGlifConstants; ++k) {
+    if (to.constants.glif.at(k)) return true;
+  }
+  return false;
 }
 
 bool wantsFirstSpikes(const std::vector<LayerArrays>& results) {
@@ -143,15 +143,15 @@ class BackwardPass {
 
   void giveConstants(std::size_t l) {
     const LayerCotangents& own = to_.layers[l];
-    const lif_network::LayerConstants<Value>& to = results_[l].constants;
+    const GLIFConstants<Value>& to = results_[l].constants.glif;
     giveOverBatch(results_[l].linear.bias, l, own.g_bias);
     giveOverBatch(to.decay, l, own.g_decay);
     giveOverBatch(to.threshold, l, own.g_threshold);
     giveOverBatch(to.gain, l, own.g_gain);
     const std::size_t row = batch() * plan_.layers[l].tiles.columns;
-    const std::array<Value, kSecondConstants> second = secondOf(to.second_state);
     for (unsigned k = 0; k < kSecondConstants; ++k) {
-      if (second[k]) giveOverBatch(second[k], l, own.g_second.slice(k * row, (k + 1) * row, 1));
+      const Value& result = to.at(WDecay + k);
+      if (result) giveOverBatch(result, l, own.g_second.slice(k * row, (k + 1) * row, 1));
     }
   }
 

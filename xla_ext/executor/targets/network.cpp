@@ -19,22 +19,21 @@ std::vector<lif_network::LayerNumbers> numbersOf(const Instruction& instruction)
   return lif_network::LayerNumbers::read(attributes, layers);
 }
 
-// Throws where a number of an enumeration, or of slots, is not known.
+// Throws where a number of slots is too large.
 builders::LayerOptions optionsOf(const Instruction& instruction, const lif_network::LayerNumbers& numbers,
                                  const lif_network::LayerConstants<Value>& constants, bool keeps_second) {
-  const auto known = [&](const char* name, std::int64_t number, std::int64_t limit) {
-    return knownNumber(instruction, name, number, limit);
-  };
   builders::LayerOptions options;
-  if (numbers.capacity >= 0) options.capacity = known("capacity", numbers.capacity, std::numeric_limits<int>::max());
+  if (numbers.capacity >= 0) {
+    options.capacity = knownNumber(instruction, "capacity", numbers.capacity, std::numeric_limits<int>::max());
+  }
   options.recurrent = constants.recurrent.array.has_value();
   options.neuron = {
-      .reset = static_cast<Reset>(known("reset", numbers.reset, Reset::None + 1)),
+      .reset = numbers.reset,
       .detach_reset = numbers.detach_reset,
-      .surrogate = static_cast<Surrogate>(known("surrogate", numbers.surrogate, Surrogate::StraightThrough + 1)),
+      .surrogate = numbers.surrogate,
       .slope = numbers.slope,
-      .second_state = constants.second_state.w_decay.has_value(),
-      .raises_threshold = constants.second_state.threshold_coupling.has_value(),
+      .second_state = constants.glif.second_state.w_decay.has_value(),
+      .raises_threshold = constants.glif.second_state.threshold_coupling.has_value(),
       .keeps_second = keeps_second,
   };
   return options;
@@ -179,11 +178,11 @@ class Bringer {
     const auto& [linear, constants, first] = operands_.layers[l];
     bringWeights(l);
     rows(layer, linear.bias ? array(linear.bias) : constant(poplar::FLOAT, 0), tensors.bias, 1);
-    rows(layer, array(constants.decay), tensors.decay, 1);
-    rows(layer, array(constants.gain), tensors.gain, 1);
+    rows(layer, array(constants.glif.decay), tensors.decay, 1);
+    rows(layer, array(constants.glif.gain), tensors.gain, 1);
     rows(layer, array(first.v), builders::membraneRow(plan_, l, tensors, 0), plan_.options.batch);
     if (layer.leaky) return;
-    rows(layer, array(constants.threshold), tensors.threshold, 1);
+    rows(layer, array(constants.glif.threshold), tensors.threshold, 1);
     // Without a capacity every neuron gets its gradient.
     const bool lists_all = !operands_.options[l].capacity;
     const Tensor second = lists_all ? constant(poplar::FLOAT, -std::numeric_limits<float>::infinity())
@@ -198,12 +197,11 @@ class Bringer {
     const LayerPlan& layer = plan_.layers[l];
     const LayerTensors& tensors = network_.tensors.layers[l];
     const LayerArrays& from = operands_.layers[l];
-    const std::array<Value, kSecondConstants> second = secondOf(from.constants.second_state);
     rows(layer, array(from.first.w), builders::secondRow(plan_, l, tensors, 0), plan_.options.batch);
-    for (unsigned k = 0; k < kSecondConstants; ++k) {
-      const Tensor blocks = builders::secondConstant(layer, tensors, static_cast<SecondConstant>(k));
-      if (second[k]) {
-        rows(layer, array(second[k]), blocks, 1);
+    for (unsigned k = WDecay; k < kGlifConstants; ++k) {
+      const Tensor blocks = builders::secondConstant(layer, tensors, static_cast<GlifConstant>(k));
+      if (const Value& given = from.constants.glif.at(k)) {
+        rows(layer, array(given), blocks, 1);
       } else {
         lowering_.graph().setInitialValue(blocks, 0.0F);
       }
@@ -286,21 +284,10 @@ std::vector<LayerArrays> layersOf(const lif_network::Operands<Value>& operands, 
   if (!has_readout) return layers;
   LayerArrays& readout = layers.emplace_back();
   readout.linear = operands.readout.linear;
-  readout.constants.decay = operands.readout.decay;
-  readout.constants.gain = operands.readout.gain;
+  readout.constants.glif.decay = operands.readout.decay;
+  readout.constants.glif.gain = operands.readout.gain;
   readout.first.v = operands.first_readout;
   return layers;
-}
-
-std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second) {
-  std::array<Value, kSecondConstants> all;
-  all[WDecay] = second.w_decay;
-  all[WMembrane] = second.w_membrane;
-  all[WGain] = second.w_gain;
-  all[WJump] = second.w_jump;
-  all[VCoupling] = second.v_coupling;
-  all[ThresholdCoupling] = second.threshold_coupling;
-  return all;
 }
 
 ForwardCall::ForwardCall(const Instruction& instruction_)

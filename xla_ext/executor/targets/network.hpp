@@ -23,9 +23,6 @@ struct LayerArrays {
 // The readout is the last one.
 std::vector<LayerArrays> layersOf(const lif_network::Operands<Value>& operands, bool has_readout);
 
-// The constants of a second state, or their cotangents, by SecondConstant.
-std::array<Value, kSecondConstants> secondOf(const lif_network::SecondState<Value>& second);
-
 // Of one call.
 struct NetworkOperands {
   std::vector<builders::LayerOptions> options;  // without sizes; not of the readout

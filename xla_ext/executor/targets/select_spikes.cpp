@@ -78,8 +78,7 @@ void checkSelectSpikesBackward(const OperationCheck& op) {
   const SelectionBackward call(op.instruction());
   TargetCheck(op).need(call);
   needOnes(op, {call.from.threshold, call.to.g_threshold});
-  const auto numbers = select_spikes::SurrogateNumbers::read(call.attributes);
-  knownNumber(op.instruction(), "surrogate", numbers.surrogate, Surrogate::StraightThrough + 1);
+  select_spikes::SurrogateNumbers::read(call.attributes);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 using namespace kernels;
 using namespace snnjax::cycles;
 
-constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSuperSpike = snnjax::SuperSpike;
+constexpr unsigned char kSubtract = snnjax::Subtract, kNone = snnjax::None, kSuperspike = snnjax::Superspike;
 
 // Rows of lists. Two columns of floats: ldz16, min, ld64, and the sum with the branch.
 static_assert(sumOfId(1, true, 4, false) == 4);
@@ -42,8 +42,8 @@ static_assert(numBelow(0) == 4 && numBelow(14) == 4 + 4 * 7);
 
 // Neurons.
 static_assert(advance(kNone) == 17 && advance(kSubtract) == 19);
-static_assert(surrogate(kSuperSpike) == 4 + 4 + 6);
-static_assert(membraneGradient({kSubtract, kSuperSpike, true}) == 25 + 14 + 8);
+static_assert(surrogate(kSuperspike) == 4 + 4 + 6);
+static_assert(membraneGradient({kSubtract, kSuperspike, true}) == 25 + 14 + 8);
 
 // Lists.
 static_assert(pads(8, 2) == 6 + 4 + 8 && pads(8, 4) == 6 + 16);
@@ -101,7 +101,7 @@ void testSamplesMonotone() {
   checkMonotone("scattered", [](unsigned n) { return scatterGroup(200, n); });
   checkMonotone("filled", [](unsigned n) { return fill(n, 2); });
   checkMonotone("copied", [](unsigned n) { return copy(n, 2); });
-  for (unsigned char kind = kSuperSpike; kind <= snnjax::StraightThrough; ++kind) {
+  for (unsigned char kind = kSuperspike; kind <= snnjax::StraightThrough; ++kind) {
     CHECK(membraneGradient({kSubtract, kind, false}) > membraneGradient({kSubtract, kind, true}));
   }
 }

@@ -29,8 +29,8 @@ static_assert(reduce(8, 10, 1, Element::Float) == 35 + 8 * (10 + 5 * 3 + 2));
 static_assert(reduce(8, 9, 1, Element::Float) == 35 + 8 * (10 + 9 * 3 + 2));
 static_assert(reduce(8, 10, 8, Element::Integer) == 35 + 8 * (10 + 10 * 4));
 
-static_assert(constantsGradient({snnjax::None, snnjax::SuperSpike, true}) ==
-              membraneGradient({snnjax::None, snnjax::SuperSpike, true}) + 10 + 4 + 2 + 10 + 3);
+static_assert(constantsGradient({snnjax::None, snnjax::Superspike, true}) ==
+              membraneGradient({snnjax::None, snnjax::Superspike, true}) + 10 + 4 + 2 + 10 + 3);
 
 // Each function of one number must not fall where that number grows by `step`.
 template <typename F>
@@ -68,7 +68,7 @@ void testRows() {
 }
 
 void testGradients() {
-  for (unsigned char kind = snnjax::SuperSpike; kind <= snnjax::StraightThrough; ++kind) {
+  for (unsigned char kind = snnjax::Superspike; kind <= snnjax::StraightThrough; ++kind) {
     const GradientSwitches detached = {snnjax::Subtract, kind, true}, attached = {snnjax::Subtract, kind, false};
     CHECK(membraneGradient(attached) > membraneGradient(detached));
     CHECK(constantsGradient(detached) > membraneGradient(detached));

@@ -31,8 +31,12 @@ struct Constants {
       if (!raises) at(snnjax::ThresholdCoupling, j) = 0.0f;
     }
   }
-  float& at(snnjax::SecondConstant constant, unsigned j) { return second[constant * decay.size() + j]; }
-  double at(snnjax::SecondConstant constant, unsigned j) const { return second[constant * decay.size() + j]; }
+  float& at(snnjax::GlifConstant constant, unsigned j) {
+    return second[(constant - snnjax::WDecay) * decay.size() + j];
+  }
+  double at(snnjax::GlifConstant constant, unsigned j) const {
+    return second[(constant - snnjax::WDecay) * decay.size() + j];
+  }
 };
 
 struct States {
