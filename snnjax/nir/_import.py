@@ -56,7 +56,7 @@ def network_of(
     return builder.network(), params, _cast(builder.stats, accumulation_dtype(dtype))
 
 
-def _cast(params: Params, dtype: DTypeLike) -> Params:
+def _cast(params: PyTree, dtype: DTypeLike) -> PyTree:
     """Arrays in the dtype of a network's weights; delays stay in that of its sums."""
 
     def cast(part: PyTree) -> PyTree:
