@@ -245,7 +245,7 @@ REFUSED = {
 test_encoders_refuse = refusals(REFUSED)
 
 
-REFUSED_ENCODERS_REFUSE_WRONG_ARRAYS = {
+REFUSED_ARRAYS = {
     "rate_encode: `values` must have shape [batch, inputs], got [2]. Flatten the inputs, "
     "for instance values.reshape(batch, -1).": lambda: rate_encode(jax.random.key(0), jnp.zeros(2), 1),
     "latency_encode: `values` must have a floating-point dtype, got int32. "
@@ -253,4 +253,4 @@ REFUSED_ENCODERS_REFUSE_WRONG_ARRAYS = {
     "delta_encode: `series` must have shape [time, batch, channels], got [1, 2]. "
     "Pass series with time first, for instance series.swapaxes(0, 1).": lambda: delta_encode(VALUES, 1.0),
 }
-test_encoders_refuse_wrong_arrays = refusals(REFUSED_ENCODERS_REFUSE_WRONG_ARRAYS)
+test_encoders_refuse_wrong_arrays = refusals(REFUSED_ARRAYS)

@@ -342,7 +342,7 @@ def test_activity_bounds_have_exact_gradients(bound, over: str) -> None:
         check_grads(jax.jit(penalty), (rates,), order=1, modes=["rev"])
 
 
-FAILURES = {
+REFUSED = {
     "activity_upper_bound: `activity` must be a dict or a list by layer, got an array. Pass the "
     "activity that a network returns, one array per layer.": lambda: losses.activity_upper_bound(SPIKES, 0.1),
     "cross_entropy_steps: `outputs` must be an array, got SparseSpikes. Use "
@@ -385,6 +385,4 @@ FAILURES = {
     "activity_upper_bound: `activity[0]` must have shape [batch, neurons], got [3]. Pass the activity "
     "that a network returns, one array per layer.": lambda: losses.activity_upper_bound([jnp.zeros(3)], 0.1),
 }
-
-
-test_wrong_arguments_are_named = refusals(FAILURES)
+test_wrong_arguments_are_named = refusals(REFUSED)

@@ -168,7 +168,7 @@ def test_save_writes_a_picture_and_closes_it(tmp_path) -> None:
     assert not pyplot.fignum_exists(figure.number)
 
 
-FAILURES = {
+REFUSED = {
     "plot.overview: `output` must be what a network returned, got None. "
     "Pass the first result of network.apply.": lambda: plot.overview(None),
     "plot.overview: `output` must hold at least one sequence, got none. "
@@ -193,6 +193,4 @@ FAILURES = {
         plot.curves([])
     ),
 }
-
-
-test_wrong_arguments_are_named = refusals(FAILURES)
+test_wrong_arguments_are_named = refusals(REFUSED)

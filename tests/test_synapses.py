@@ -156,7 +156,7 @@ def test_target_out_of_range_of_its_block_is_none_of_the_next_one() -> None:
 
 ONE, TWO = Synapses.from_mask(np.ones((2, 3), bool)), Synapses.from_mask(np.ones((2, 4), bool))
 PLACES = jnp.zeros((2, 1))
-ERRORS = {
+REFUSED = {
     "Synapses.from_mask: `mask` must be bool [neurons, targets] of known values, got float32[2, 3]. "
     "Compare the weights with 0 outside of jit.": lambda: Synapses.from_mask(jnp.ones((2, 3))),
     "Synapses.from_mask: `mask` must be bool [neurons, targets] of known values, got bool[2, 3]. "
@@ -208,6 +208,4 @@ ERRORS = {
         synapses.ends_and_targets(Synapses(jnp.ones(3, jnp.int32), jnp.ones(1), 2))
     ),
 }
-
-
-test_what_cannot_be_is_refused = refusals(ERRORS)
+test_what_cannot_be_is_refused = refusals(REFUSED)

@@ -42,8 +42,6 @@ FAULTS = {
         8, [], None, 1
     ),
 }
-
-
 test_arguments_that_do_not_fit_are_answered = refusals(FAULTS)
 
 

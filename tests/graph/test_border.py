@@ -60,7 +60,7 @@ GLIF_ERRORS: list[tuple[dict[str, Any], str]] = [
         "Use reset_time='after_decay' with the old membrane's spikes.",
     ),
 ]
-ERRORS = {
+REFUSED = {
     f"network.apply: `lengths` must have shape [batch] = [2], got [3]. {STEPS}": lambda: apply(
         lengths=jnp.zeros(3, jnp.int32)
     ),
@@ -92,9 +92,7 @@ ERRORS = {
         for given, text in GLIF_ERRORS
     },
 }
-
-
-test_wrong_arguments_are_blamed_on_the_network = refusals(ERRORS)
+test_wrong_arguments_are_blamed_on_the_network = refusals(REFUSED)
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -207,7 +207,7 @@ def test_smaller_percentile_makes_neurons_spike_more_often() -> None:
 X, HIDDEN = jnp.ones((2, 3)), [np.ones((3, 4)), np.ones(4)]
 LAST = [np.ones((4, 2)), np.ones(2)]
 GOOD = [dense(4), RELU, dense(2)]
-FAILURES = {
+REFUSED = {
     "convert: `percentile` must be a number above 0 and at most 100, got 0. Try 99.9.": lambda: convert(
         GOOD, [*HIDDEN, *LAST], X, percentile=0
     ),
@@ -262,6 +262,4 @@ FAILURES = {
         blocks.max_rate_pool(0)
     ),
 }
-
-
-test_wrong_arguments_are_named = refusals(FAILURES)
+test_wrong_arguments_are_named = refusals(REFUSED)

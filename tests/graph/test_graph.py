@@ -391,7 +391,7 @@ def test_joins_of_lists_are_those_of_arrays(how: str, kinds: str) -> None:
 X = jnp.zeros((STEPS, BATCH, 4))
 SEVERAL = network({"a": 4, "b": 3}, [layer(2), blocks.join("concatenate", source=("a", "b"))])
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
-ERRORS = {
+REFUSED = {
     "join: `add` must receive signals of one shape, got (5,) and (3,). Give the shortcut "
     "a convolution of the same strides and channels.": lambda: network(4, [layer(3), residual(layer(5))]),
     "join: `concatenate` must receive signals of one image size, got (4, 4, 2) and (2, 2, 2). Give the "
@@ -438,14 +438,12 @@ ERRORS = {
     "network.apply: `inputs` must have the same time and batch axes, got [(4, 3), (8, 3)]. "
     "Pad them.": lambda: SEVERAL.apply(initial(SEVERAL), None, {"a": X, "b": X[:4, :, :3]}),
 }
-ERRORS_TOO = {
+REFUSED_TOO = {
     "network: `name` must be given once, got 'a' twice. Choose another one.": lambda: network(
         4, [layer(3, name="a")], {"a": leaky_readout(2)}
     ),
 }
-
-
-test_errors_say_what_is_wrong_and_a_hint = refusals(ERRORS, ERRORS_TOO)
+test_errors_say_what_is_wrong_and_a_hint = refusals(REFUSED, REFUSED_TOO)
 
 
 def test_a_pool_before_the_readout_is_part_of_the_chain() -> None:

@@ -444,7 +444,7 @@ def test_residual_blocks_with_norms_learn_as_in_plain_jax(net: Network, by_hand:
 NET = network(4, [layer(3, norm=blocks.batch_norm())])
 X = jnp.zeros((STEPS, BATCH, 4))
 TRY = "Try its default."
-ERRORS = {
+REFUSED = {
     f"batch_norm: `scale` must be a number above 0, got 0.0. {TRY}": lambda: blocks.batch_norm(scale=0.0),
     f"layer_norm: `epsilon` must be a number above 0, got inf. {TRY}": lambda: blocks.layer_norm(
         epsilon=float("inf")
@@ -472,9 +472,7 @@ ERRORS = {
         initial(NET), None, X, stats=network(4, [layer(5, norm=blocks.batch_norm())]).init_stats(KEY)
     ),
 }
-
-
-test_errors_say_what_is_wrong_and_a_hint = refusals(ERRORS)
+test_errors_say_what_is_wrong_and_a_hint = refusals(REFUSED)
 
 
 def test_a_divided_batch_needs_the_name_of_its_axis() -> None:

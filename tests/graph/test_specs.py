@@ -1,6 +1,7 @@
 """The contents of specifications, and every error message of networks."""
 
 import dataclasses
+import functools
 import pickle
 import re
 from collections.abc import Callable
@@ -63,7 +64,7 @@ class Counted(Block):
         return shapes[0][0]
 
 
-ERRORS = {
+REFUSED = {
     "network.apply: `state` must be a dict by block or None, got an array. "
     "Write network.apply(params, None, inputs) to start from rest.": lambda: NET.apply(PARAMS, X, X),
     f"network.apply: `record` must hold 'spikes', 'membranes' or names of blocks, got 3. {RECORD}": lambda: (
@@ -171,7 +172,6 @@ ERRORS = {
         for item, name, got in (
             (residual([]), "residual_0/join", "'a/neuron' and 'a/neuron'"),
             (parallel(a=None, b=[[]], join="add"), "parallel_0/join", "'a/neuron' and 'a/neuron'"),
-            (residual(network(8, []), join="either"), "residual_0/join", "'a/neuron' and 'a/neuron'"),
             (join("add"), "add_0", "'a/neuron'"),
             (join("multiply", source=("a",)), "multiply_0", "'a/neuron'"),
             (join("concatenate", source=("a", "a")), "concatenate_0", "'a/neuron' and 'a/neuron'"),
@@ -236,13 +236,15 @@ ERRORS = {
     "network.apply: `lengths` must have shape [batch] = [2], got [3]. Pass the "
     "number of steps of each sequence.": lambda: NET.apply(PARAMS, STATE, X, lengths=jnp.zeros(3, jnp.int32)),
 }
-ERRORS_TOO = {
+REFUSED_TOO = {
     "network: `readout` must be one readout, or several by name, got one behind another. "
     "Pass a dict of them.": lambda: network(8, [leaky_readout(3)], {"a": leaky_readout(2)}),
+    "network: `residual_0/join` must receive two or more different signals, got 'a/neuron' and 'a/neuron'. "
+    "Put blocks into its branches, or name its sources.": lambda: network(
+        8, [layer(8, name="a"), residual(network(8, []), join="either")]
+    ),
 }
-
-
-test_errors_say_what_is_wrong_and_a_hint = refusals(ERRORS, ERRORS_TOO)
+test_errors_say_what_is_wrong_and_a_hint = refusals(REFUSED, REFUSED_TOO)
 
 
 def test_a_share_of_the_width_is_rounded_up_to_slots() -> None:

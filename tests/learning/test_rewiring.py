@@ -67,7 +67,7 @@ def test_nothing_grows_where_it_must_not() -> None:
 SYNAPSES = Synapses.from_mask(np.ones((2, 3), bool))
 NOTHING: Any = None
 WEIGHTS, KEPT, SCORES = jnp.zeros(6), jnp.ones(6, bool), jnp.zeros((2, 3))
-ERRORS = {
+REFUSED = {
     "prune: `weights` must have shape [synapses], got [1, 6]. Pass those of one connection.": lambda: prune(
         WEIGHTS[None], 0.5
     ),
@@ -88,6 +88,4 @@ ERRORS = {
     "regrow: `scores` must have shape [neurons, targets] = [2, 3], got [3, 2]. "
     "Pass one for each pair.": lambda: regrow(SYNAPSES, WEIGHTS, KEPT, SCORES.T),
 }
-
-
-test_what_does_not_fit_is_refused = refusals(ERRORS)
+test_what_does_not_fit_is_refused = refusals(REFUSED)

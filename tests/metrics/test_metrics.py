@@ -351,7 +351,7 @@ def test_static_metrics_count_arrays() -> None:
 
 ONES = jnp.ones((2, 2))
 CHAIN = network(3, [layer(2)], leaky_readout(1))
-FAILURES = {
+REFUSED = {
     "accuracy: `outputs` must hold at least one step, got none. "
     "Run the network for at least one step.": lambda: metrics.accuracy(jnp.zeros((0, 1, 2)), jnp.array([0])),
     "predictions: `decoder` must be 'sum', 'max', 'first_spike' or 'steps', got 'mean'. "
@@ -381,6 +381,4 @@ FAILURES = {
     "connection_sparsity: `params` must hold a weight matrix, got none. Pass the "
     "parameters that a network's init returned.": lambda: metrics.connection_sparsity({"bias": jnp.zeros(2)}),
 }
-
-
-test_wrong_arguments_are_named = refusals(FAILURES)
+test_wrong_arguments_are_named = refusals(REFUSED)

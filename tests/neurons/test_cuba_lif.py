@@ -40,7 +40,7 @@ def test_constants_may_be_of_each_neuron() -> None:
     assert cells.threshold.tolist() == [-50.0, -40.0]
 
 
-ERRORS = {
+REFUSED = {
     "cuba_lif: `dt` must be above 0, got 0. Pass a length in ms.": lambda: make(dt=0.0),
     "cuba_lif: `dt` must be one number, got float64[3]. All neurons have steps of one length.": lambda: make(
         dt=np.ones(3)
@@ -64,6 +64,4 @@ ERRORS = {
         refractory=1e9
     ),
 }
-
-
-test_wrong_constant_is_refused = refusals(ERRORS)
+test_wrong_constant_is_refused = refusals(REFUSED)

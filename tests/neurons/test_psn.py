@@ -167,7 +167,7 @@ def test_a_wrong_number_of_steps_is_refused() -> None:
 
 
 REFUSED = {
-    "psn: `num_steps` must be an integer of at least 1, got 0.": lambda: neurons.psn(0),
+    "psn: `num_steps` must be an integer of at least 1, got 0. Pass 1 or more.": lambda: neurons.psn(0),
     "psn: `threshold` must be a number, got (0.5, 1.0). It is learned for each step.": lambda: neurons.psn(
         4, threshold=(0.5, 1.0)
     ),

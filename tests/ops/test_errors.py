@@ -199,7 +199,9 @@ SMALL_OPS = {
     "Pass neuron ids, padded with num_neurons.": lambda: SparseSpikes.from_ids(V, 3),
     **{
         f"SparseSpikes.from_ids: `ids` must be between 0 and 3, got {beyond}. "
-        "Fill unused slots with num_neurons.": functools.partial(SparseSpikes.from_ids, jnp.array([[0, beyond]]), 3)
+        "Fill unused slots with num_neurons.": functools.partial(
+            SparseSpikes.from_ids, jnp.array([[0, beyond]]), 3
+        )
         for beyond in (-1, 4)
     },
 }
@@ -334,8 +336,6 @@ NETWORK = {
         state=STATE._replace(readout=jnp.zeros((2, 2), jnp.float16))
     ),
 }
-
-
 test_wrong_argument_says_so = refusals(SMALL_OPS, CONV, NETWORK)
 
 

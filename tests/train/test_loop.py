@@ -404,7 +404,7 @@ def test_evaluate_equals_the_single_metrics() -> None:
         np.testing.assert_allclose(numbers[name], value, rtol=1e-5, err_msg=name)
 
 
-FAILURES = {
+REFUSED = {
     "fit: `overwrite` must be omitted to resume, got True. Choose one of the two.": lambda: run(
         folder="none", resume=True, overwrite=True
     ),
@@ -460,9 +460,7 @@ FAILURES = {
         NET, first_params(), replace(VALIDATION, num_classes=CLASSES + 1), loss=losses.cross_entropy_sum
     ),
 }
-
-
-test_wrong_arguments_are_named = refusals(FAILURES)
+test_wrong_arguments_are_named = refusals(REFUSED)
 
 
 def test_numbers_of_numpy_are_stored_as_numbers(tmp_path) -> None:

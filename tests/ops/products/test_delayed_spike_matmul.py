@@ -217,7 +217,7 @@ def test_ends_in_any_order_reach_no_other_memory(ends: list[int]) -> None:
 
 
 SPIKES, MATRIX, LISTED = jnp.zeros((2, 1, 3)), jnp.zeros((3, 2)), Synapses.from_mask(np.ones((3, 2), bool))
-ERRORS = {
+REFUSED = {
     "delayed_spike_matmul: `spikes` must have shape [time, batch, neurons], got [1, 3]. "
     "Add the missing axes, for instance spikes[:, None].": lambda: run(SPIKES[0], MATRIX, MATRIX),
     "delayed_spike_matmul: `weights` must have shape [neurons, targets] = [3, any], got [2, 2]. "
@@ -239,6 +239,4 @@ ERRORS = {
         run(SPIKES, MATRIX, MATRIX, max_delay=-1)
     ),
 }
-
-
-test_what_does_not_fit_is_refused = refusals(ERRORS)
+test_what_does_not_fit_is_refused = refusals(REFUSED)

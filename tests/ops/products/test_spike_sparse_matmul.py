@@ -106,7 +106,7 @@ def test_any_size(implementation: str, neurons: int, targets: int, fan_out: int,
 
 
 ROWS, LISTED = jnp.zeros((2, 3)), Synapses.from_mask(np.ones((3, 2), bool))
-ERRORS = {
+REFUSED = {
     "spike_sparse_matmul: `weights` must have a floating-point dtype, got int32. Cast it "
     "with weights.astype(jnp.float32).": lambda: spike_sparse_matmul(ROWS, jnp.zeros(6).astype(int), LISTED),
     "spike_sparse_matmul: `weights` must have shape [synapses] = [6], got [5]. "
@@ -118,6 +118,4 @@ ERRORS = {
     "spike_sparse_matmul: `implementation` must be None, 'reference', 'cpu', 'gpu' or 'composed', got 'tpu'. "
     "Choose one of these.": lambda: spike_sparse_matmul(ROWS, jnp.zeros(6), LISTED, implementation="tpu"),
 }
-
-
-test_what_does_not_fit_is_refused = refusals(ERRORS)
+test_what_does_not_fit_is_refused = refusals(REFUSED)

@@ -35,7 +35,7 @@ def call(**changed: Any) -> Any:
     return simulate(**(given | changed))
 
 
-ERRORS = {
+REFUSED = {
     "simulate: `neurons` must be a SynapticLIF, got a Neuron. "
     "Make them with snnjax.neurons.cuba_lif or coba_lif.": lambda: call(neurons=neurons.lif()),
     "simulate: `synapses` must be Synapses, got None. "
@@ -144,9 +144,7 @@ ERRORS = {
         rate=1.0, weight=1.0, dt=0.0
     ),
 }
-
-
-test_wrong_argument_says_so = refusals(ERRORS)
+test_wrong_argument_says_so = refusals(REFUSED)
 
 
 @each_implementation

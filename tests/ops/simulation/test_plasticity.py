@@ -81,7 +81,7 @@ def plastic(**changed: Any) -> Any:
     return call(**({"state": PLASTIC, "stdp": STDP(), "short_term": ShortTerm(0.5, (0.5, 0.0))} | changed))
 
 
-ERRORS = {
+REFUSED = {
     "simulate: `state.traces` must be given with `stdp`, got None. "
     "Call simulation_state with stdp=True.": lambda: call(stdp=STDP()),
     "simulate: `state.short_term` must be None without `short_term`, got a ShortTermState. "
@@ -124,6 +124,4 @@ ERRORS = {
         short_term=ShortTerm(0.5, 0.5)
     ),
 }
-
-
-test_wrong_rule_or_state_says_so = refusals(ERRORS)
+test_wrong_rule_or_state_says_so = refusals(REFUSED)
