@@ -12,23 +12,6 @@ import typing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# The table of each op that has kernels or codelets, from this folder on.
-TABLES = {
-    "lif_network": "ops/_lif_network/records.py",
-    **{
-        op: f"ops/_tables/{op}.py"
-        for op in (
-            "delay_spikes",
-            "delayed_spike_matmul",
-            "select_spikes",
-            "simulate",
-            "spike_conv",
-            "spike_matmul",
-            "spike_sparse_matmul",
-        )
-    },
-}
-
 # The numbers of an array, of which each target knows some types.
 NUMBERS = (
     "floats",  # of the dtype of the op: of weights, spikes and output
@@ -122,6 +105,31 @@ def arrays(numbers: str, *axes: str, **options: str) -> Arrays:
     return Arrays(numbers, axes, **options)
 
 
+# The products of spikes with weights, which share a table: the arrays that each has in place of those marked `OWN`.
+PRODUCTS = {
+    "spike_matmul": {"weights": arrays("floats", "neurons", "outputs", form="weights")},
+    "spike_sparse_matmul": {
+        "weights": arrays("floats", "synapses", form="sparse"),
+        "ends": arrays("counts", "neurons"),
+        "targets": arrays("given_ids", "synapses"),
+    },
+    "spike_conv": {
+        "weights": arrays("floats", "kernel_height", "kernel_width", "group_inputs", "channels_out"),
+    },
+}
+OWN = Arrays("own", (), form="own")
+
+# The table of each op that has kernels or codelets, from this folder on.
+TABLES = {
+    "lif_network": "ops/_lif_network/records.py",
+    **{
+        op: f"ops/_tables/{op}.py"
+        for op in ("delay_spikes", "delayed_spike_matmul", "select_spikes", "simulate")
+    },
+    **dict.fromkeys(PRODUCTS, "ops/_tables/products.py"),
+}
+
+
 def fields(record: type) -> dict[str, Any]:
     """The annotations of a record by field."""
     return typing.get_type_hints(record, include_extras=True)
@@ -130,5 +138,5 @@ def fields(record: type) -> dict[str, Any]:
 def digest() -> str:
     """A hash of all tables; libraries, codelets and programs carry that of the tables that they were made with."""
     package = Path(__file__).parent
-    texts = [Path(__file__), *(package / table for table in TABLES.values())]
+    texts = [Path(__file__), *(package / table for table in dict.fromkeys(TABLES.values()))]
     return hashlib.sha256(b"\0".join(text.read_bytes() for text in texts)).hexdigest()[:16]

@@ -18,23 +18,11 @@ from snnjax import _schema
 
 # Each name is that of a primitive, of the handler in the library, and of the custom call in the program.
 TARGETS = (
-    "snnjax_spike_matmul",
-    "snnjax_spike_matmul_values_backward",
-    "snnjax_spike_matmul_weights_backward",
-    "snnjax_spike_matmul_rows",
-    "snnjax_spike_matmul_rows_backward",
-    "snnjax_spike_sparse_matmul",
-    "snnjax_spike_sparse_matmul_values_backward",
-    "snnjax_spike_sparse_matmul_weights_backward",
-    "snnjax_spike_sparse_matmul_rows",
-    "snnjax_spike_sparse_matmul_rows_backward",
-    "snnjax_spike_sparse_matmul_rows_weights_backward",
-    "snnjax_spike_conv",
-    "snnjax_spike_conv_values_backward",
-    "snnjax_spike_conv_weights_backward",
-    "snnjax_spike_conv_rows",
-    "snnjax_spike_conv_rows_backward",
-    "snnjax_spike_conv_inputs_backward",
+    *(
+        f"snnjax_{op}{which}"
+        for op in _schema.PRODUCTS
+        for which in ("", "_spikes_backward", "_weights_backward")
+    ),
     "snnjax_select_spikes",
     "snnjax_select_spikes_backward",
     "snnjax_delay_spikes",

@@ -34,7 +34,7 @@ import jax
 import pytest
 from snnjax_jax_plugin import _wire
 
-from snnjax.graph import plan as plans
+from snnjax.graph import segments
 from tests.errors import messages
 
 # With few tiles, so that programs compile and run fast. Programs that tests start see none of these settings.
@@ -101,5 +101,5 @@ def memory_stays_small() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def small_networks_are_fused() -> Iterator[None]:
     """Networks of tests stand for large ones: few rows are no reason for scans (graph/test_run.py tests those)."""
-    with unittest.mock.patch.object(plans, "FEWEST_ROWS", 0):
+    with unittest.mock.patch.object(segments, "FEWEST_ROWS", 0):
         yield

@@ -20,13 +20,14 @@ from snnjax.blocks.linear import Linear
 from snnjax.blocks.pool import Flatten, flatten
 from snnjax.blocks.readout import integrator
 from snnjax.blocks.spiking import Spiking, spiking
-from snnjax.graph import Network, Node
-from snnjax.graph.network import Params, Stats
+from snnjax.graph.containers import Node
+from snnjax.graph.network import Network, Params, Stats
 from snnjax.graph.recurrence import settled
 from snnjax.nir._check import MAX_NEURONS, per_neuron
 from snnjax.nir._feedback import Feedback, feedback_of
 from snnjax.nir._layout import Layout, Shape, channels_last
 from snnjax.nir._metadata import facts_of, refuse_metadata
+from snnjax.nir._neurons import INTEGRATORS
 from snnjax.nir._read_connections import (
     Signal,
     Weights,
@@ -37,7 +38,7 @@ from snnjax.nir._read_connections import (
     weights_of,
 )
 from snnjax.nir._read_neurons import Cell, Reading, cell_of
-from snnjax.nir._wiring import INTEGRATORS, NEURONS, WEIGHTS, Place, Step
+from snnjax.nir._wiring import NEURONS, WEIGHTS, Place, Step
 
 # The number of axes that the first node expects.
 _AXES = {"Affine": 1, "Linear": 1, "Conv1d": 2}

@@ -1,12 +1,13 @@
 """Convert the neurons of a graph: their constants per step, and the scale of their input."""
 
+import dataclasses
 import inspect
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from snnjax import neurons, surrogates
+from snnjax import surrogates
 from snnjax._check import fail
 from snnjax._types import Params, Stats
 from snnjax.neurons import Neuron
@@ -14,6 +15,7 @@ from snnjax.nir._check import per_neuron
 from snnjax.nir._conventions import Convention
 from snnjax.nir._layout import Layout, per_channel
 from snnjax.nir._metadata import array_of, facts_of, refuse_metadata
+from snnjax.nir._neurons import INTEGRATORS, MODELS, SPIKING, THRESHOLD, WITHOUT_LEAK, Model
 from snnjax.nir._time import leak_of, leak_of_raw, raw_of_leak, tau_of
 from snnjax.nir._wiring import Step
 
@@ -148,7 +150,7 @@ class _Constants:
             given = [float(np.min(ends)), float(np.max(ends))]
         self.arguments[name] = tuple(given) if isinstance(given, list) else given
 
-    def cell(self, make: Any, kind: Any, scale: Any = None, offset: Any = None, **fixed: Any) -> Cell:
+    def cell(self, model: Model, scale: Any = None, offset: Any = None, **fixed: Any) -> Cell:
         """The neurons, with one value a layer or channel of what does not differ within it."""
         fields, shape = self.fields, self.fields.layout.shape
         arrays, per = {**self.learned, **self.drawn}, fields.argument("per", "channel")
@@ -158,9 +160,10 @@ class _Constants:
             channels = {name: per_channel(array, shape) for name, array in arrays.items()}
             fits = per != "neuron" and all(array is not None for array in channels.values())
             arrays, per = (channels, "channel") if fits else (arrays, "neuron")
-        neuron = fields.switches(make, **self.arguments, **fixed, per=per if arrays else "channel")
+        neuron = fields.switches(model.make, **self.arguments, **fixed, per=per if arrays else "channel")
         params, stats = (
-            kind(**{name: np.asarray(arrays[name]) for name in own}) for own in (self.learned, self.drawn)
+            model.params(**{name: np.asarray(arrays[name]) for name in own})
+            for own in (self.learned, self.drawn)
         )
         return Cell(neuron, params, stats if self.drawn else None, scale, offset, fields.facts)
 
@@ -168,82 +171,59 @@ class _Constants:
 def cell_of(step: Step, threshold: Step | None, layout: Layout, reading: Reading) -> Cell:
     """The neurons of a node, or of an integrator and the Threshold after it, which are neurons without reset."""
     fields = _Fields(step, layout, reading, facts_of(step.name, step.node))
+    constants, size = _Constants(fields), math.prod(layout.shape)
     behind = None if threshold is None else _Fields(threshold, layout, reading, {}).get("threshold")
-    if step.kind in ("IF", "I"):
-        return _without_leak(fields, behind)
-    if step.kind in ("LIF", "LI"):
-        return _leaky(fields, behind)
-    if step.kind in ("CubaLIF", "CubaLI"):
-        return _current_based(fields, behind)
-    assert step.kind == "Threshold"
-    constants = _Constants(fields)
-    constants.decay("decay", np.ones(math.prod(layout.shape)))  # nothing is kept
-    constants.threshold(fields.get("threshold"))
-    return constants.cell(neurons.lif, neurons.LIFParams, **_resets(fields, "none"), normalize=False)
+    if step.kind == THRESHOLD:
+        constants.decay("decay", np.ones(size))  # nothing is kept
+        constants.threshold(fields.get("threshold"))
+        return constants.cell(MODELS["lif"], **_resets(fields, "none"), normalize=False)
+    model, base, resets = (SPIKING | INTEGRATORS)[step.kind], np.zeros(size), _resets(fields, "none")
+    if step.kind in SPIKING:
+        base, resets = fields.get("v_reset"), _resets(fields)
+        behind = fields.get("v_threshold") - base
+    elif behind is None and model.spiking != "CubaLIF":
+        model, resets = MODELS["leaky_integrator"], {}
+    leaks = [] if step.kind == WITHOUT_LEAK else [fields.leak(decay.tau) for decay in model.decays]
+    for decay, leak in zip(model.decays, leaks or [np.zeros(size)], strict=False):
+        constants.decay(decay.name, leak, decay.tau if leaks else None)
+    switches, scale = _gains(fields, model, leaks)
+    offset = _offset(fields, base, leaks, switches)
+    if model.spiking is not None:
+        constants.threshold(np.full(size, np.inf) if behind is None else behind)
+    cell = constants.cell(model, scale, offset, **switches, **resets)
+    return cell._replace(neuron=dataclasses.replace(cell.neuron, spikes=behind is not None))
 
 
-def _without_leak(fields: _Fields, threshold: np.ndarray | None) -> Cell:
-    gain, convention, constants = (
-        fields.get("r") * fields.reading.dt,
-        fields.reading.convention,
-        _Constants(fields),
-    )
-    scale = None if _is_1(gain) or convention.unit_gain or convention.unit_gain_without_leak else gain
-    if fields.step.kind == "I" and threshold is None:
-        constants.decay("decay", np.zeros(gain.shape))
-        return constants.cell(neurons.leaky_integrator, neurons.LeakyIntegratorParams, scale, normalize=False)
-    if threshold is None:
-        threshold, resets = fields.get("v_threshold") - fields.get("v_reset"), _resets(fields)
-    else:
-        resets = _resets(fields, "none")
-    constants.threshold(threshold)
-    return constants.cell(neurons.integrate_and_fire, neurons.IntegrateAndFireParams, scale, **resets)
+def _gains(
+    fields: _Fields, model: Model, leaks: list[np.ndarray]
+) -> tuple[dict[str, bool], np.ndarray | None]:
+    """Whether the inputs have gains of ``1 - decay``, by argument, and what remains of all of them together."""
+    if not leaks:
+        gain, convention = fields.get("r") * fields.reading.dt, fields.reading.convention
+        is_1 = _is_1(gain) or convention.unit_gain or convention.unit_gain_without_leak
+        return {decay.normalize: False for decay in model.decays}, None if is_1 else gain
+    switches, scales = {}, []
+    for decay, leak in zip(model.decays, leaks, strict=True):
+        wanted = fields.argument(decay.normalize)
+        switches[decay.normalize], scale = _gain(fields, fields.get(decay.gain), leak, wanted)
+        scales += [] if scale is None else [scale]
+    return switches, np.prod(scales, axis=0) if scales else None
 
 
-def _leaky(fields: _Fields, threshold: np.ndarray | None) -> Cell:
-    leak, base, constants = fields.leak("tau"), np.zeros(()), _Constants(fields)
-    constants.decay("decay", leak, "tau")
-    normalize, scale = _gain(fields, fields.get("r"), leak, fields.argument("normalize"))
-    if fields.step.kind == "LIF":
-        base = fields.get("v_reset")
-        threshold, resets = fields.get("v_threshold") - base, _resets(fields)
-    else:
-        resets = _resets(fields, "none")
-    # Relative to the reset, the membrane leaks towards v_leak as if driven by a constant current.
-    offset = (fields.get("v_leak") - base) * (1 if normalize else leak)
-    given: Any = {"scale": scale, "offset": offset if offset.any() else None, "normalize": normalize}
-    if threshold is None:
-        return constants.cell(neurons.leaky_integrator, neurons.LeakyIntegratorParams, **given)
-    constants.threshold(threshold)
-    return constants.cell(neurons.lif, neurons.LIFParams, **given, **resets)
-
-
-def _current_based(fields: _Fields, threshold: np.ndarray | None) -> Cell:
-    leak, synapse_leak, constants = fields.leak("tau_mem"), fields.leak("tau_syn"), _Constants(fields)
-    constants.decay("decay", leak, "tau_mem")
-    constants.decay("synapse_decay", synapse_leak, "tau_syn")
-    given = fields.argument("normalize"), fields.argument("normalize_synapse")
-    normalize, scale = _gain(fields, fields.get("r"), leak, given[0])
-    normalize_synapse, synapse_scale = _gain(fields, fields.get("w_in"), synapse_leak, given[1])
-    scales = [each for each in (scale, synapse_scale) if each is not None]
-    spiking, base = fields.step.kind == "CubaLIF" or threshold is not None, np.zeros(())
-    if fields.step.kind == "CubaLIF":
-        base = fields.get("v_reset")
-        threshold, resets = fields.get("v_threshold") - base, _resets(fields)
-    else:
-        threshold = np.full(leak.shape, np.inf) if threshold is None else threshold
-        resets = _resets(fields, "none")
-    if not (fields.get("v_leak") == base).all():
+def _offset(
+    fields: _Fields, base: np.ndarray, leaks: list[np.ndarray], switches: dict[str, bool]
+) -> np.ndarray | None:
+    """The constant current by which a membrane, relative to its reset, leaks towards v_leak."""
+    if len(leaks) == 1:
+        offset = (fields.get("v_leak") - base) * (1 if switches["normalize"] else leaks[0])
+        return offset if offset.any() else None
+    if leaks and not (fields.get("v_leak") == base).all():
         fail(
             f"from_nir: `graph` must have a v_leak of {fields.step.name} equal to its initial membrane, "
             f"got {fields.get('v_leak').tolist()[:4]}. Shift v_leak, v_reset and v_threshold so that "
             "v_leak is v_reset, or 0 without reset."
         )
-    constants.threshold(threshold)
-    switches = {"normalize": normalize, "normalize_synapse": normalize_synapse, **resets}
-    factor = np.prod(scales, axis=0) if scales else None
-    cell = constants.cell(neurons.current_lif, neurons.CurrentLIFParams, factor, **switches)
-    return cell._replace(neuron=cell.neuron._replace(spikes=spiking))
+    return None
 
 
 def _gain(
@@ -268,7 +248,7 @@ def _gain(
 def _resets(fields: _Fields, only: str | None = None) -> dict[str, Any]:
     """The switches for reset and spike that NIR leaves open."""
     convention, reading = fields.reading.convention, fields.reading
-    with_synapse = fields.step.kind in ("CubaLIF", "CubaLI")
+    with_synapse = fields.step.kind.startswith("Cuba")
     usual = convention.reset_time_with_synapse if with_synapse else convention.reset_time
     reset = only or reading.reset or fields.argument("reset", convention.reset)
     return {

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 from snnjax._check import fail, plural
+from snnjax.nir._neurons import INTEGRATORS, SPIKING, THRESHOLD
 
-INTEGRATORS = ("I", "LI", "CubaLI")
-_SPIKING = ("IF", "LIF", "CubaLIF", "Threshold")
+_SPIKING = (*SPIKING, THRESHOLD)
 NEURONS = (*_SPIKING, *INTEGRATORS)
 WEIGHTS = ("Affine", "Linear", "Conv1d", "Conv2d")
 _OTHERS = ("Scale", "SumPool2d", "AvgPool2d", "Flatten", "Delay")

@@ -1,35 +1,17 @@
 """`spike_conv`: the convolution of spikes, as lists or dense rows, with a kernel of weights."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
 from jaxtyping import Array, Float, Num
 
 from snnjax._arguments import explained
-from snnjax._batching import SHARED
 from snnjax._check import check_float_array, fail, plural
-from snnjax._dispatch import Kernel, Target, evaluate
-from snnjax._sharding import gathered, vary_alike
-from snnjax._types import upcast
+from snnjax._sparse_spikes import SparseSpikes
 from snnjax.ops._convolution import Convolution
-from snnjax.ops._kernel_operands import call_by_records, dtype_obstacle
-from snnjax.ops._tables.spike_conv import (
-    Geometry,
-    InputsBackwardOperands,
-    InputsBackwardResults,
-    Operands,
-    Results,
-    RowOperands,
-    RowsBackwardOperands,
-    ValuesBackwardOperands,
-    ValuesBackwardResults,
-    WeightsBackwardOperands,
-    WeightsBackwardResults,
-)
-from snnjax.ops.spike_matmul import as_rows, neurons_of, without_zeros
-from snnjax.sparse_spikes import SparseSpikes, gather, scatter
+from snnjax.ops._product import Product, at_slots, multiply, neurons_of, rows_of
+from snnjax.ops._tables.products import Geometry, Operands, SpikesBackwardOperands, WeightsBackwardOperands
+from snnjax.ops.spike_matmul import without_zeros
 
 
 @explained
@@ -94,16 +76,7 @@ def spike_conv(
     options = {"strides": strides, "padding": padding, "groups": groups}
     options |= {"dilation": dilation, "input_dilation": input_dilation}
     geometry = _geometry(spikes, weights, shape, options)
-    spikes, weights = gathered((spikes, weights))
-    are_lists = isinstance(spikes, SparseSpikes)
-    record: Any = Operands if are_lists else RowOperands
-    operands = vary_alike(record(*as_rows(spikes, weights.dtype), weights))
-    out: Any
-    if implementation == "composed":
-        out = (_composed if are_lists else _rows_composed)(operands, geometry)[0]
-    else:
-        out = (_convolve_lists if are_lists else _convolve_rows)(operands, geometry, implementation)
-    return out.reshape(*spikes.shape[:-1], geometry.num_outputs)
+    return multiply(_PRODUCT, spikes, weights, geometry, implementation=implementation)
 
 
 def _geometry(spikes: Any, weights: Array, shape: Any, options: dict[str, Any]) -> Convolution:
@@ -134,148 +107,31 @@ def _geometry(spikes: Any, weights: Array, shape: Any, options: dict[str, Any]) 
     return geometry
 
 
-def _inputs_backward(operands: InputsBackwardOperands, geometry: Convolution) -> tuple[Array]:
-    """The cotangent of every input: the transposed convolution of `g`."""
-    return (geometry.transpose_inputs(operands.weights, operands.g).astype(operands.g.dtype),)
+def _forward(operands: Operands, geometry: Convolution) -> Array:
+    return without_zeros(geometry.convolve, rows_of(operands, geometry), operands.weights)
 
 
-def _rows_reference(operands: RowOperands, geometry: Convolution) -> tuple[Array]:
-    out = without_zeros(geometry.convolve, operands.spikes, operands.weights)
-    return (out.astype(operands.weights.dtype),)
+def _spikes_backward(operands: SpikesBackwardOperands, geometry: Convolution) -> Array:
+    """The transposed convolution of `g`."""
+    return at_slots(geometry.transpose_inputs(operands.weights, operands.g), operands)
 
 
-def _rows_backward(operands: RowsBackwardOperands, geometry: Convolution) -> tuple[Array]:
-    """The gradient of the weights, a sum over rows and positions."""
-    return (geometry.transpose_weights(operands.spikes, operands.g).astype(operands.g.dtype),)
+def _weights_backward(operands: WeightsBackwardOperands, geometry: Convolution) -> Array:
+    """A sum over rows and positions."""
+    return geometry.transpose_weights(rows_of(operands, geometry), operands.g)
 
 
-def _reference(operands: Operands, geometry: Convolution) -> tuple[Array]:
-    rows = scatter(operands.ids, upcast(operands.values), geometry.num_inputs)
-    return _rows_reference(RowOperands(rows, operands.weights), geometry)
+def _of_two_axes(weights: Any, geometry: Convolution) -> Any:
+    """Weights, or their shape, with two spatial axes behind that of the groups."""
+    shape = (weights.shape[0], *(1,) * (2 - len(geometry.kernel)), *weights.shape[1:])
+    is_shape = isinstance(weights, jax.ShapeDtypeStruct)
+    return jax.ShapeDtypeStruct(shape, weights.dtype) if is_shape else weights.reshape(shape)
 
 
-# Compiled once, not in each call outside jit.
-_composed, _rows_composed = (jax.jit(each, static_argnums=1) for each in (_reference, _rows_reference))
+def _numbers(geometry: Convolution) -> tuple[Geometry]:
+    return (Geometry(**geometry.numbers),)
 
 
-def _values_backward(operands: ValuesBackwardOperands, geometry: Convolution) -> tuple[Array]:
-    (g_rows,) = _inputs_backward(InputsBackwardOperands(operands.weights, operands.g), geometry)
-    return (gather(g_rows, operands.ids),)
-
-
-def _weights_backward(operands: WeightsBackwardOperands, geometry: Convolution) -> tuple[Array]:
-    rows = scatter(operands.ids, upcast(operands.values), geometry.num_inputs)
-    return _rows_backward(RowsBackwardOperands(rows, operands.g), geometry)
-
-
-def _as_kernel_reads(record: Any, geometry: Convolution) -> Any:
-    """A record of arrays, or of shapes, with weights of two spatial axes after the groups axis."""
-    missing = (1,) * (2 - len(geometry.kernel))
-
-    def of_two_axes(array: Any) -> Any:
-        shape = (array.shape[0], *missing, *array.shape[1:])
-        is_shape = isinstance(array, jax.ShapeDtypeStruct)
-        return jax.ShapeDtypeStruct(shape, array.dtype) if is_shape else array.reshape(shape)
-
-    forms: dict[str, Callable[[Any], Any]] = {
-        "weights": of_two_axes,
-        "g_weights": of_two_axes,
-    }
-    own = {name: form for name, form in forms.items() if name in record._fields}
-    return record._replace(**{name: form(getattr(record, name)) for name, form in own.items()})
-
-
-def _target(name: str, reference: Any, results_of: Any) -> Target:
-    """A target, whose results are such a record."""
-
-    def call(operands: Any, geometry: Convolution, results: Any) -> list[Array]:
-        read, shapes = (_as_kernel_reads(each, geometry) for each in (operands, results_of(*results)))
-        out = call_by_records(name, read, shapes, [Geometry(**geometry.numbers)])
-        return [each.reshape(result.shape) for each, result in zip(out, results, strict=True)]
-
-    def obstacle(shapes: Any, _: Convolution) -> str | None:
-        # Cotangents have the dtype of the weights.
-        return dtype_obstacle("weights", shapes.weights if "weights" in shapes._fields else shapes.g)
-
-    return Target(name, "spike_conv", reference, {"cpu": Kernel(call, obstacle)})
-
-
-_LISTS = _target("snnjax_spike_conv", _reference, Results)
-_VALUES_BACKWARD = _target("snnjax_spike_conv_values_backward", _values_backward, ValuesBackwardResults)
-_WEIGHTS_BACKWARD = _target("snnjax_spike_conv_weights_backward", _weights_backward, WeightsBackwardResults)
-_ROWS = _target("snnjax_spike_conv_rows", _rows_reference, Results)
-_ROWS_BACKWARD = _target("snnjax_spike_conv_rows_backward", _rows_backward, WeightsBackwardResults)
-_INPUTS_BACKWARD = _target("snnjax_spike_conv_inputs_backward", _inputs_backward, InputsBackwardResults)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _convolve_lists(operands: Operands, geometry: Convolution, implementation: str | None) -> Array:
-    axes = Operands(ids=0, values=0, weights=SHARED)
-    return evaluate(_LISTS, operands, axes, (0,), geometry, implementation=implementation)[0]
-
-
-def _fwd(operands: Operands, geometry: Convolution, implementation: str | None) -> tuple[Array, Operands]:
-    out: Any = _convolve_lists(operands, geometry, implementation)
-    return out, operands
-
-
-def _bwd(geometry: Convolution, implementation: str | None, operands: Operands, g: Array) -> tuple[Operands]:
-    ids, values, weights = operands.ids, operands.values, operands.weights
-    (g_values,) = evaluate(
-        _VALUES_BACKWARD,
-        ValuesBackwardOperands(ids, weights, g),
-        ValuesBackwardOperands(ids=0, weights=SHARED, g=0),
-        (0,),
-        geometry,
-        implementation=implementation,
-    )
-    (g_weights,) = evaluate(
-        _WEIGHTS_BACKWARD,
-        WeightsBackwardOperands(ids, values, g),
-        WeightsBackwardOperands(ids=0, values=0, g=0),
-        (SHARED,),
-        geometry,
-        implementation=implementation,
-    )
-    return (Operands(None, g_values, g_weights),)
-
-
-_convolve_lists.defvjp(_fwd, _bwd)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _convolve_rows(operands: RowOperands, geometry: Convolution, implementation: str | None) -> Array:
-    axes = RowOperands(spikes=0, weights=SHARED)
-    return evaluate(_ROWS, operands, axes, (0,), geometry, implementation=implementation)[0]
-
-
-def _rows_fwd(
-    operands: RowOperands, geometry: Convolution, implementation: str | None
-) -> tuple[Array, RowOperands]:
-    out: Any = _convolve_rows(operands, geometry, implementation)
-    return out, operands
-
-
-def _rows_bwd(
-    geometry: Convolution, implementation: str | None, operands: RowOperands, g: Array
-) -> tuple[RowOperands]:
-    (g_spikes,) = evaluate(
-        _INPUTS_BACKWARD,
-        InputsBackwardOperands(operands.weights, g),
-        InputsBackwardOperands(weights=SHARED, g=0),
-        (0,),
-        geometry,
-        implementation=implementation,
-    )
-    (g_weights,) = evaluate(
-        _ROWS_BACKWARD,
-        RowsBackwardOperands(operands.spikes, g),
-        RowsBackwardOperands(spikes=0, g=0),
-        (SHARED,),
-        geometry,
-        implementation=implementation,
-    )
-    return (RowOperands(g_spikes, g_weights),)
-
-
-_convolve_rows.defvjp(_rows_fwd, _rows_bwd)
+_PRODUCT = Product(
+    "spike_conv", _forward, _spikes_backward, _weights_backward, numbers=_numbers, as_read=_of_two_axes
+)

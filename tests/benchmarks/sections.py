@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tests.benchmarks import peers, process
 from tests.benchmarks.plan import Plan
@@ -185,7 +184,7 @@ def convolution(plan: Plan) -> Iterator[Table]:
 
 
 def by_density(
-    plan: Plan, title: str, tasks: Sequence[str], programs: Mapping[float, Programs], **rest: Any
+    plan: Plan, title: str, tasks: Sequence[str], programs: Mapping[float, Programs], **rest
 ) -> Iterator[Table]:
     """A sweep for each task, of programs by task and alternative at each density."""
     announce(f"{title}, by density")

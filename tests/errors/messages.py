@@ -42,11 +42,11 @@ _MODULES = [
     "snnjax.plasticity",
     "snnjax.plot",
     "snnjax.quantisation",
-    "snnjax.sparse_spikes",
+    "snnjax._sparse_spikes",
     "snnjax.surrogates",
     "snnjax.train",
 ]
-_COMMANDS = ("train", "new", "benchmarks")
+_COMMANDS = ("train", "evaluate", "results", "new", "benchmarks")
 _OF_TESTS = ("marked", "product")  # ops of tests/evaluation/test_dispatch.py
 
 
@@ -79,7 +79,7 @@ def is_public(op: str) -> bool:
     if first.startswith("{"):  # known once it is raised
         return True
     neurons = importlib.import_module("snnjax.neurons")
-    if rest and rest[0] in {*neurons.Neuron._fields, "init", "step"}:
+    if rest and rest[0] in {*neurons.Neuron.__dataclass_fields__, "init", "step"}:
         return True  # in the name of a neuron, which may be a user's
     for module in list(
         map(importlib.import_module, _MODULES)

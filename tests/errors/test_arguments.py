@@ -22,8 +22,8 @@ FAULTS = {
     "layer: `capcity` must be one of its arguments, got 4. Call it `capacity`.": lambda: snnjax.layer(
         8, capcity=4
     ),
-    "LeakyReadout: `decoy` must be one of its arguments, got 0.9. Call it `decay`.": lambda: (
-        snnjax.LeakyReadout(jnp.ones((2, 3)), decoy=0.9)
+    "LIFReadout: `decoy` must be one of its arguments, got 0.9. Call it `decay`.": lambda: snnjax.LIFReadout(
+        jnp.ones((2, 3)), decoy=0.9
     ),
     "network: `seed` must be one of its arguments, got 1. Choose inputs, blocks or readout.": lambda: (
         snnjax.network(8, [], seed=1)

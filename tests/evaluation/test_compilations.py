@@ -86,7 +86,7 @@ def test_a_second_call_compiles_nothing(name: str, caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_second_gradient_compiles_nothing(name: str, caplog: pytest.LogCaptureFixture) -> None:
     net, options = made(name), NETWORKS[name][1]
-    params, stats = net.init(KEY), net.init_stats(KEY)
+    params, stats = net.init(KEY), net.initial_stats(KEY)
 
     def loss(params: Params) -> Any:
         return jnp.sum(net.apply(params, None, ROWS, stats=stats, key=KEY, **options)[0].output ** 2)

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import (
-    LeakyReadout,
     LIFLayer,
+    LIFReadout,
     PoissonInput,
     SparseSpikes,
     Synapses,
@@ -110,10 +110,10 @@ def with_int8(batch: int, width: int) -> list[tuple[Callable[..., Any], tuple[An
     ring = Synapses.fixed_fan_out(jax.random.key(1), 7, 7, fan_out=2)
     some = quantise(jnp.ones(ring.num_synapses), synapses=ring)
 
-    def run(inputs: Signal, weights: Any, recurrent: Any, some: Any, ring: Any) -> Any:
+    def run(inputs: Signal, weights, recurrent, some, ring):
         second = LIFLayer(recurrent, 0.9, recurrent=some, recurrent_synapses=ring)
         layers = [LIFLayer(weights, 0.9, recurrent=recurrent), second]
-        readout = LeakyReadout(recurrent, 0.9)
+        readout = LIFReadout(recurrent, 0.9)
         return lif_network(inputs, layers, readout, capacity=3, implementation="cpu")
 
     network = run, (jnp.ones((5, batch, width)), weights, recurrent, some, ring)
@@ -163,7 +163,7 @@ class Fuzz:
         mistaken = calls.mistaken(valid_calls(num_networks))
         self.strategy = st.tuples(mistaken, st.integers(0, 2**32 - 1), st.sampled_from(values.KINDS))
 
-    def check(self, example: Any, counted: Counter[str]) -> None:
+    def check(self, example, counted: Counter[str]) -> None:
         """A valid call succeeds and writes all of its results; any other one may be refused, in words."""
         (call, mistakes), seed, kind = example
         rng = np.random.default_rng(seed)

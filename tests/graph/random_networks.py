@@ -30,12 +30,12 @@ from snnjax import (
 )
 from snnjax._types import SURROGATES, Params
 from snnjax.blocks import batch_norm, late
+from snnjax.blocks._sparse import SparseParams
+from snnjax.blocks._synaptic import SynapticParams, SynapticState
 from snnjax.blocks.delay import DelayState
 from snnjax.blocks.late import LateState
 from snnjax.blocks.linear import LinearParams
 from snnjax.blocks.norm import NormParams, NormStats
-from snnjax.blocks.sparse import SparseParams
-from snnjax.blocks.synaptic import SynapticParams, SynapticState
 from snnjax.quantisation import Quantised, dequantise
 from tests.graph.helpers import CarriedSums, Sums, Totals
 from tests.numbers import assert_close, dyadic, picker
@@ -156,7 +156,7 @@ def _neuron(pick: Any) -> Any:
         lif,
         lif,
         neurons.refractory(lif, steps=2),
-        neurons.current_lif(0.5, 0.5, **plain),
+        neurons.current_lif(0.5, synapse_decay=0.5, **plain),
         neurons.integrate_and_fire(1.0, **plain),
         neurons.adlif(0.5, 1.0, **couplings, **adaptation),
         neurons.adaptive_lif(0.5, 1.0, adaptation_strength=0.5, **adaptation),
@@ -190,7 +190,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
         return jax.tree.map(here, own) if isinstance(own, DelayState | LateState | SynapticState) else own
 
     params = {name: drawn(own) for name, own in params.items()}
-    stats = {name: measured(own) for name, own in net.init_stats(jax.random.key(0)).items()}
+    stats = {name: measured(own) for name, own in net.initial_stats(jax.random.key(0)).items()}
     state = {name: sent(own) for name, own in net.initial_state(params, form.batch, stats).items()}
     lengths = None
     if form.has_lengths:

@@ -29,7 +29,7 @@ from tests.graph.helpers import initial, random_spikes
 from tests.ops.common import jit
 
 INPUTS = 12
-KERNELS = ("lif_network", "lif_network_backward", "spike_matmul_rows", "spike_matmul_rows_backward")
+KERNELS = ("lif_network", "lif_network_backward", "spike_matmul", "spike_matmul_weights_backward")
 NETWORKS = {
     "listed and recurrent": network(
         INPUTS, [layer(8, capacity=3), layer(8, neurons.adlif(), recurrent=True)], spiking_readout(4)
@@ -43,8 +43,8 @@ NETWORKS = {
         [
             residual([layer(INPUTS, capacity=4)]),
             parallel(a=layer(5, capacity=3), b=[layer(4), blocks.layer_norm()], c=None),
-            layer(INPUTS, source="residual_0", name="late"),
-            blocks.join("multiply", source=("late", "input")),
+            layer(INPUTS).named("late").receiving("residual_0"),
+            blocks.join("multiply").receiving("late", "input"),
         ],
         leaky_readout(4),
     ),

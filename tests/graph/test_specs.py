@@ -42,7 +42,9 @@ SLOTS = "Pass a whole number of slots, or None for the full gradient."
 AXES = "Time comes first; add a missing batch axis with inputs[:, None]."
 MADE = "Make them with snnjax.layer(...), snnjax.blocks or snnjax.neurons."
 CALLED = "Call one of snnjax.neurons, as in neurons.lif()."
-ATTACHED = neurons.refractory(neurons.lif(detach_reset=False), 1)._replace(surrogate=surrogates.boxcar())
+ATTACHED = dataclasses.replace(
+    neurons.refractory(neurons.lif(detach_reset=False), 1), surrogate=surrogates.boxcar()
+)
 RECORD = "Print [node.name for node in network.nodes]."
 ONE_OF = "must be True or False, got 'yes'. Choose one of these."
 FIRST = "Is the batch axis first? Time comes first: swap the two with jnp.swapaxes(x, 0, 1)."
@@ -52,7 +54,7 @@ CUBA: Any = neurons.cuba_lif(
 )
 LEARN = "Try 0.05, one spike per neuron in 20 steps."
 
-NAMED = layer(8, name="a")
+NAMED = layer(8).named("a")
 
 
 class Counted(Block):
@@ -167,15 +169,15 @@ REFUSED = {
     **{
         f"network: `{name}` must receive two or more different signals, got {got}. "
         "Put blocks into its branches, or name its sources.": lambda item=item: network(
-            8, [layer(8, name="a"), item]
+            8, [layer(8).named("a"), item]
         )
         for item, name, got in (
             (residual([]), "residual_0/join", "'a/neuron' and 'a/neuron'"),
             (parallel(a=None, b=[[]], join="add"), "parallel_0/join", "'a/neuron' and 'a/neuron'"),
             (join("add"), "add_0", "'a/neuron'"),
-            (join("multiply", source=("a",)), "multiply_0", "'a/neuron'"),
-            (join("concatenate", source=("a", "a")), "concatenate_0", "'a/neuron' and 'a/neuron'"),
-            (join("add", source=()), "add_0", "none"),
+            (join("multiply").receiving("a"), "multiply_0", "'a/neuron'"),
+            (join("concatenate").receiving("a", "a"), "concatenate_0", "'a/neuron' and 'a/neuron'"),
+            (join("add").receiving(), "add_0", "none"),
         )
     },
     **{
@@ -194,6 +196,7 @@ REFUSED = {
     "network: `counted_0.out_shape` must return a tuple of integers, got 8. "
     "Write (8,) for 8 neurons.": lambda: network(8, [Counted()]),
     f"layer: `neuron` must be a Neuron, got the function lif. {CALLED}": lambda: layer(4, neurons.lif),
+    f"layer: `neuron` must be a Neuron, got a Network. {CALLED}": lambda: layer(4, network(4, [NAMED])),
     f"spiking_readout: `neuron` must be a Neuron, got 'lif'. {CALLED}": lambda: spiking_readout(4, "lif"),
     "layer: `neuron` must be a spiking neuron, got leaky_integrator. Use it "
     "as the readout, snnjax.leaky_readout, or choose another.": lambda: layer(4, neurons.leaky_integrator()),
@@ -226,13 +229,13 @@ REFUSED = {
     "network.apply: `second_threshold` must be for layers with a capacity, got one for 'layer_0'. Choose "
     "a capacity for a layer first.": lambda: NET.apply(PARAMS, STATE, X, second_threshold={"layer_0": 0.5}),
     "network: `name` must be given once, got 'a' twice. Choose another one.": lambda: network(
-        4, [layer(3, name="a"), layer(3, name="a")]
+        4, [layer(3).named("a"), layer(3).named("a")]
     ),
     "network: `name` must be a word without a slash, got 'a/b'. Choose another.": lambda: network(
-        4, [layer(3, name="a/b")]
+        4, [layer(3).named("a/b")]
     ),
     "network: `source` must be the name of an input or an earlier block, got 'nowhere'. "
-    "Choose input.": lambda: network(4, [layer(3, source="nowhere")]),
+    "Choose input.": lambda: network(4, [layer(3).receiving("nowhere")]),
     "network.apply: `lengths` must have shape [batch] = [2], got [3]. Pass the "
     "number of steps of each sequence.": lambda: NET.apply(PARAMS, STATE, X, lengths=jnp.zeros(3, jnp.int32)),
 }

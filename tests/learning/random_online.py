@@ -11,7 +11,7 @@ from snnjax import dense, layer, leaky_readout, losses, network, neurons, online
 from snnjax._types import SURROGATES, Params, Signal
 from snnjax.blocks.linear import LinearParams
 from snnjax.data import Batch
-from snnjax.graph.chain import layers_of
+from snnjax.graph.layers import layers_of
 from snnjax.train.online import online_gradients
 from tests.numbers import assert_close, picker
 from tests.ops.common import jit
@@ -101,7 +101,7 @@ def arguments(form: Form, seed: int) -> tuple[Any, ...]:
 
 def _stats(form: Form) -> Any:
     """The constants that are drawn and not learned, by the names of the layers."""
-    return form.net.init_stats(jax.random.key(0))
+    return form.net.initial_stats(jax.random.key(0))
 
 
 def _online(form: Form, params: Params, inputs: Signal, targets: Any) -> Any:

@@ -26,8 +26,9 @@ from snnjax import (
 )
 from snnjax._types import Params, Signal, State
 from snnjax.blocks.linear import LinearParams
-from snnjax.graph.chain import layers_of
 from snnjax.graph.containers import Node
+from snnjax.graph.layers import layers_of
+from snnjax.graph.network import checked_call
 from snnjax.metrics.gradient_share import in_full, spike_gradients
 from tests.graph.helpers import INPUTS, initial, random_spikes
 from tests.ops.common import jit
@@ -197,7 +198,7 @@ def test_gradients_add_up_to_those_of_the_thresholds(kind: str) -> None:
         return losses.cross_entropy_sum(output.output, LABELS, lengths=lengths)
 
     def measured(params: Params) -> Any:
-        arguments = net.checked(params, None, None, inputs, lengths)
+        arguments = checked_call(net, params, None, None, inputs, lengths)
         return spike_gradients(net, *arguments, losses.cross_entropy_sum, LABELS)
 
     by_threshold = jit(jax.grad(cost))(params)

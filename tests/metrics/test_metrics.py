@@ -27,9 +27,9 @@ from snnjax import (
     sum_pool,
 )
 from snnjax._types import Params, State, Stats
+from snnjax.blocks._sparse import SparseParams
 from snnjax.blocks.conv import Convolve
 from snnjax.blocks.linear import LinearParams
-from snnjax.blocks.sparse import SparseParams
 from tests.errors.refusals import refusals
 
 OUTPUTS = jnp.array(  # [time=3, batch=2, classes=3]
@@ -143,7 +143,7 @@ def test_synaptic_operations_equal_a_count_over_all_steps() -> None:
     weights = [rng.integers(0, 2, size).astype(np.float32) for size in itertools.pairwise(widths)]
     loop = rng.integers(0, 2, (4, 4)).astype(np.float32)
     expected = sum(np.sum(s @ w) for s, w in zip(spikes, weights, strict=True)) + np.sum(spikes[1] @ loop)
-    net = network(5, [layer(4, recurrent=True, name="a"), layer(3, name="b")], leaky_readout(2))
+    net = network(5, [layer(4, recurrent=True).named("a"), layer(3).named("b")], leaky_readout(2))
     params = net.init(jax.random.key(0))
     for name, own in zip(("a", "b", "readout"), weights, strict=True):
         params[f"{name}/connection"] = params[f"{name}/connection"]._replace(weights=jnp.asarray(own))
@@ -198,7 +198,7 @@ def test_synaptic_operations_behind_a_join_count_the_spikes_of_both(
     join: str, arriving: int, everywhere: int
 ) -> None:
     # Spikes of two inputs each: 3 and 1, and 1 and 3. Three outputs, which each value that arrives reaches.
-    net = network({"a": 2, "b": 2}, [blocks.join(join, source=("a", "b")), dense(3, bias=False)])
+    net = network({"a": 2, "b": 2}, [blocks.join(join).receiving("a", "b"), dense(3, bias=False)])
     counts = {"a": jnp.array([[3.0, 1.0]]), "b": jnp.array([[1.0, 3.0]])}
     cost = counted(net, ones(net), counts, {}, 5)
     assert cost.effective_acs == 3 * arriving

@@ -75,7 +75,7 @@ def test_neurobench_counts_as_we_do(name: str, binary: bool) -> None:
     labels = rng.integers(0, CLASSES, SAMPLES)
     x, lengths = jnp.swapaxes(jnp.asarray(inputs), 0, 1), jnp.full(SAMPLES, STEPS)
     params = net.init(jax.random.key(1), x, target_activity=0.2)
-    stats = net.init_stats(jax.random.key(0))
+    stats = net.initial_stats(jax.random.key(0))
     report = judged(to_neurobench(net, params, stats), inputs, labels, batch_size=4)
 
     output = net.apply(params, None, x, stats=stats)[0]

@@ -160,7 +160,7 @@ def test_norm_becomes_part_of_the_weights() -> None:
     net = snnjax.network((4, 4, 2), [snnjax.layer(snnjax.conv2d(3, 3, bias=False), EAGER, **parts)])
     params = params_of(net)
     mean, variance = jnp.array([0.1, 0.2, 0.0]), jnp.array([0.5, 2.0, 1.0])
-    (name,) = net.init_stats(jax.random.key(0))
+    (name,) = net.initial_stats(jax.random.key(0))
     stats = {name: NormStats(mean, variance)}
     again, same, _ = from_nir(to_nir(net, params, dt=DT, stats=stats))
     assert [node.name for node in again.nodes] == ["layer_0/connection", "layer_0/neuron"]

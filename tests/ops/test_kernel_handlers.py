@@ -27,46 +27,47 @@ NETWORKS = (
     Form(2, 3, 7, (5, 16), None, recurrent=True, connected=0.5),
     Form(2, 3, 7, (5,), None, recurrent=True, connected=0.5, recurrent_delay=2, synaptic=True),
 )
-# Lists do not say how many neurons there are, the weights do; nor do synapses say to how many they may lead:
-# (target, number of the call, operand or result, axis).
+# Lists do not say how many neurons there are, the weights do: (target, array, axis).
+FREE_OF_LISTS = {
+    ("snnjax_lif_network", "linears.weights[0]", 1),
+    ("snnjax_spike_matmul", "weights", 1),
+    ("snnjax_spike_matmul_spikes_backward", "weights", 1),
+    ("snnjax_spike_matmul_weights_backward", "g_weights", 1),
+    *(
+        (f"snnjax_{op}{which}", "ends", 1)
+        for op in ("spike_sparse_matmul", "delayed_spike_matmul")
+        for which in ("", "_spikes_backward", "_weights_backward")
+    ),
+}
 FREE = {
-    ("snnjax_spike_matmul", 0, "operands", 2, 1),
-    ("snnjax_spike_matmul_values_backward", 0, "operands", 1, 1),
-    ("snnjax_spike_matmul_weights_backward", 0, "results", 0, 1),
-    ("snnjax_spike_matmul_rows", 0, "operands", 1, 1),
-    ("snnjax_spike_matmul_rows_backward", 0, "results", 0, 1),
-    ("snnjax_spike_sparse_matmul", 0, "operands", 3, 1),
-    ("snnjax_spike_sparse_matmul", 0, "results", 0, 2),
-    ("snnjax_spike_sparse_matmul_values_backward", 0, "operands", 2, 1),
-    ("snnjax_spike_sparse_matmul_values_backward", 0, "operands", 4, 2),
-    ("snnjax_spike_sparse_matmul_weights_backward", 0, "operands", 2, 1),
-    ("snnjax_spike_sparse_matmul_weights_backward", 0, "operands", 4, 2),
-    ("snnjax_spike_sparse_matmul_rows", 0, "results", 0, 2),
-    ("snnjax_spike_sparse_matmul_rows_backward", 0, "operands", 3, 2),
-    ("snnjax_spike_sparse_matmul_rows_weights_backward", 0, "operands", 3, 2),
-    ("snnjax_lif_network", 1, "operands", 2, 1),
-    # Nor how long the longest delay is.
-    ("snnjax_delayed_spike_matmul", 0, "results", 1, 1),
-    ("snnjax_delayed_spike_matmul_spikes_backward", 0, "operands", 3, 1),
-    ("snnjax_delayed_spike_matmul_spikes_backward", 0, "operands", 6, 1),
-    ("snnjax_delayed_spike_matmul_weights_backward", 0, "operands", 6, 1),
+    # Nor do synapses say to how many they may lead, or how long the longest delay is.
+    ("snnjax_spike_sparse_matmul", "out", 2),
+    ("snnjax_spike_sparse_matmul_spikes_backward", "g", 2),
+    ("snnjax_spike_sparse_matmul_weights_backward", "g", 2),
+    ("snnjax_delayed_spike_matmul", "received.left", 1),
+    ("snnjax_delayed_spike_matmul_spikes_backward", "g.left", 1),
+    ("snnjax_delayed_spike_matmul_weights_backward", "g.left", 1),
     # How many levels a table has, and how many slots a list, no other array says.
-    *(("snnjax_simulate", number, "operands", 17, 1) for number in (0, 1)),
-    *(("snnjax_simulate", number, "results", 0, 2) for number in (0, 1)),
+    ("snnjax_simulate", "poisson_limits", 1),
+    ("snnjax_simulate", "ids", 2),
 }
 
 
 @functools.cache
 def valid_calls() -> dict[str, list[Call]]:
-    """Calls of every handler, as the ops make them, by target: of each network, and the largest of each single op."""
+    """Calls of every handler, as the ops make them, by target: of networks, and the largest of single ops."""
     found: dict[str, list[Call]] = {target: [] for target in TARGETS}
     for form in NETWORKS:
         given = arguments(form, np.random.default_rng(0))
         for call in calls_of(with_gradient(runner(form, "cpu")), *given):
             found[call.target].append(call)
+    largest: dict[tuple[str, str], Call] = {}
     for function, given in single_ops(17, 65):
         for call in calls_of(with_gradient(function), *given):
-            found[call.target] = [max(call, *found[call.target], key=_size)] if found[call.target] else [call]
+            form = call.target, form_of(call)
+            largest[form] = max(call, largest.get(form, call), key=_size)
+    for (target, _), call in largest.items():
+        found[target].append(call)
     for function, given in simulations(33):
         found["snnjax_simulate"] += calls_of(function, *given)
     return found
@@ -92,16 +93,22 @@ def with_shape(call: Call, kind: str, place: int, shape: tuple[int, ...]) -> Cal
 
 def mistakes(target: str, kind: str) -> Iterator[tuple[str, Call]]:
     """For each array of a target, by name, a valid call with another shape of it, and what is wrong with it."""
-    tried: set[str] = set()
+    tried: set[tuple[str, str]] = set()
     for number, call in enumerate(valid_calls()[target]):
         for place, (shape, _) in enumerate(getattr(call, kind)):
             name = names_of(call, kind)[place]
-            if name in tried:
+            if (form := (form_of(call), name)) in tried:
                 continue
-            tried.add(name)
+            tried.add(form)
+            free = FREE | FREE_OF_LISTS if form_of(call).endswith("ids") else FREE
             for axis, wrong in misshapen(kind, shape):
-                if (target, number, kind, place, axis) not in FREE:
+                if (target, name, axis) not in free:
                     yield f"call {number}, {name}: {wrong}", with_shape(call, kind, place, wrong)
+
+
+def form_of(call: Call) -> str:
+    """The name of its first array, which says whether spikes are given as lists."""
+    return names_of(call, "operands")[0]
 
 
 def names_of(call: Call, kind: str) -> list[str]:

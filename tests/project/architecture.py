@@ -5,11 +5,13 @@ import fnmatch
 import functools
 import graphlib
 import importlib
+import inspect
 import io
 import pkgutil
+import posixpath
 import re
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -24,10 +26,10 @@ LAYERS = {
         ("online", "quantisation", "losses", "metrics", "graph", "encoding"),
         ("blocks",),
         ("neurons",),
-        ("ops", "event_times", "plasticity", "_plasticity", "rewiring"),
+        ("ops", "event_times", "plasticity", "_plasticity", "_rewiring"),
         ("_compare", "_quantised"),
-        ("synapses",),
-        ("sparse_spikes", "surrogates"),
+        ("_synapses",),
+        ("_sparse_spikes", "surrogates"),
         ("_compiler_options", "_dispatch", "_batching", "_sharding", "_platforms", "_targets", "_write"),
         ("_arguments", "_check"),
         ("_types", "_schema", "_jax_compat", "_lazy"),
@@ -73,12 +75,49 @@ HEAVY = {"optax", "matplotlib", "h5py", "nir", "neurobench", "safetensors", "tor
 # Parts of JAX that change without notice, and the only layers that may use them.
 PRIVATE = ("jax._src", "jaxlib", "jax.core", "jax.interpreters", "jax.extend")
 KNOWS_PRIVATE = {"_jax_compat"}
-# A folder of xla_ext/cpu may include headers of a lower row, of its own, and those that lie in no folder.
-CPU_LAYERS = (("simulation",), ("network",), ("products",), ("delays",), ("synapses",), ("lists",))
+# In each of these places a folder may include headers of a lower row, or further right or left in its own; "." are the
+# files beside the folders. Tensors, graphs and programs of the model refer to one another, as they do in Poplar.
+INCLUDE_LAYERS = {
+    "poplar_kernels": (
+        ("network",),
+        ("products",),
+        ("lists",),
+        ("movement",),
+        ("reductions",),
+        ("elementwise",),
+        (".",),
+    ),
+    "xla_ext/builders": (("network",), (".",), ("layout",)),
+    "xla_ext/cpu": (
+        ("simulation",),
+        ("network",),
+        ("products",),
+        ("delays",),
+        ("synapses",),
+        ("lists",),
+        ("kernels", "."),
+    ),
+    "xla_ext/ipu_model": (
+        ("calibration",),
+        ("poplibs",),
+        ("engine",),
+        ("device",),
+        ("graph", "tensor", "program"),
+        ("codelets",),
+        ("costs",),
+        ("chips",),
+    ),
+    "xla_ext/ipu_model/engine": ((".",), ("profile",), ("run",), ("compiler",), ("executable",)),
+    "xla_ext/pjrt": ((".",), ("programs",), ("arrays",), ("devices",), ("interface",)),
+}
+# Where a compiler looks for the headers of ours, besides the folder of the file.
+INCLUDE_FOLDERS = ("xla_ext", "xla_ext/ipu_model", "")
+# The model knows nothing of what runs on it.
+BEYOND_THE_MODEL = ('"builders/', '"poplar_kernels/', '"../')
 # The headers that any file of xla_ext/cpu may include: the standard library, those in its folder, and the one that it
 # shares with the codelets.
 COMMON_HEADER = re.compile(
-    r'<[a-z_]+>|"[a-z_]+\.hpp"|"schema/[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/conventions\.hpp"'
+    r'<[a-z_]+>|"[a-z_]+\.hpp"|"schema/[a-z_]+\.hpp"|"poplar_kernels/conventions\.hpp"'
 )
 # Those for handlers: XLA's FFI, the error that all C++ throws, and system headers for memory, caches and instructions.
 HANDLER_HEADER = re.compile(
@@ -88,38 +127,24 @@ HANDLER_HEADER = re.compile(
 # Those for files that are compiled once per instruction set.
 KERNEL_HEADER = re.compile(r'<(immintrin|arm_neon)\.h>|"kernels/[a-z_]+\.hpp"|"\.\./kernels\.hpp"')
 
-# A folder of xla_ext/ipu_model may include headers of a lower row, or of its own. Tensors, graphs and programs refer to
-# one another, as they do in Poplar.
-MODEL_LAYERS = (
-    ("calibration",),
-    ("poplibs",),
-    ("engine",),
-    ("device",),
-    ("graph", "tensor", "program"),
-    ("codelets",),
-    ("costs",),
-    ("chips",),
-)
 # What the codelets and the builders may include: nothing that an SDK does not have.
-CODELET_HEADER = re.compile(r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|"[a-z_]+\.hpp"')
+CODELET_HEADER = re.compile(r'<[a-z_]+>|<poplar/[A-Za-z]+\.hpp>|"(\.\./([a-z]+/)?)?[a-z_]+\.hpp"')
 BUILDER_HEADER = re.compile(
-    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|"(\.\./error|[a-z_]+)\.hpp"'
-    r'|"(\.\./\.\./poplar_kernels/conventions|planner/product_plan)\.hpp"'  # the planner only knows numbers
+    r'<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|"(builders/([a-z]+/)?)?[a-z_]+\.hpp"'
+    r'|"((\.\./)+error|poplar_kernels/conventions|planner/product_plan)\.hpp"'  # the planner only knows numbers
 )
 
 # The executor also compiles against an SDK, except for the one file that uses the model; the plugin does not use
 # graphs: it compiles, runs and holds arrays through the executor.
 EXECUTOR_HEADER = re.compile(
-    r"<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>|<builders/[a-z_]+\.hpp>"
-    r'|"(executor|planner|schema)/[a-z_/]+\.hpp"'
-    r'|"\.\./\.\./\.\./poplar_kernels/(elementwise_chain_ops|issue_slots)\.hpp"'  # elementwise programs, their cost
+    r"<[a-z_]+>|<pop(lar|util|ops|lin|rand)/[A-Za-z]+\.hpp>"
+    r'|"(builders|executor|planner|schema)/[a-z_/]+\.hpp"'
+    r'|"poplar_kernels/(elementwise/elementwise_chain_ops|issue_slots)\.hpp"'  # elementwise programs, their cost
 )
 # The planner only knows numbers: sizes, and the costs of codelets.
-PLANNER_HEADER = re.compile(
-    r'<[a-z_]+>|"planner/[a-z_]+\.hpp"|"\.\./\.\./poplar_kernels/[a-z_]+_cycles\.hpp"'
-)
+PLANNER_HEADER = re.compile(r'<[a-z_]+>|"planner/[a-z_]+\.hpp"|"poplar_kernels/[a-z]+/[a-z_]+_cycles\.hpp"')
 PLUGIN_HEADER = re.compile(
-    r'<[a-z_]+>|<poplar/Target\.hpp>|<builders/error\.hpp>|"pjrt/[a-z_]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
+    r'<[a-z_]+>|<poplar/Target\.hpp>|"builders/error\.hpp"|"pjrt/[a-z_/]+\.hpp"|"executor/(executable|plan/plan)\.hpp"'
 )
 # The custom operation is built with an SDK: Poplar's headers, and the part of the executor that builds graphs.
 CUSTOM_OP_HEADER = re.compile(
@@ -129,6 +154,9 @@ KNOWS_THE_MODEL = re.compile(r"<ipu_model/(profile|json)\.hpp>")
 
 MAX_NAMES = 60
 MAX_FILE_LINES = 600
+# Of a folder of C++ or of tests.
+MAX_ENTRIES = 29
+MIRROR = "xla_ext/ipu_model/include/poplar"
 MAX_FUNCTION_LINES = 40
 
 # Assembled from parts, so that this file does not contain them.
@@ -236,6 +264,19 @@ def upward_imports(path: str, source: str) -> list[str]:
     return found
 
 
+def core_of_the_ipu(path: str, source: str) -> list[str]:
+    """Imports in `snnjax/ipu` of more than the bottom of the library; one file says what else the IPU needs of it."""
+    if path == "snnjax/ipu/device/core.py" or not path.startswith("snnjax/ipu/"):
+        return []
+    found = [(name, line) for name, line in imports(source) if starts_with(name, "snnjax")]
+    return [
+        f"{path}:{line}: {name}"
+        for name, line in found
+        if not starts_with(name, "snnjax.ipu")
+        and layer_of(name) not in ("_check", "_jax_compat", "_types", "_write")
+    ]
+
+
 def import_circles(files: Mapping[str, str]) -> list[str]:
     """A circle of imports among files, paths with their texts; imports within functions and for types count too."""
     modules = {module_of(path): source for path, source in files.items()}
@@ -340,23 +381,42 @@ def beyond_the_executor(path: str, source: str) -> list[str]:
     ]
 
 
+def room_of(path: str, place: str) -> str:
+    """The folder of `place` that a file lies in, "." beside them, nothing outside of `place`."""
+    folder, inside, _ = path.removeprefix(f"{place}/").partition("/")
+    return "" if not path.startswith(f"{place}/") else folder if inside else "."
+
+
+def included(path: str, header: str) -> str:
+    """The path of a header of ours from the root, as a compiler finds it by the include in the file `path`."""
+    name = header.strip('"')
+    for folder in INCLUDE_FOLDERS:
+        if "/" in name and name[0] != "." and (ROOT / folder / name.split("/")[0]).is_dir():
+            return posixpath.join(folder, name)
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+
+
 def upward_includes(path: str, source: str) -> list[str]:
-    """Headers of folders of the IPU Model, or of the CPU kernels, that are not below the file's own."""
-    is_kernel = path.startswith("xla_ext/cpu/")
-    layers, root = (CPU_LAYERS, "xla_ext/cpu/") if is_kernel else (MODEL_LAYERS, "xla_ext/ipu_model/")
-    rows = {room: row for row, rooms in enumerate(layers) for room in rooms}
-    own = path.removeprefix(root).split("/")[0]
-    if is_kernel and (own == "kernels" or own == Path(path).name):  # beside the folders: below all of them
-        rows[own] = len(layers)
-    if own not in rows:
-        return [f"{path}: {own} is in no layer"]
+    """Headers of folders that are not below the file's own."""
+    headers = [each for each in includes(source) if each[1].startswith('"')]
     found = []
-    for number, header in includes(source):
-        room = header.strip('"').removeprefix("cpu/").split("/")[0]
-        upward = room in rows and rows[room] < rows[own]
-        if header.startswith('"') and (upward or (room in ("builders", "..") and not is_kernel)):
-            found.append(f"{path}:{number}: {header}")
+    for place, layers in INCLUDE_LAYERS.items():
+        rows = {room: row for row, rooms in enumerate(layers) for room in rooms}
+        own = room_of(path, place)
+        if own and own not in rows:
+            return [f"{path}: {own} is in no layer"]
+        for number, header in headers if own else []:
+            upward = rows.get(room_of(included(path, header), place), len(rows)) < rows[own]
+            if upward or (place == "xla_ext/ipu_model" and header.startswith(BEYOND_THE_MODEL)):
+                found.append(f"{path}:{number}: {header}")
     return found
+
+
+def crowded_folders(*folders: str, most: int = MAX_ENTRIES) -> list[str]:
+    """Folders in `folders`, or these, with too many entries; that of Poplar's headers is as large as Poplar's."""
+    places = sorted({path.parent for folder in folders for path in tracked_files(ROOT / folder)})
+    counts = [(place.relative_to(ROOT).as_posix(), len(entries(place))) for place in places]
+    return [f"{place}: {count} entries" for place, count in counts if count > most and place != MIRROR]
 
 
 def includes(source: str) -> list[tuple[int, str]]:
@@ -403,6 +463,28 @@ def public_names(source: str) -> list[str]:
     nodes = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = (alias.name for node in nodes for alias in node.names if alias.asname == alias.name)
     return [name for name in names if not name.startswith("_")]
+
+
+def names_of(module: ModuleType) -> dict[str, object]:
+    """What users find in a module: what it re-exports, and the functions and classes that it defines."""
+    own = {
+        name: thing
+        for name, thing in vars(module).items()
+        if getattr(thing, "__module__", None) == module.__name__
+        and inspect.isroutine(thing) | inspect.isclass(thing)
+    }
+    exported = {name: getattr(module, name) for name in public_names(inspect.getsource(module))}
+    return {name: thing for name, thing in {**exported, **own}.items() if not name.startswith("_")}
+
+
+def second_paths(modules: Iterable[ModuleType]) -> list[str]:
+    """Names by which something is found that has been found by another; modules are not counted."""
+    found: dict[int, list[str]] = {}
+    for module in modules:
+        for name, thing in names_of(module).items():
+            if not isinstance(thing, ModuleType):
+                found.setdefault(id(thing), []).append(f"{module.__name__}.{name}")
+    return [f"{name} is {paths[0]}" for paths in found.values() for name in paths[1:]]
 
 
 def shadowed_modules(package: ModuleType) -> list[str]:

@@ -20,6 +20,13 @@ BUILDERS = rules.files_in("xla_ext/builders", suffixes=[".cpp", ".hpp"])
 MODEL = rules.files_in("xla_ext/ipu_model", suffixes=[".cpp", ".hpp"])
 ROOMS = [f"xla_ext/{name}" for name in ("custom_op", "executor", "pjrt", "planner")]
 DEVICE = rules.files_in(*ROOMS, suffixes=[".cpp", ".hpp"])
+# The modules that users find in the index.
+MODULES = [
+    alias.name
+    for node in rules.nodes_of((rules.ROOT / "snnjax/__init__.py").read_text())
+    if isinstance(node, ast.ImportFrom) and node.module == "snnjax"
+    for alias in node.names
+]
 BESIDES = (
     *("xla_ext/ipu_model/tests/", "xla_ext/ipu_model/include/"),
     *("xla_ext/builders/tests/", "xla_ext/executor/tests/", "xla_ext/pjrt/tests/", "xla_ext/cpu/tests/"),
@@ -58,7 +65,7 @@ def text_files():
 
 OF_LIBRARY = (
     *(rules.upward_imports, rules.private_jax, rules.compiled_code, rules.heavy_imports, rules.prints),
-    *(rules.long_file, rules.long_functions),
+    *(rules.long_file, rules.long_functions, rules.core_of_the_ipu),
 )
 
 
@@ -91,7 +98,7 @@ def test_kernels_keep(rule):
     [
         (rules.long_file, [*CODELETS, *BUILDERS, *MODEL, *DEVICE]),
         (rules.beyond_the_sdk, [*CODELETS, *BUILDERS]),
-        (rules.upward_includes, MODEL),
+        (rules.upward_includes, [*CODELETS, *BUILDERS, *MODEL, *DEVICE]),
         (rules.beyond_the_executor, DEVICE),
     ],
     ids=lambda argument: getattr(argument, "__name__", ""),
@@ -130,13 +137,20 @@ try:
 except AttributeError as error:
     sys.stdout.write(f"{error}, {error.name}")
 """
-    index = ast.parse(read("snnjax/__init__.py")).body
-    lazy = [node for each in index if isinstance(each, ast.If) for node in each.body]
-    names = [alias.name for node in lazy if isinstance(node, ast.ImportFrom) for alias in node.names]
-    assert {"losses", "data", "train", "metrics", "online", "encoding"} <= set(names)
-    command = [sys.executable, "-c", program, *names]
+    assert {"losses", "data", "train", "metrics", "online", "encoding"} <= set(MODULES)
+    command = [sys.executable, "-c", program, *MODULES]
     done = subprocess.run(command, cwd=rules.ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "module 'snnjax' has no attribute 'loses', loses"
+
+
+def test_public_names_have_one_path():
+    """Users find the names of the index and of its modules, each in one place; packages below it export nothing."""
+    modules = [getattr(snnjax, name) for name in MODULES]
+    assert rules.second_paths([snnjax, *modules]) == []
+    assert [path for path in ("ops", "graph") if rules.public_names(read(f"snnjax/{path}/__init__.py"))] == []
+    assert rules.second_paths([snnjax.losses, snnjax.losses])[0] == (
+        "snnjax.losses.cross_entropy_sum is snnjax.losses.cross_entropy_sum"
+    )
 
 
 def test_modules_are_hidden_by_their_own_functions_alone():
@@ -145,6 +159,11 @@ def test_modules_are_hidden_by_their_own_functions_alone():
 
 def test_top_level_holds_the_fixed_entries():
     assert rules.foreign_top_level([path.name for path in rules.entries(rules.ROOT)]) == []
+
+
+def test_folders_are_small():
+    assert rules.crowded_folders("poplar_kernels", "xla_ext", "tests") == []
+    assert rules.crowded_folders("xla_ext/custom_op", most=1)
 
 
 def test_each_op_has_its_tests():
@@ -179,8 +198,8 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.upward_imports, "snnjax/neurons/lif.py", "from . import adlif"),
         (rules.upward_imports, "snnjax/neurons/lif.py", "from snnjax.blocks.block import flat"),
         (rules.upward_imports, "snnjax/blocks/norm.py", "from snnjax.graph.network import Network"),
-        (rules.upward_imports, "snnjax/graph/plan.py", "import snnjax.metrics"),
-        (rules.upward_imports, "snnjax/_check.py", "from snnjax.sparse_spikes import SparseSpikes"),
+        (rules.upward_imports, "snnjax/graph/segments.py", "import snnjax.metrics"),
+        (rules.upward_imports, "snnjax/_check.py", "from snnjax._sparse_spikes import SparseSpikes"),
         (rules.upward_imports, "snnjax/helpers.py", ""),
         (
             rules.upward_imports,
@@ -200,6 +219,7 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
             "xla_ext/pjrt/snnjax_jax_plugin/_wire.py",
             "from snnjax_jax_plugin import _library",
         ),
+        (rules.core_of_the_ipu, "snnjax/ipu/device/own_ops.py", "from snnjax.surrogates import Surrogate"),
         (rules.private_jax, "snnjax/ops/spike.py", "from jax._src import core"),
         (rules.private_jax, "snnjax/ops/spike.py", "import jaxlib"),
         (rules.private_jax, "snnjax/network.py", "import jax\nx = jax.core.get_aval(1)"),
@@ -224,17 +244,26 @@ LONG = "\n".join(f"    x = {n}" for n in range(rules.MAX_FUNCTION_LINES))
         (rules.beyond_the_sdk, "xla_ext/builders/loop.cpp", "#include <ipu_model/profile.hpp>"),
         (rules.upward_includes, "xla_ext/ipu_model/costs/route.cpp", '#include "engine/plan.hpp"'),
         (rules.upward_includes, "xla_ext/ipu_model/calibration/report.cpp", '#include "builders/loop.hpp"'),
-        (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "../cpu/parallel.hpp"'),
+        (rules.upward_includes, "xla_ext/ipu_model/engine/run/run.cpp", '#include "../cpu/parallel.hpp"'),
         (rules.upward_includes, "xla_ext/ipu_model/shelf/run.cpp", ""),
+        (
+            rules.upward_includes,
+            "xla_ext/ipu_model/engine/run/run.cpp",
+            '#include "engine/profile/order.hpp"',
+        ),
+        (rules.upward_includes, "xla_ext/pjrt/devices/client.cpp", '#include "pjrt/programs/program.hpp"'),
+        (rules.upward_includes, "xla_ext/builders/vertices.hpp", '#include "builders/network/rows.hpp"'),
+        (rules.upward_includes, "poplar_kernels/lists/lists.hpp", '#include "../network/neuron.hpp"'),
+        (rules.upward_includes, "poplar_kernels/numbers.hpp", '#include "lists/lists.hpp"'),
         (rules.upward_includes, "xla_ext/cpu/lists/marks.hpp", '#include "cpu/network/lif_layer.hpp"'),
         (rules.upward_includes, "xla_ext/cpu/memory.hpp", '#include "cpu/lists/marks.hpp"'),
         (rules.upward_includes, "xla_ext/cpu/shelf/marks.hpp", ""),
         (rules.beyond_the_executor, "xla_ext/executor/views.cpp", '#include "graph/graph_data.hpp"'),
         (rules.beyond_the_executor, "xla_ext/executor/views.cpp", "#include <ipu_model/profile.hpp>"),
         (rules.beyond_the_executor, "xla_ext/executor/ops/dot.cpp", '#include "pjrt/table.hpp"'),
-        (rules.beyond_the_executor, "xla_ext/pjrt/client.cpp", "#include <poplar/Graph.hpp>"),
+        (rules.beyond_the_executor, "xla_ext/pjrt/devices/client.cpp", "#include <poplar/Graph.hpp>"),
         (rules.beyond_the_executor, "xla_ext/planner/product_plan.cpp", "#include <poplar/Graph.hpp>"),
-        (rules.beyond_the_executor, "xla_ext/pjrt/client.cpp", '#include "executor/lowering.hpp"'),
+        (rules.beyond_the_executor, "xla_ext/pjrt/devices/client.cpp", '#include "executor/lowering.hpp"'),
         (rules.beyond_the_executor, "xla_ext/custom_op/custom_op.cpp", '#include "executor/executable.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "import optax"),
         (
@@ -264,6 +293,12 @@ def test_rule_finds(rule, path, source):
         (rules.upward_imports, "snnjax/ops/lif_network.py", "from snnjax.ops.spike import spike"),
         (rules.upward_imports, "snnjax/data/digits.py", "import numpy\nfrom snnjax import encoding"),
         (rules.upward_imports, "snnjax/cli.py", "from snnjax import train"),
+        (rules.core_of_the_ipu, "snnjax/ipu/device/core.py", "from snnjax.surrogates import Surrogate"),
+        (
+            rules.core_of_the_ipu,
+            "snnjax/ipu/session.py",
+            "from snnjax._check import fail\nfrom snnjax import ipu",
+        ),
         (rules.private_jax, "snnjax/_jax_compat.py", "from jax._src import core"),
         (rules.private_jax, "snnjax/_jax_compat.py", "import jaxlib"),
         (
@@ -290,7 +325,7 @@ def test_rule_finds(rule, path, source):
             "xla_ext/builders/loop.cpp",
             "#include <popops/Reduce.hpp>\n#include <vector>",
         ),
-        (rules.upward_includes, "xla_ext/ipu_model/engine/run.cpp", '#include "graph/graph_data.hpp"'),
+        (rules.upward_includes, "xla_ext/ipu_model/engine/run/run.cpp", '#include "graph/graph_data.hpp"'),
         (rules.upward_includes, "xla_ext/cpu/network/lif_layer.hpp", '#include "cpu/lists/marks.hpp"'),
         (rules.heavy_imports, "snnjax/train.py", "def fit():\n    import optax"),
         (

@@ -1,22 +1,19 @@
 """The documentation is correct: every public name is listed, its Python runs, its links work."""
 
 import importlib
-import inspect
 import json
 import re
 
 import pytest
 
-from tests.project.architecture import ROOT, public_names
+import snnjax
+from tests.project.architecture import ROOT, names_of
 from tests.project.test_docstrings import PUBLIC
 from tests.project.test_readme import LINK, TARGET, blocks, commands, run_python, subcommands, unknown_command
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
-# Public modules, whose names are called as snnjax.<module>.<name>; the index has most names of the others.
-IN_THE_INDEX = ("ops", "blocks", "graph")
-MODULES = [f"snnjax.{part}" for part in PUBLIC if part not in IN_THE_INDEX]
-# Names of the index that the reference lists with their module.
-ALSO_ELSEWHERE = {"blocks", "neurons", "Surrogate"}
+# Public modules, whose names are called as snnjax.<module>.<name>.
+MODULES = [f"snnjax.{part}" for part in PUBLIC]
 DIRECTIVE = re.compile(r"^\.\. (?:autofunction|autoclass|py:data):: (\S+)$", re.MULTILINE)
 ENTRY = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| .*\| `(neurons\.\w+\(.*\))` \|$", re.MULTILINE)
@@ -47,18 +44,6 @@ FIGURE = re.compile(
 NUMBER = re.compile(r"(?<![\w.,-])\d+(?:\.\d+)?(?![\w,-])")
 
 
-def names_of(module):
-    """The public names of a module: what its index re-exports, and what it defines itself."""
-    source = inspect.getsource(module)
-    own = [
-        name
-        for name, thing in vars(module).items()
-        if getattr(thing, "__module__", None) == module.__name__
-        and inspect.isroutine(thing) | inspect.isclass(thing)
-    ]
-    return {name for name in [*public_names(source), *own] if not name.startswith("_")}
-
-
 def documented():
     """The full names that the reference lists."""
     return [
@@ -82,12 +67,8 @@ def rows(text):
 def test_reference_lists_every_public_name_once():
     listed = documented()
     assert sorted(listed) == sorted(set(listed))
-    index = names_of(importlib.import_module("snnjax"))
-    public = {f"snnjax.{name}" for name in index - ALSO_ELSEWHERE}
-    for part in IN_THE_INDEX:
-        public |= {
-            f"snnjax.{part}.{name}" for name in names_of(importlib.import_module(f"snnjax.{part}")) - index
-        }
+    index = names_of(snnjax).keys() - {"blocks", "neurons"}
+    public = {f"snnjax.{name}" for name in index}
     for module in MODULES:
         public |= {f"{module}.{name}" for name in names_of(importlib.import_module(module))}
     assert public == set(listed)

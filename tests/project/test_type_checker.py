@@ -73,7 +73,7 @@ def test_dataclass_holds_anything_when_jax_rebuilds_it(typed):
 
 def test_snnjax_is_checked():
     with pytest.raises(jaxtyping.TypeCheckError):
-        snnjax.Surrogate("straight_through", 1.0).derivative(jnp.arange(3))
+        snnjax.surrogates.Surrogate("straight_through", 1.0).derivative(jnp.arange(3))
 
 
 @pytest.mark.parametrize(

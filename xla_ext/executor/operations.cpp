@@ -14,7 +14,7 @@ extern const Operation kElementwise, kBroadcastInDim, kReshape, kTranspose, kSli
 
 // Each has a file in targets/ with its check, its lowering and its proposals.
 namespace targets {
-extern const Operation kSpikeMatmul, kSpikeMatmulValuesBackward, kSpikeMatmulWeightsBackward, kSelectSpikes,
+extern const Operation kSpikeMatmul, kSpikeMatmulSpikesBackward, kSpikeMatmulWeightsBackward, kSelectSpikes,
     kSelectSpikesBackward, kLifNetwork, kLifNetworkBackward;
 }  // namespace targets
 
@@ -27,7 +27,7 @@ const Operation* findTarget(const std::string& name) {
   // Never destroyed: threads may outlive everything else.
   static const auto& kTargets = *new Table{
       {"snnjax_spike_matmul", &targets::kSpikeMatmul},
-      {"snnjax_spike_matmul_values_backward", &targets::kSpikeMatmulValuesBackward},
+      {"snnjax_spike_matmul_spikes_backward", &targets::kSpikeMatmulSpikesBackward},
       {"snnjax_spike_matmul_weights_backward", &targets::kSpikeMatmulWeightsBackward},
       {"snnjax_select_spikes", &targets::kSelectSpikes},
       {"snnjax_select_spikes_backward", &targets::kSelectSpikesBackward},

@@ -61,7 +61,7 @@ class Table:
         found: list[type] = []
 
         def visit(record: type) -> None:
-            for kind in _schema.fields(record).values():
+            for kind in self.fields(record).values():
                 part = parts_of(kind)[0]
                 if is_record(part):
                     visit(part)
@@ -72,12 +72,24 @@ class Table:
             visit(root)
         return found
 
+    def fields(self, record: type) -> dict[str, Any]:
+        """The annotations of a record by field; a product has its own arrays, and no others, in place of `OWN`."""
+        found = {}
+        for field, kind in _schema.fields(record).items():
+            (arrays,) = getattr(kind, "__metadata__", (None,))
+            if getattr(arrays, "numbers", "") != "own":
+                found[field] = kind
+            elif own := _schema.PRODUCTS[self.op].get(field.removeprefix("g_")):
+                in_form = own if arrays.form == "own" else own._replace(form=arrays.form)
+                found[field] = typing.Annotated[Any, in_form]
+        return found
+
     def leaves(
         self, record: type, name: str = "", place: str = "", layered: bool = False, within: str = ""
     ) -> list[Leaf]:
         """The arrays of a record in the order of its fields."""
         found: list[Leaf] = []
-        for field, kind in _schema.fields(record).items():
+        for field, kind in self.fields(record).items():
             part, repeats, may_lack = parts_of(kind)
             there = f"{place}{field}" + ("[layer]" if repeats else "")
             if is_record(part):
@@ -114,7 +126,7 @@ class Table:
 def structure(table: Table, record: type) -> list[str]:
     """A record as a structure; tuples have an entry for each layer."""
     lines, layered = [], []
-    for field, kind in _schema.fields(record).items():
+    for field, kind in table.fields(record).items():
         part, repeats, _ = parts_of(kind)
         if is_record(part):
             item = f"{part.__name__}<Item>"

@@ -62,7 +62,7 @@ def _recurrent_forward(currents: jax.Array, recurrent: jax.Array) -> tuple[jax.A
     return spikes, (v, spikes, recurrent)
 
 
-def _recurrent_backward(kept: Any, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _recurrent_backward(kept, g: jax.Array) -> tuple[jax.Array, jax.Array]:
     v, spikes, recurrent = kept
     slopes, back = 1 / (1 + SLOPE * jnp.abs(v - THRESHOLD)) ** 2, recurrent.T
 
@@ -99,14 +99,12 @@ def cycles_of_a_step(workload: Workload, activities: tuple[float, ...]) -> dict[
     return {name: value for name, value in found.items() if value is not None}
 
 
-def cycles(
-    forward: networks.Forward, workload: Workload, arguments: Any
-) -> tuple[float | None, float | None]:
+def cycles(forward: networks.Forward, workload: Workload, arguments) -> tuple[float | None, float | None]:
     """Compute, exchange and sync of a time step: in all, and of dense products; None if the program does not fit."""
-    step: Any = jax.jit(networks.task_of(forward, GRADIENT, workload.readout))
+    step = jax.jit(networks.task_of(forward, GRADIENT, workload.readout))
     placed = ipus.placed_as(arguments, jax.devices("ipu")[0])
     try:
-        compiled: Any = step.lower(*placed).compile()
+        compiled = step.lower(*placed).compile()
         jax.block_until_ready(compiled(*placed))
     except jax.errors.JaxRuntimeError as error:
         if OUT_OF_MEMORY not in str(error):

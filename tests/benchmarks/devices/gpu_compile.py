@@ -94,7 +94,7 @@ class Program(NamedTuple):
     arguments: Any
 
 
-def sized(plan: Any, quick: bool) -> Any:
+def sized(plan, quick: bool):
     """A workload, shorter if only its counts in a test are of interest."""
     if not quick:
         return plan
@@ -123,15 +123,15 @@ def of_workload(workload: workloads.Workload, form: str, forward: Callable[..., 
     return Program(networks.task_of(forward, TRAINING, workload.readout), (layers, state, inputs, labels))
 
 
-def of_network(net: Any, inputs: tuple[int, ...], implementation: str | None, train: bool = False) -> Program:
+def of_network(net, inputs: tuple[int, ...], implementation: str | None, train: bool = False) -> Program:
     """A training step of a network, and if it has statistics, with those of the batch."""
     params = jax.eval_shape(lambda: net.init(jax.random.key(0)))
-    stats = jax.eval_shape(lambda: net.init_stats(jax.random.key(0)))
+    stats = jax.eval_shape(lambda: net.initial_stats(jax.random.key(0)))
     optimiser = optax.adam(workloads.LEARNING_RATE)
 
-    def step(params: Params, state: State, stats: Stats, inputs: Signal, labels: Any) -> Any:
-        def loss(params: Params) -> Any:
-            options: Any = {"stats": stats, "train": True} if train else {}
+    def step(params: Params, state: State, stats: Stats, inputs: Signal, labels):
+        def loss(params: Params):
+            options = {"stats": stats, "train": True} if train else {}
             out, _ = net.apply(params, None, inputs, implementation=implementation, **options)
             logits = jnp.sum(out.output, axis=0)
             loss = jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
@@ -185,7 +185,7 @@ def of_residual(of: residuals.Residual, capped: bool) -> Program:
     return of_network(net, (of.steps, of.batch, of.edge, of.edge, 2), None, train=True)
 
 
-def topology() -> Any:
+def topology():
     """One H100."""
     return topologies.get_topology_desc("h100", "cuda", target_config=H100, topology="1x1x1")
 
@@ -200,8 +200,8 @@ def compile_program(name: str, made: Callable[[], Program], dumped: Path) -> Com
     with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=kind)):
         compiled = jax.jit(function).trace(*placed).lower().compile()
     seconds = time.perf_counter() - start
-    text: Any = compiled.as_text()
-    memory: Any = compiled.memory_analysis()
+    text = compiled.as_text()
+    memory = compiled.memory_analysis()
     counts = counts_of(text)
     registers, spilled = registers_of(dumped)
     return Compiled(

@@ -68,7 +68,7 @@ def of_workload(workload: Workload) -> Measured:
     return timers, difference(inference, given[INFERENCE])
 
 
-def of_network(net: Any, capped: Any, plain: Any, params: Params, inputs: Signal, labels: Any) -> Measured:
+def of_network(net, capped, plain, params: Params, inputs: Signal, labels) -> Measured:
     """A network of another kind, through `Network.apply`."""
     alternatives = {
         LAYERS: plain,
@@ -86,7 +86,7 @@ def of_network(net: Any, capped: Any, plain: Any, params: Params, inputs: Signal
     return timers, difference(neurons.tasks(alternatives[DEFAULT], optimiser)[INFERENCE], given[INFERENCE])
 
 
-def applied(net: Any, **options: Any) -> Callable[[Any, Any], Any]:
+def applied(net, **options) -> Callable[[Any, Any], Any]:
     return lambda params, inputs: net.apply(params, None, inputs, **options)[0].output
 
 

@@ -44,7 +44,7 @@ def data_parallel(forward: networks.Forward, readout: bool, mesh: jax.sharding.M
     """A training step that donates, each device with an equal part of the batch."""
     loss = networks.loss_of(forward, readout)
 
-    def train(layers: Any, state: State, inputs: Signal, labels: jax.Array) -> Any:
+    def train(layers, state: State, inputs: Signal, labels: jax.Array):
         value, gradients = jax.lax.pmean(jax.value_and_grad(loss)(layers, inputs, labels), AXIS)
         return (*networks.updated(layers, state, gradients), value)
 
@@ -80,14 +80,14 @@ def training(workload: Workload, alternative: str, num_ipus: int) -> dict[str, f
     return {MODELLED: seconds, COMPILATION: compilation, MODEL: on_model, CPU: on_cpu}
 
 
-def placed_as(tree: Any, where: Any) -> Any:
+def placed_as(tree, where):
     return jax.tree.map(lambda leaf: jax.device_put(leaf, where), tree)
 
 
-def modelled(step: Callable[..., Any], arguments: Any) -> tuple[float, float, float]:
+def modelled(step: Callable[..., Any], arguments) -> tuple[float, float, float]:
     """Microseconds on the chip; milliseconds of compilation and of a step of the model."""
     start = time.perf_counter()
-    compiled: Any = step.lower(*arguments).compile()
+    compiled = step.lower(*arguments).compile()
     compilation = 1e3 * (time.perf_counter() - start)
     *parameters, _ = jax.block_until_ready(compiled(*arguments))  # brings everything to the tiles
     read_profile(compiled, reset=True)
@@ -96,7 +96,7 @@ def modelled(step: Callable[..., Any], arguments: Any) -> tuple[float, float, fl
     return 1e6 * read_profile(compiled).seconds, compilation, 1e3 * (time.perf_counter() - start)
 
 
-def wall(step: Callable[..., Any], arguments: Any) -> float:
+def wall(step: Callable[..., Any], arguments) -> float:
     """Milliseconds of a step that has been compiled."""
     *parameters, _ = jax.block_until_ready(step(*arguments))
     start = time.perf_counter()

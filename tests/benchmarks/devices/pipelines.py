@@ -51,7 +51,7 @@ def membranes(weights: jax.Array, spikes: jax.Array) -> jax.Array:
     return jax.lax.scan(step, jnp.zeros_like(currents[0]), currents)[1]
 
 
-def stage(weights: jax.Array, spikes: Signal) -> Any:
+def stage(weights: jax.Array, spikes: Signal):
     """Some layers, ``weights[layers, width, width]``, of which the last one lists its spikes."""
     capacity, x = spikes.capacity, spikes.to_dense()
     for own in weights[:-1]:
@@ -71,21 +71,21 @@ def data(workload: Workload, stages: int) -> tuple[Any, Any, Any]:
     return weights, snnjax.SparseSpikes.from_ids(ids, num_neurons=width), targets
 
 
-def updated(weights: Any, gradients: Any) -> Any:
+def updated(weights, gradients):
     return jax.tree.map(lambda own, gradient: own - LEARNING_RATE * gradient, weights, gradients)
 
 
-def on_one(pieces: int, weights: Any, inputs: Signal, targets: Any) -> tuple[Any, jax.Array]:
+def on_one(pieces: int, weights, inputs: Signal, targets) -> tuple[Any, jax.Array]:
     """A step that goes through the pieces."""
 
-    def loss(weights: Any, inputs: Signal, targets: Any) -> jax.Array:
+    def loss(weights, inputs: Signal, targets) -> jax.Array:
         y = jax.lax.scan(lambda x, own: (stage(own, x), None), inputs, weights)[0]
         return jnp.sum(y.values * targets)
 
     def cut(leaf: jax.Array) -> jax.Array:
         return jnp.moveaxis(leaf.reshape(leaf.shape[0], pieces, -1, *leaf.shape[2:]), 1, 0)
 
-    def add(sums: Any, piece: Any) -> tuple[Any, None]:
+    def add(sums, piece) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, sums, jax.value_and_grad(loss)(weights, *piece)), None
 
     start = (jnp.zeros(()), jnp.zeros_like(weights))
@@ -94,11 +94,11 @@ def on_one(pieces: int, weights: Any, inputs: Signal, targets: Any) -> tuple[Any
 
 
 def in_pipeline(
-    of_stage: Callable[..., Any], pieces: int, weights: Any, inputs: Signal, targets: Any
+    of_stage: Callable[..., Any], pieces: int, weights, inputs: Signal, targets
 ) -> tuple[Any, jax.Array]:
     """The same step over the devices of `AXIS`, by the schedule of GPipe, also with several stages on a device."""
 
-    def loss(weights: Any) -> jax.Array:
+    def loss(weights) -> jax.Array:
         y = train.pipeline(of_stage, weights, inputs, pieces=pieces, axis=AXIS)
         return jnp.sum(y.values * targets)
 
@@ -106,22 +106,22 @@ def in_pipeline(
     return updated(weights, gradients), jax.lax.psum(value, AXIS)
 
 
-def in_flush(pieces: int, weights: Any, inputs: Signal, targets: Any) -> tuple[Any, jax.Array]:
+def in_flush(pieces: int, weights, inputs: Signal, targets) -> tuple[Any, jax.Array]:
     """The same step by the schedule of PipeDream-flush."""
 
-    def loss(_: Any, y: Any, targets: Any) -> jax.Array:
+    def loss(_, y, targets) -> jax.Array:
         return jnp.sum(y.values * targets) * pieces  # of which the mean is taken
 
-    def total(weights: Any) -> jax.Array:
+    def total(weights) -> jax.Array:
         return train.pipeline_loss(stage, loss, weights, (), inputs, targets, pieces=pieces, axis=AXIS)
 
     value, gradients = jax.value_and_grad(total)(weights)
     return updated(weights, gradients), value
 
 
-def measured(step: Callable[..., Any], arguments: Any) -> tuple[Measured, float]:
+def measured(step: Callable[..., Any], arguments) -> tuple[Measured, float]:
     """A step on the IPUs, and its loss."""
-    compiled: Any = jax.jit(step, donate_argnums=0).lower(*arguments).compile()
+    compiled = jax.jit(step, donate_argnums=0).lower(*arguments).compile()
     _, value = jax.block_until_ready(compiled(*arguments))
     profile = read_profile(compiled)
     cycles = sum(each.cycles - each.phases.host for each in profile.steps)

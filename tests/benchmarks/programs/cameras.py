@@ -15,7 +15,7 @@ import optax
 from snnjax import SparseSpikes, conv2d, layer, leaky_readout, network, sum_pool
 from snnjax._types import Params
 from snnjax.data import load_mnist_10k, saccade_spikes
-from snnjax.graph.chain import layers_of
+from snnjax.graph.layers import layers_of
 from tests.benchmarks import peers, workloads
 from tests.benchmarks.programs.convolutions import convolve
 from tests.benchmarks.programs.networks import INFERENCE, TRAINING, jit
@@ -68,7 +68,7 @@ ALTERNATIVES = {
 }
 
 
-def made(camera: Camera, capped: bool = False) -> Any:
+def made(camera: Camera, capped: bool = False):
     """The network."""
     share = workloads.CAPACITY_SHARE if capped else None
     second = workloads.SECOND_THRESHOLD if capped else None
@@ -112,7 +112,7 @@ def images(camera: Camera) -> peers.Images:
     )
 
 
-def by_hand(net: Any, pool: int, params: Params, inputs: jax.Array) -> jax.Array:
+def by_hand(net, pool: int, params: Params, inputs: jax.Array) -> jax.Array:
     """The output, of the same parameters."""
     *hidden, _ = layers_of("by_hand", net)
     x = inputs.reshape(-1, *hidden[0].in_shape)  # all steps are one batch

@@ -44,10 +44,10 @@ def program(workload: Workload, name: str, mesh: Mesh) -> tuple[Callable[..., An
     return run, (*shared, placed(mesh, BY_STEP, forms[form]), labels)
 
 
-def placed(mesh: Mesh, spec: PartitionSpec, tree: Any) -> Any:
+def placed(mesh: Mesh, spec: PartitionSpec, tree):
     """Arrays that all processes hold in full, each with its share of them."""
 
-    def place(leaf: Any) -> jax.Array:
+    def place(leaf) -> jax.Array:
         value = np.asarray(leaf)
         return jax.make_array_from_callback(value.shape, NamedSharding(mesh, spec), lambda of: value[of])
 

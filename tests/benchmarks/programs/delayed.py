@@ -16,22 +16,22 @@ from tests.benchmarks.timing import Program, Timer, timer
 WITHOUT, RECURRENT = "snnjax, without delays", "snnjax, recurrent"
 
 
-def delayed_neurons(longest: int, width: int, *, bias: bool = True) -> Any:
+def delayed_neurons(longest: int, width: int, *, bias: bool = True):
     """A dense connection, whose inputs have a delay each."""
     return [axonal(longest), dense(width, bias=bias)]
 
 
-def delayed_synapses(longest: int, width: int, *, bias: bool = True) -> Any:
+def delayed_synapses(longest: int, width: int, *, bias: bool = True):
     """A dense connection, whose synapses have a delay each."""
     return synaptic(dense(width, bias=bias), longest)
 
 
-def forward(connection: Callable[..., Any], width: int) -> Any:
+def forward(connection: Callable[..., Any], width: int):
     """A layer whose inputs are delayed."""
     return layer(connection(width))
 
 
-def recurrent(connection: Callable[..., Any], width: int) -> Any:
+def recurrent(connection: Callable[..., Any], width: int):
     """A layer without delays but for those of what its neurons feed back."""
     return layer(width, recurrent=connection(width, bias=False))
 

@@ -27,7 +27,7 @@ ALTERNATIVES = (PLAIN_DENSE, PLAIN_BCOO, DENSE, SCANNED, FUSED)
 _BACK = "layer_0/recurrent"
 
 
-def made(shape: Shape, fan_out: int, name: str) -> Any:
+def made(shape: Shape, fan_out: int, name: str):
     """The network of an alternative."""
     (width,) = shape.hidden
     is_sparse = name in (SCANNED, FUSED)
@@ -39,7 +39,7 @@ def made(shape: Shape, fan_out: int, name: str) -> Any:
 def data(shape: Shape, fan_out: int) -> tuple[Any, Any, jax.Array, jax.Array]:
     """Parameters of the fused network, its stats, inputs and labels."""
     net, key, (inputs, labels) = made(shape, fan_out, FUSED), jax.random.key(workloads.SEED), sample(shape)
-    stats = net.init_stats(key)
+    stats = net.initial_stats(key)
     return net.init(key, inputs, stats=stats, target_activity=shape.rate), stats, inputs, labels
 
 
@@ -53,7 +53,7 @@ def stored(name: str, synapses: Synapses) -> Callable[[jax.Array], Any]:
     if name in (PLAIN_DENSE, DENSE):
         return lambda weights: LinearParams(synapses.to_dense(weights), None)
     ends = jnp.stack([synapses.sources(), synapses.targets.astype(jnp.int32)], axis=1)
-    matrix: Any = functools.partial(BCOO, shape=shape, indices_sorted=True, unique_indices=True)
+    matrix = functools.partial(BCOO, shape=shape, indices_sorted=True, unique_indices=True)
     return lambda weights: LinearParams(matrix((weights, ends)), None)
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from snnjax import Surrogate
 from snnjax.ops._connection import DENSE, Connection
+from snnjax.surrogates import Surrogate
 from tests.benchmarks.programs import networks
 from tests.benchmarks.programs.networks import (
     DONATED,

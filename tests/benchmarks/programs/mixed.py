@@ -54,6 +54,6 @@ def programs(shape: Shape) -> Iterator[tuple[tuple[str, str], Program]]:
         yield (f"{shape.name}, {TRAINING}", name), functools.partial(timed, shape, name)
 
 
-def summed(net: Any) -> Callable[[Any, Any], jax.Array]:
+def summed(net) -> Callable[[Any, Any], jax.Array]:
     """A loss that costs next to nothing."""
     return lambda params, inputs: jnp.sum(jnp.square(net.apply(params, None, inputs)[0].output))

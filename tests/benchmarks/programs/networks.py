@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Surrogate, compiler_options, lif_network
+from snnjax import LIFLayer, LIFReadout, SparseSpikes, compiler_options, lif_network
 from snnjax._types import Signal, State
 from snnjax.ops._connection import DENSE, Connection
+from snnjax.surrogates import Surrogate
 from tests.benchmarks import workloads
 from tests.benchmarks.timing import Program, Timer, timer
 from tests.benchmarks.workloads import DECAY, SLOPE, THRESHOLD, Layer, Workload
@@ -42,7 +43,7 @@ def step_of_neurons(v: jax.Array, current: jax.Array, spike: Spike = spike) -> t
 def scan_over_time(layers: list[Layer], inputs: jax.Array, readout: bool, spike: Spike = spike) -> jax.Array:
     """As a user writes it in plain JAX: all layers, step by step."""
 
-    def step(carry: Any, x: jax.Array) -> tuple[Any, jax.Array]:
+    def step(carry, x: jax.Array) -> tuple[Any, jax.Array]:
         after = []
         for index, (layer, (v, spikes)) in enumerate(zip(layers, carry, strict=True)):
             current = x @ layer.weights
@@ -93,7 +94,7 @@ def through_snnjax(
     capacity_share: float | None = None,
     surrogate: Surrogate = SUPERSPIKE,
     connection: Connection = DENSE,
-    record_dtype: Any = None,
+    record_dtype=None,
 ) -> jax.Array:
     """Through `lif_network`; a share is that of each hidden layer, and the connection that into each layer."""
     spiking = layers[:-1] if readout else layers
@@ -108,7 +109,7 @@ def through_snnjax(
     out, _ = lif_network(
         inputs,
         network,
-        LeakyReadout(layers[-1].weights, DECAY, 1.0) if readout else None,
+        LIFReadout(layers[-1].weights, DECAY, 1.0) if readout else None,
         capacity=capacity,
         second_threshold=workloads.SECOND_THRESHOLD,
         surrogate=surrogate,
@@ -154,7 +155,7 @@ FORWARD, INFERENCE, GRADIENT = "forward", "inference", "forward + backward"
 TRAINING, DONATED = "training step", "training step, donated"
 
 
-def jit(function: Callable[..., Any], donate_argnums: tuple[int, ...] = ()) -> Any:
+def jit(function: Callable[..., Any], donate_argnums: tuple[int, ...] = ()):
     """With the options that a user should give, ours and plain JAX alike."""
     return jax.jit(function, donate_argnums=donate_argnums, compiler_options=compiler_options())
 
@@ -203,7 +204,7 @@ def task_of(forward: Forward, task: str, readout: bool) -> Callable[..., Any]:
     def weighted(layers: list[Layer], inputs: Signal, weights: jax.Array) -> jax.Array:
         return jnp.sum(outputs(layers, inputs) * weights)
 
-    def train(layers: list[Layer], state: State, inputs: Signal, labels: jax.Array) -> Any:
+    def train(layers: list[Layer], state: State, inputs: Signal, labels: jax.Array):
         value, gradients = jax.value_and_grad(loss_of(forward, readout))(layers, inputs, labels)
         return (*updated(layers, state, gradients), value)
 
@@ -235,7 +236,7 @@ def output_weights(workload: Workload) -> jax.Array:
 
 
 @functools.lru_cache(maxsize=1)
-def optimiser_state(workload: Workload) -> Any:
+def optimiser_state(workload: Workload):
     return optax.adam(workloads.LEARNING_RATE).init(data(workload)[0])
 
 

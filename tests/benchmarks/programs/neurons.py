@@ -11,7 +11,7 @@ import optax
 
 from snnjax import layer, leaky_readout, network, neurons
 from snnjax._types import Params, Signal, State
-from snnjax.graph.chain import layers_of
+from snnjax.graph.layers import layers_of
 from tests.benchmarks.programs.networks import INFERENCE, TRAINING, jit
 from tests.benchmarks.timing import Program, Timer, timer
 
@@ -45,7 +45,7 @@ class Shape(NamedTuple):
         return f"{widths}, {self.steps} steps, batch {self.batch}"
 
 
-def net(shape: Shape, model: str, capped: bool) -> Any:
+def net(shape: Shape, model: str, capped: bool):
     """The network."""
     neuron, capacity = MODELS[model](), 0.1 if capped else None
     layers = [layer(each, neuron, recurrent=shape.recurrent, capacity=capacity) for each in shape.hidden]
@@ -76,7 +76,7 @@ SLOPE, READOUT_DECAY = neurons.lif().surrogate.slope, 0.95  # the default of `le
 spike.defvjp(lambda x: (spike(x), x), lambda x, g: (g / (1 + SLOPE * jnp.abs(x)) ** 2,))
 
 
-def by_hand(net: Any, params: Params, inputs: jax.Array) -> jax.Array:
+def by_hand(net, params: Params, inputs: jax.Array) -> jax.Array:
     """The output; the products with the inputs of a layer are one for all steps."""
     *hidden, _ = layers_of("by_hand", net)
     x = inputs
@@ -101,14 +101,14 @@ def scan_readout(params: Params, x: jax.Array) -> jax.Array:
     return jax.lax.scan(step, jnp.zeros_like(currents[0]), currents)[1]
 
 
-def scan_neurons(constants: Any, currents: jax.Array, recurrent: jax.Array | None) -> jax.Array:
+def scan_neurons(constants, currents: jax.Array, recurrent: jax.Array | None) -> jax.Array:
     """The spikes of a layer; terms that its equation has not are not computed."""
     decay, threshold, gain, second = constants
     none = (0.0,) * 6
     w_decay, *couplings = none if second is None else second
     w_membrane, w_gain, w_jump, v_coupling, raised = (0.0 if each is None else each for each in couplings)
 
-    def step(carry: Any, current: jax.Array) -> tuple[Any, jax.Array]:
+    def step(carry, current: jax.Array) -> tuple[Any, jax.Array]:
         v, w, s, theta = carry
         if recurrent is not None:
             current = current + s @ recurrent
@@ -124,7 +124,7 @@ def scan_neurons(constants: Any, currents: jax.Array, recurrent: jax.Array | Non
     return jax.lax.scan(step, (zeros, zeros, zeros, zeros + threshold), currents)[1]
 
 
-def outputs_of(name: str, net: Any) -> Callable[[Any, Any], jax.Array]:
+def outputs_of(name: str, net) -> Callable[[Any, Any], jax.Array]:
     """The forward pass of an alternative."""
     if name == PLAIN:
         return functools.partial(by_hand, net)
@@ -150,17 +150,17 @@ def programs(shape: Shape) -> Iterator[tuple[tuple[str, str], Program]]:
 def loss_of(forward: Callable[[Any, Any], jax.Array]) -> Callable[[Any, Any, Any], jax.Array]:
     """The mean cross entropy of (parameters, inputs, labels); logits are means over time."""
 
-    def loss(params: Params, inputs: Signal, labels: Any) -> jax.Array:
+    def loss(params: Params, inputs: Signal, labels) -> jax.Array:
         logits = jnp.mean(forward(params, inputs), axis=0)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
 
     return loss
 
 
-def tasks(forward: Callable[[Any, Any], jax.Array], optimiser: Any) -> dict[str, Callable[..., Any]]:
+def tasks(forward: Callable[[Any, Any], jax.Array], optimiser) -> dict[str, Callable[..., Any]]:
     """Inference, of (parameters, inputs), and a training step, of (parameters, state, inputs, labels)."""
 
-    def train(params: Params, state: State, inputs: Signal, labels: Any) -> Any:
+    def train(params: Params, state: State, inputs: Signal, labels):
         updates, state = optimiser.update(jax.grad(loss_of(forward))(params, inputs, labels), state)
         return optax.apply_updates(params, updates), state
 

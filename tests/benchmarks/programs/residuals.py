@@ -52,15 +52,15 @@ class Residual(NamedTuple):
         return tuple(block for channels, strides in stages for block in ((channels, strides), (channels, 1)))
 
 
-def made(of: Residual, capped: bool = False) -> Any:
+def made(of: Residual, capped: bool = False):
     """The network."""
     capacity = CAPACITY_SHARE if capped else None
 
-    def sew(channels: int, kernel: int, strides: int = 1) -> Any:
+    def sew(channels: int, kernel: int, strides: int = 1):
         connection = conv2d(channels, kernel, strides=strides, bias=False)
         return layer(connection, _NEURON, norm=blocks.batch_norm(), capacity=capacity)
 
-    def ms(channels: int, kernel: int, strides: int = 1) -> Any:
+    def ms(channels: int, kernel: int, strides: int = 1):
         neuron = blocks.spiking(_NEURON, capacity=capacity)
         return [neuron, conv2d(channels, kernel, strides=strides, bias=False), blocks.batch_norm()]
 
@@ -83,7 +83,7 @@ def data(of: Residual) -> tuple[Any, Any, jax.Array, jax.Array]:
     labels = jnp.asarray(draw.integers(0, of.outputs, of.batch), jnp.int32)
     params = net.init(jax.random.key(workloads.SEED), inputs, target_activity=of.rate)
     keeping = jax.jit(lambda stats: net.apply(params, None, inputs, stats=stats, train=True)[0].stats)
-    first = net.init_stats(jax.random.key(workloads.SEED))
+    first = net.initial_stats(jax.random.key(workloads.SEED))
     after = keeping(first)
     # A call keeps nine tenths of the statistics before it.
     stats = jax.tree.map(lambda old, new: old + 10 * (new - old), first, after)

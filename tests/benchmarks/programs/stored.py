@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from snnjax.quantisation import quantise
 from tests.benchmarks.programs import networks
@@ -37,5 +38,5 @@ def programs(workload: Workload) -> Iterator[tuple[tuple[str, str], Program]]:
             yield (form, name), functools.partial(timed, workload, form, name)
 
 
-def in_dtype(array: Any, dtype: Any) -> Any:
+def in_dtype(array, dtype: DTypeLike):
     return array.astype(dtype) if jnp.issubdtype(array.dtype, jnp.floating) else array

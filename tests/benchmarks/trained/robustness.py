@@ -91,7 +91,7 @@ def measure(folder: Path, path: Path | None) -> dict[str, list[tuple[float, floa
     trained = train.read_trained(folder / CHECKPOINT, raw.num_inputs, raw.num_classes)
     params, (loss, decoder) = trained.params, train.loss_of(settings)
 
-    def accuracy(events: EventDataset, params: Params = params, net: Any = trained.network) -> float:
+    def accuracy(events: EventDataset, params: Params = params, net=trained.network) -> float:
         seen = events if settings.image is None else events.channels_last(2)
         options: dict[str, Any] = {"stats": trained.stats, "loss": loss, "decoder": decoder}
         return train.evaluate(net, params, seen, **options)["accuracy"]

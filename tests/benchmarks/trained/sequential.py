@@ -84,7 +84,7 @@ def spiking(width: int) -> Model:
 def lstm(width: int) -> Model:
     """The equations of Hochreiter and Schmidhuber with forget gates, whose bias starts at 1."""
 
-    def init(key: Any, _: Any) -> Any:
+    def init(key, _):
         keys = jax.random.split(key)
         weights = jax.random.normal(keys[0], (1 + width, 4 * width)) / jnp.sqrt(width)
         bias = jnp.zeros(4 * width).at[width : 2 * width].set(1.0)
@@ -95,10 +95,10 @@ def lstm(width: int) -> Model:
             jnp.zeros(CLASSES),
         )
 
-    def apply(params: Params, pixels: Any) -> Any:
+    def apply(params: Params, pixels):
         weights, bias, out, out_bias = params
 
-        def step(state: State, x: Any) -> Any:
+        def step(state: State, x):
             h, c = state
             gates = jnp.concatenate([x, h], axis=1) @ weights + bias
             into, forget, new, show = jnp.split(gates, 4, axis=1)
@@ -127,7 +127,7 @@ def sequences(split: str, order: str) -> tuple[np.ndarray, np.ndarray]:
     return (pixels[..., None] - pixels.mean()) / pixels.std(), np.asarray(digits.labels, np.int32)
 
 
-def trained(network: Network, known: Any, unknown: Any, seed: int, options: argparse.Namespace) -> Result:
+def trained(network: Network, known, unknown, seed: int, options: argparse.Namespace) -> Result:
     """What training on `known` leads to on `unknown`, and what it takes."""
     (pixels, labels), (others, wanted) = known, unknown
     key, model = jax.random.key(seed), network.model
@@ -137,15 +137,15 @@ def trained(network: Network, known: Any, unknown: Any, seed: int, options: argp
     optimiser = optax.apply_if_finite(optimiser, steps)  # over 784 steps, gradients of an LSTM can overflow
 
     @jax.jit
-    def step(params: Params, state: State, x: Any, y: Any) -> Any:
-        def loss(params: Params) -> Any:
+    def step(params: Params, state: State, x, y):
+        def loss(params: Params):
             return optax.softmax_cross_entropy_with_integer_labels(model.apply(params, x), y).mean()
 
         updates, state = optimiser.update(jax.grad(loss)(params), state, params)
         return optax.apply_updates(params, updates), state
 
     @jax.jit
-    def right(params: Params, x: Any, y: Any) -> Any:
+    def right(params: Params, x, y):
         return jnp.sum(jnp.argmax(model.apply(params, x), axis=1) == y)
 
     start = time.process_time()

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from snnjax import (
-    LeakyReadout,
+    LayerState,
     LIFLayer,
+    LIFNetworkState,
+    LIFReadout,
     lif_network_state,
     lif_step,
     select_spikes,
@@ -17,7 +19,6 @@ from snnjax import (
 )
 from snnjax._types import Signal, State
 from snnjax.neurons import SecondState
-from snnjax.ops import LayerState, LIFNetworkState
 
 STEPS, BATCH, INPUTS, OUTPUTS = 5, 2, 4, 2
 ONE_LAYER, TWO_LAYERS = (5,), (5, 3)
@@ -63,7 +64,7 @@ def make_network(
         )
         for index, (inputs, neurons) in enumerate(zip((INPUTS, *widths), widths, strict=False))
     )
-    readout = LeakyReadout(normal(widths[-1], OUTPUTS), uniform(0.5, 0.9), bias=normal(OUTPUTS))
+    readout = LIFReadout(normal(widths[-1], OUTPUTS), uniform(0.5, 0.9), bias=normal(OUTPUTS))
     inputs = jnp.asarray(rng.random((STEPS, BATCH, INPUTS)) < 0.6, dtype)
     if currents:
         inputs, layers = normal(STEPS, BATCH, widths[0]), (layers[0]._replace(weights=None), *layers[1:])

@@ -11,10 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, Synapses, lif_network
+from snnjax import (
+    Connection,
+    LayerState,
+    LIFLayer,
+    LIFNetworkState,
+    LIFReadout,
+    SparseSpikes,
+    Synapses,
+    lif_network,
+)
 from snnjax._types import RESETS, SURROGATES, accumulation_dtype, id_dtype
 from snnjax.neurons import SecondState
-from snnjax.ops import Connection, LayerState, LIFNetworkState
 from snnjax.surrogates import as_surrogate
 from tests.numbers import dyadic, dyadic_spikes, halves, picker
 
@@ -137,7 +145,7 @@ def arguments(form: Form, rng: np.random.Generator) -> tuple[Any, ...]:
     if form.outputs is not None:
         constants = [_constant(form, halves(rng, form.outputs)) for _ in range(2)]
         bias = dyadic(rng, -4, 4, form.outputs) if form.bias else None
-        readout = LeakyReadout(dyadic(rng, -16, 16, form.widths[-1], form.outputs), *constants, bias)
+        readout = LIFReadout(dyadic(rng, -16, 16, form.widths[-1], form.outputs), *constants, bias)
     spikes = [None for _ in form.widths]
     if form.recurrent:
         spikes[0] = dyadic_spikes(rng, -8, 16, form.batch, form.widths[0])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from snnjax import (
+    Connection,
     LIFLayer,
     Network,
     SparseSpikes,
@@ -32,7 +33,6 @@ from snnjax import (
 from snnjax._quantised import Quantised
 from snnjax._types import Params, Signal, State
 from snnjax.blocks.delay import DelayState
-from snnjax.ops import Connection
 from snnjax.ops.pool_spikes import Pooling
 from tests.graph.helpers import initial, with_gradients
 from tests.numbers import assert_close
@@ -190,7 +190,7 @@ def under_way(state: State) -> Any:
 def test_kernels_equal_the_reference(name: str) -> None:
     given = CASES[name]
     params, inputs = initial(given.net, dtype=given.dtype), inputs_of(given)
-    stats = given.net.init_stats(jax.random.key(0))
+    stats = given.net.initial_stats(jax.random.key(0))
 
     def run(implementation: str) -> Any:
         def apply(params: Params, state: State, inputs: Signal) -> Any:

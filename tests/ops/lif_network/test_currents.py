@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
+from snnjax import Connection, LIFLayer, LIFReadout, SparseSpikes, lif_network, lif_network_state
 from snnjax._types import Signal
-from snnjax.ops import Connection
 from tests.errors.refusals import refusals
 from tests.numbers import assert_close
 from tests.ops.common import jit, with_gradient
@@ -112,7 +111,7 @@ def test_currents_drive_their_own_neurons_alone() -> None:
 
 
 GIVEN, CURRENTS = LIFLayer(None, decay=0.5), jnp.zeros((5, 2, 3))
-LAYER, READOUT = LIFLayer(jnp.zeros((3, 3)), decay=0.5), LeakyReadout(jnp.zeros((3, 2)), decay=0.5)
+LAYER, READOUT = LIFLayer(jnp.zeros((3, 3)), decay=0.5), LIFReadout(jnp.zeros((3, 2)), decay=0.5)
 CURRENTS_WANTED = (
     "lif_network: `inputs` must be a floating-point array of currents for a first layer without weights"
 )

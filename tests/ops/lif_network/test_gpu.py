@@ -16,7 +16,7 @@ import pytest
 from jax.extend.core import jaxprs_in_params
 from jax.sharding import AxisType, PartitionSpec
 
-from snnjax import LeakyReadout, LIFLayer, lif_network
+from snnjax import LIFLayer, LIFReadout, lif_network
 from snnjax._types import RESETS
 from snnjax.ops import _gpu_scan
 from snnjax.ops._lif_network import chain, primitive
@@ -118,7 +118,7 @@ X, W, READOUT = jnp.ones((16, 4, 3)), jnp.full((3, 5), 0.25), jnp.full((5, 2), 0
 
 
 def output(x: Any, weights: Any, implementation: str | None = "reference") -> Any:
-    layers, readout = [LIFLayer(weights, 0.9, 1.0, 1.0)], LeakyReadout(READOUT, 0.9, 1.0)
+    layers, readout = [LIFLayer(weights, 0.9, 1.0, 1.0)], LIFReadout(READOUT, 0.9, 1.0)
     return lif_network(x, layers, readout, implementation=implementation)[0].output
 
 

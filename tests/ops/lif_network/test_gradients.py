@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LeakyReadout, LIFLayer, Surrogate, lif_network
+from snnjax import Connection, LayerState, LIFLayer, LIFNetworkState, LIFReadout, lif_network
 from snnjax._types import Signal, State
-from snnjax.ops import Connection, LayerState, LIFNetworkState
+from snnjax.surrogates import Surrogate
 from tests.cases import SMOOTH
 from tests.ops.common import check_gradient, jit, with_gradient
 from tests.ops.lif_network.networks import ONE_LAYER, STEPS, TWO_LAYERS, make_network
@@ -110,7 +110,7 @@ def test_full_list_below_everything_equals_no_list() -> None:
     chex.assert_trees_all_close(listed, plain, rtol=2e-6, atol=2e-6, strict=True)
 
 
-READOUT = LeakyReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)
+READOUT = LIFReadout(jnp.arange(1.0, 11.0).reshape(5, 2) / 8, decay=0.5, gain=1.0)
 
 
 def one_layer(inputs: Signal, weights: Any, readout: Any, **options: Any) -> Any:

@@ -15,9 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LIFLayer, SparseSpikes, lif_network
+from snnjax import Connection, LIFLayer, SparseSpikes, lif_network
 from snnjax._types import Signal
-from snnjax.ops import Connection
 from tests.numbers import assert_close
 from tests.ops.common import jit
 from tests.ops.kernel_checks import TOLERANCE, check_kernel, compiled, everything, needs_kernels

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LeakyReadout, LIFLayer, SparseSpikes, lif_network, lif_network_state
+from snnjax import LIFLayer, LIFReadout, SparseSpikes, lif_network, lif_network_state
 from snnjax._types import Signal, State
 from snnjax.neurons import SecondState
 from tests.cases import as_numpy, network_arguments, run_network
@@ -23,7 +23,7 @@ LAYER = LIFLayer(jnp.array([[1.0, 0.5]]), decay=0.5, threshold=1.0, gain=1.0)
 
 def test_run_by_hand() -> None:
     """Neuron 0 sees 2, 0, 3 and neuron 1 half of it: v = 2 | 0.5 (2 - 1) = 0.5 | 0.25 + 3, and 1 | 0.5 | 0.25 + 1.5."""
-    readout = LeakyReadout(jnp.array([[1.0], [10.0]]), decay=0.5, gain=1.0, bias=jnp.array([0.25]))
+    readout = LIFReadout(jnp.array([[1.0], [10.0]]), decay=0.5, gain=1.0, bias=jnp.array([0.25]))
     out, state = lif_network(X, [LAYER], readout, record_spikes=True)
     assert out.spikes[0].tolist() == [[[1, 0]], [[0, 0]], [[1, 1]]]
     assert out.output[:, 0, 0].tolist() == [1.25, 0.875, 11.6875]
@@ -50,7 +50,7 @@ def test_recurrent_spikes_come_from_the_step_before() -> None:
 def test_dropped_spikes_reset_but_reach_nobody() -> None:
     """A list of one slot takes the larger membrane; the other one's spike is counted, and still resets."""
     layer = LIFLayer(jnp.array([[2.0, 4.0]]), decay=0.5, threshold=1.0, gain=1.0)
-    readout = LeakyReadout(jnp.array([[1.0], [10.0]]), decay=0.0, gain=1.0)
+    readout = LIFReadout(jnp.array([[1.0], [10.0]]), decay=0.0, gain=1.0)
     out, state = lif_network(jnp.ones((2, 1, 1)), [layer], readout, capacity=1, record_spikes=True)
     assert out.output[:, 0, 0].tolist() == [10, 10]
     assert out.spikes[0].ids.tolist() == [[[1]], [[1]]]
@@ -252,7 +252,7 @@ def test_a_decay_that_keeps_more_than_all_is_refused(decay: Any) -> None:
     calls: dict[str, Any] = {
         "layers[0].decay": lambda: lif_network(X, [LAYER._replace(decay=decay)]),
         "layers[0].second_state.w_decay": lambda: lif_network(X, [LAYER._replace(second_state=second)]),
-        "readout.decay": lambda: lif_network(X, [LAYER], LeakyReadout(jnp.ones((2, 2)), decay)),
+        "readout.decay": lambda: lif_network(X, [LAYER], LIFReadout(jnp.ones((2, 2)), decay)),
     }
     found = decay if isinstance(decay, float) else 20.0
     for argument, call in calls.items():

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import LeakyReadout, LIFLayer, lif_network
+from snnjax import LIFLayer, LIFReadout, lif_network
 from tests.ops.common import jit
 from tests.ops.kernel_checks import check_kernel, everything, needs_kernels
 from tests.ops.lif_network.random_networks import Form, arguments
@@ -66,7 +66,7 @@ def test_the_gradient_differs_by_the_rounding(recurrent: bool, implementation: s
     scales = zip((40, 80), (80, 48), (0.5, 0.4), strict=True)
     weights = [jnp.asarray(scale * rng.normal(size=(n, m)), jnp.float32) for n, m, scale in scales]
     own = jnp.asarray(0.1 * rng.normal(size=(48, 48)), jnp.float32) if recurrent else None
-    readout = LeakyReadout(jnp.asarray(rng.normal(size=(48, 3)), jnp.float32), 0.9)
+    readout = LIFReadout(jnp.asarray(rng.normal(size=(48, 3)), jnp.float32), 0.9)
 
     def loss(weights: Any, record_dtype: Any) -> Any:
         layers = [

@@ -50,7 +50,7 @@ READERS: dict[str, Callable[[SparseSpikes], Any]] = {
     "to_dense": lambda spikes: spikes.to_dense(),
     "pool_spikes": lambda spikes: pool_spikes(spikes, SHAPE, 3).to_dense(),
     "cross_entropy_max": lambda spikes: losses.cross_entropy_max(spikes, LABELS),
-    "first_spike_times": metrics.decode.first_spike_times,
+    "class_first_spikes": metrics.decode.class_first_spikes,
     "input_counts": metrics.input_counts,
     **in_both("spike_matmul", lambda spikes, **options: spike_matmul(spikes, WEIGHTS, **options)),
     **in_both("spike_conv", lambda spikes, **options: spike_conv(spikes, TAPS, shape=SHAPE, **options)),

@@ -13,7 +13,7 @@ import pytest
 
 from snnjax import SparseSpikes, spike_conv
 from snnjax.ops._convolution import Convolution
-from snnjax.ops._tables.spike_conv import Geometry
+from snnjax.ops._tables.products import Geometry
 from tests.fuzz.calls import Call, calls_of
 from tests.numbers import dyadic
 from tests.ops.common import jit, with_gradient

@@ -17,7 +17,10 @@ import numpy as np
 import pytest
 
 from snnjax import (
+    Connection,
+    LayerState,
     LIFLayer,
+    LIFNetworkState,
     SparseSpikes,
     _targets,
     lif_network,
@@ -26,7 +29,6 @@ from snnjax import (
     spike_matmul,
 )
 from snnjax._types import Signal
-from snnjax.ops import Connection, LayerState, LIFNetworkState
 from snnjax.ops.pool_spikes import Pooling
 from tests.numbers import dyadic
 from tests.ops.common import jit

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, PartitionSpec
 
-from snnjax import PoissonInput, Synapses, _targets, neurons, simulate, simulation_state
+from snnjax import PoissonInput, SimulationState, Synapses, _targets, neurons, simulate, simulation_state
 from snnjax._types import State
-from snnjax.ops import SimulationState
 from snnjax.plasticity import STDP, ShortTerm, ShortTermState, STDPTraces
 from tests.numbers import dyadic, halves
 from tests.ops.common import jit

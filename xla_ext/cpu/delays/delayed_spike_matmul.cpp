@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cpu/call.hpp"
 #include "cpu/lists/marks.hpp"
+#include "cpu/lists/spike_operands.hpp"
 #include "delayed_pairs.hpp"
 #include "delayed_synapses.hpp"
 
@@ -32,18 +32,6 @@ DelayedSynapses synapsesOf(const From& from, const schema::Lengths& lengths, Ind
 template <typename T, typename Array>
 Arriving<T> arriving(const Received<Array>& of, Index group) {
   return {of.currents.template at<float>(group), of.left.template at<float>(group)};
-}
-
-ListSource listsOf(const Operand& ids, const Operand& values, Index group, Index neurons) {
-  return {ids.at(group), ids.type() == ffi::U16, values.numbers(group), ids.length(2), neurons};
-}
-
-// The spikes of each place.
-template <typename From>
-ListedRows sentFrom(const From& from, const DelayedSynapses& synapses, Index group, const Threads& threads) {
-  const Index neurons = synapses.all.neurons;
-  if (from.ids) return {listsOf(from.ids, from.values, group, neurons), synapses.sent(), neurons, threads};
-  return {DenseSource(from.spikes.at(group), DenseSource::Type::kFloat32, neurons), synapses.sent(), neurons, threads};
 }
 
 void requireWholeBytes(const schema::Lengths& lengths) {
@@ -77,29 +65,27 @@ void forward(Call<Operands<Operand>, Results<Result>>& call) {
     const DelayedSynapses synapses = synapsesOf(call.from, lengths, group);
     const auto send = arePairsOfShortDelays(synapses) ? sendPairs : sendDelayed;
     const Start start{call.from.pending.at<float>(group), call.from.bias.at<float>(group)};
-    const ListedRows sent = sentFrom(call.from, synapses, group, call.threads);
+    const ListedRows sent = spikesOf(call.from, synapses.sent(), lengths, group, call.threads);
     send(sent, synapses, start, arriving<float>(call.to.received, group), call.threads);
     if (call.to.record.marks.length(0) > 0) write(call.to.record, sent, group, call.threads);
   }
 }
 
 // What was written, from which the forward pass has listed.
-ListedRows recordedFrom(const WeightsBackwardOperands<Operand>& from, const DelayedSynapses& synapses, Index group,
-                        const Threads& threads) {
-  if (from.ids || from.record.marks.length(0) < synapses.steps) return sentFrom(from, synapses, group, threads);
+ListedRows recordedFrom(const WeightsBackwardOperands<Operand>& from, const schema::Lengths& lengths,
+                        const DelayedSynapses& synapses, Index group, const Threads& threads) {
   const Index rows = synapses.sent(), neurons = synapses.all.neurons;
+  if (from.ids || from.record.marks.length(0) < synapses.steps) return spikesOf(from, rows, lengths, group, threads);
   const GivenBits bits(from.record.marks.at<std::uint8_t>(group), rows, neurons);
-  const DenseSource dense(from.spikes.at(group), DenseSource::Type::kFloat32, neurons);
+  const DenseSource dense = rowsOf(from.spikes, group, lengths);
   const auto* const is_binary = from.record.is_binary.at<std::uint8_t>(group);
   return {RecordedSource(dense, bits.row(0), is_binary, neurons), rows, neurons, threads};
 }
 
 void spikesBackward(Call<SpikesBackwardOperands<Operand>, SpikesBackwardResults<Result>>& call) {
-  schema::Lengths lengths = call.check();
+  const schema::Lengths lengths = call.check();
   const auto& from = call.from;
-  if (static_cast<bool>(from.ids) != static_cast<bool>(call.to.g_values)) {
-    Attributes::refusal("delayed_spike_matmul")("g_values", "be given for lists alone", "another form");
-  }
+  needSameForm("delayed_spike_matmul", from, call.to);
   for (Index group = 0; group < call.groups(); ++group) {
     const DelayedSynapses synapses = synapsesOf(from, lengths, group);
     const auto g = arriving<const float>(from.g, group);
@@ -107,7 +93,7 @@ void spikesBackward(Call<SpikesBackwardOperands<Operand>, SpikesBackwardResults<
       collectDelayed(synapses, g, call.to.g_spikes.at<float>(group), call.threads);
       continue;
     }
-    const ListedRows sent(listsOf(from.ids, {}, group, synapses.all.neurons), synapses.sent(), call.threads);
+    const ListedRows sent = slotsOf(from, synapses.sent(), lengths, group, call.threads);
     const auto collect = arePairsOfShortDelays(synapses) ? collectPairsToSlots : collectDelayedToSlots;
     collect(sent, lengths[Axis::kCapacity], synapses, g, call.to.g_values.at<float>(group), call.threads);
   }
@@ -122,8 +108,8 @@ void weightsBackward(Call<WeightsBackwardOperands<Operand>, WeightsBackwardResul
     float* const g_delays =
         call.to.g_delays.length(0) == synapses.all.count ? call.to.g_delays.at<float>(group) : nullptr;
     const auto correlate = arePairsOfShortDelays(synapses) ? correlatePairs : correlateDelayed;
-    correlate(recordedFrom(from, synapses, group, call.threads), synapses, arriving<const float>(from.g, group),
-              call.to.g_weights.at<float>(group), g_delays, call.threads);
+    correlate(recordedFrom(from, lengths, synapses, group, call.threads), synapses,
+              arriving<const float>(from.g, group), call.to.g_weights.at<float>(group), g_delays, call.threads);
   }
 }
 

@@ -1,5 +1,5 @@
 // The targets of `spike_matmul`; arrays have a leading groups axis of length 1.
-#include <builders/spike_matmul.hpp>
+#include "builders/spike_matmul.hpp"
 
 #include "executor/operations.hpp"
 #include "executor/targets/operands.hpp"
@@ -9,12 +9,12 @@ namespace snnjax::executor::targets {
 namespace {
 
 using Product = Call<spike_matmul::Operands<Value>, spike_matmul::Results<Value>>;
-using ValuesBackward = Call<spike_matmul::ValuesBackwardOperands<Value>, spike_matmul::ValuesBackwardResults<Value>>;
+using SpikesBackward = Call<spike_matmul::SpikesBackwardOperands<Value>, spike_matmul::SpikesBackwardResults<Value>>;
 using WeightsBackward = Call<spike_matmul::WeightsBackwardOperands<Value>, spike_matmul::WeightsBackwardResults<Value>>;
 
 // The weights, or their gradient, are best on the tiles of the outputs.
 ValueId weightsOf(const Product& call) { return call.from.weights.array.value(); }
-ValueId weightsOf(const ValuesBackward& call) { return call.from.weights.value(); }
+ValueId weightsOf(const SpikesBackward& call) { return call.from.weights.value(); }
 ValueId weightsOf(const WeightsBackward& call) { return call.to.g_weights.value(); }
 
 template <typename Target>
@@ -66,8 +66,8 @@ void spikeMatmul(Lowering& lowering, const Instruction& instruction) {
   yield(lowering, call.to.out, asRows(tensors.out, tensors.tiles, options.rows, options.outputs));
 }
 
-void spikeMatmulValuesBackward(Lowering& lowering, const Instruction& instruction) {
-  const ValuesBackward call(instruction);
+void spikeMatmulSpikesBackward(Lowering& lowering, const Instruction& instruction) {
+  const SpikesBackward call(instruction);
   const auto options = optionsOf(lowering.plan(), call);
   if (isEmpty(options)) return yieldZeros(lowering, instruction);
   const auto tensors = addTensors(lowering, options, call);
@@ -102,23 +102,27 @@ std::vector<Proposal> proposeWeights(const Plan& plan, const Instruction& instru
   return blocks ? std::vector<Proposal>{{weightsOf(call), *blocks}} : std::vector<Proposal>{};
 }
 
-void needFloating(const OperationCheck& op, const Product& call) {
+void needTheirs(const OperationCheck& op, const Product& call) {
   op.need(call.from.weights.array.has_value(), "have floating weights");
 }
-void needFloating(const OperationCheck&, const auto&) {}
+void needTheirs(const OperationCheck& op, const SpikesBackward& call) {
+  op.need(call.to.g_values.has_value(), "have the gradient of lists");
+}
+void needTheirs(const OperationCheck&, const WeightsBackward&) {}
 
 template <typename Target>
 void checkProduct(const OperationCheck& op) {
   const Target call(op.instruction());
   TargetCheck(op).need(call);
-  needFloating(op, call);
+  op.need(call.from.ids.has_value(), "have lists of spikes");
+  needTheirs(op, call);
 }
 
 }  // namespace
 
 extern const Operation kSpikeMatmul = {checkProduct<Product>, spikeMatmul, proposeWeights<Product>};
-extern const Operation kSpikeMatmulValuesBackward = {checkProduct<ValuesBackward>, spikeMatmulValuesBackward,
-                                                     proposeWeights<ValuesBackward>};
+extern const Operation kSpikeMatmulSpikesBackward = {checkProduct<SpikesBackward>, spikeMatmulSpikesBackward,
+                                                     proposeWeights<SpikesBackward>};
 extern const Operation kSpikeMatmulWeightsBackward = {checkProduct<WeightsBackward>, spikeMatmulWeightsBackward,
                                                       proposeWeights<WeightsBackward>};
 
