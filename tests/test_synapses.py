@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snnjax import Synapses, synapses
+from snnjax import Synapses
+from snnjax import _synapses as synapses
 from tests.errors.refusals import refusals
 
 KEY = jax.random.key(0)

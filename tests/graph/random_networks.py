@@ -101,7 +101,7 @@ def _parts(pick: Any) -> list[Any]:
         if pick(True, False):  # beside the spikes of the layer itself
             back = parallel(join="add", own=_weights(pick, own, own), above=back)
     parts = (_part(pick, *form, is_loop, None if index else back) for index, form in enumerate(forms))
-    return [sequential(*items, name=f"part_{index}") for index, items in enumerate(parts)]
+    return [sequential(*items).named(f"part_{index}") for index, items in enumerate(parts)]
 
 
 def _part(pick: Any, width: int, join: str | None, is_in_loop: bool, back: Any) -> list[Any]:

@@ -244,7 +244,7 @@ REFUSED_TOO = {
     "Pass a dict of them.": lambda: network(8, [leaky_readout(3)], {"a": leaky_readout(2)}),
     "network: `residual_0/join` must receive two or more different signals, got 'a/neuron' and 'a/neuron'. "
     "Put blocks into its branches, or name its sources.": lambda: network(
-        8, [layer(8, name="a"), residual(network(8, []), join="either")]
+        8, [layer(8).named("a"), residual(network(8, []), join="either")]
     ),
 }
 test_errors_say_what_is_wrong_and_a_hint = refusals(REFUSED, REFUSED_TOO)
