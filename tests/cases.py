@@ -129,7 +129,7 @@ def _pool_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
 
 def pool(spikes: Signal) -> Any:
     """`pool_spikes` of an image that its windows do not fill."""
-    return snnjax.pool_spikes(spikes, (5, 4, 2), 2, how="mean")
+    return snnjax.pool_spikes(spikes, 2, shape=(5, 4, 2), how="mean")
 
 
 def _delay_spikes_arguments(rng: np.random.Generator) -> tuple[Any, ...]:
