@@ -20,21 +20,22 @@ def mask_of(synapses: Synapses) -> np.ndarray:
     return np.asarray(synapses.to_dense(jnp.ones(synapses.num_synapses)))
 
 
-@pytest.mark.parametrize("fan_out", [0, 1, 3, 6, 7, 12])
-def test_fan_out_draws_that_many_different_targets(fan_out: int) -> None:
+@pytest.mark.parametrize(
+    "draw, counts, axis, owners",
+    [
+        (Synapses.fixed_fan_out, (0, 1, 3, 6, 7, 12), 1, 5),
+        (Synapses.fixed_fan_in, (0, 1, 2, 4, 5), 0, 12),
+        (Synapses.fixed_number, (0, 1, 20, 40, 60), (0, 1), 1),
+    ],
+    ids=["fan_out", "fan_in", "number"],
+)
+def test_so_many_different_pairs_are_drawn(draw: Any, counts: Any, axis: Any, owners: int) -> None:
     """Few by drawing again, many by a permutation."""
-    mask = mask_of(jax.jit(Synapses.fixed_fan_out, static_argnums=(1, 2, 3))(KEY, 5, 12, fan_out))
-    assert mask.shape == (5, 12)
-    assert set(mask.flat) <= {0.0, 1.0}
-    assert mask.sum(axis=1).tolist() == [fan_out] * 5
-
-
-@pytest.mark.parametrize("fan_in", [0, 1, 2, 4, 5])
-def test_fan_in_draws_that_many_different_neurons(fan_in: int) -> None:
-    mask = mask_of(jax.jit(Synapses.fixed_fan_in, static_argnums=(1, 2, 3))(KEY, 5, 12, fan_in))
-    assert mask.shape == (5, 12)
-    assert set(mask.flat) <= {0.0, 1.0}
-    assert mask.sum(axis=0).tolist() == [fan_in] * 12
+    for count in counts:
+        mask = mask_of(jax.jit(draw, static_argnums=(1, 2, 3))(KEY, 5, 12, count))
+        assert mask.shape == (5, 12)
+        assert set(mask.flat) <= {0.0, 1.0}
+        np.testing.assert_array_equal(mask.sum(axis=axis).reshape(-1), [count] * owners)
 
 
 @pytest.mark.parametrize("fan_out", [2, 3])
@@ -177,6 +178,15 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: Synapses.fixed_fan_in(KEY, 3, 4, 4),
         "Synapses.fixed_fan_in: `fan_in` must be at most 3, the neurons to choose from, got 4. Choose fewer.",
+    ),
+    (
+        lambda: Synapses.fixed_number(KEY, 3, 4, 13),
+        "Synapses.fixed_number: `count` must be at most 12, the pairs to choose from, got 13. Choose fewer.",
+    ),
+    (
+        lambda: Synapses.fixed_number(KEY, 2**16, 2**16, 1),
+        "Synapses.fixed_number: `num_targets` must make at most 2147483647 pairs, got 4294967296. Choose so many for "
+        "each neuron with fixed_fan_out.",
     ),
     (
         lambda: Synapses.fixed_fan_out(KEY, 2**20, 2**20, 2**12),
